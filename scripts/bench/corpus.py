@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from nmt.config.compose import compose
 from nmt.config.schema import Config
 from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.batching import Batching
 from nmt.data.prepare import prepare
 from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore
@@ -87,7 +88,7 @@ def write_text(corpus: Corpus, folder: Path) -> None:
         _write_split(corpus.store(split), range(len(corpus.store(split))), pieces, folder / split)
     train, config = corpus.store("train"), corpus.config
     lengths = PairLengths.with_marks(train.source_lengths, train.target_lengths)
-    order = plan_epoch(lengths, config.training.batch_tokens, config.seed, epoch=0)
+    order = plan_epoch(lengths, Batching(config.training.batch_tokens, config.seed), epoch=0)
     by_length = [int(index) for batch in range(len(order)) for index in order[batch]]
     _write_split(train, by_length, pieces, folder / "sorted")
 

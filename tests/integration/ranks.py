@@ -13,6 +13,7 @@ from nmt.compute import distributed, joining
 from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
 from nmt.config.schema import ModelConfig, RuntimeConfig, TrainingConfig
+from nmt.data.batching import Batching
 from nmt.data.loader import global_batches
 from nmt.model.build import build_model
 from nmt.runs.checkpoints import Checkpoints, load_last_good
@@ -68,7 +69,7 @@ def run(folder: Path, settings: dict[str, Any], signal_step: int) -> dict[str, A
         Checkpoints(folder), CheckpointContents([], "seed: 1\n", "data"), config, in_background=False
     )
     batches = global_batches(
-        store(), batch_tokens=300, device_tokens=0, seed=1, start=ours.data_position,
+        store(), Batching(300, seed=1), device_tokens=0, start=ours.data_position,
         rank=distributed.rank(), devices=distributed.world_size(),
     )  # fmt: skip
     ending = Counting(state, NullTracker(), validate, manager).run(batches)

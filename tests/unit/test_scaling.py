@@ -6,6 +6,7 @@ import pytest
 
 from nmt.config.compose import compose
 from nmt.data.batches import full_micro_batch_tokens
+from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.synthetic import synthetic_pairs
@@ -75,9 +76,14 @@ def test_sizes_are_those_of_the_assembled_micro_batches() -> None:
     for gpus in (1, 4):
         shapes = Shapes.on_gpu(full_micro_batch_tokens(6000, 0, gpus))
         stream = global_batches(
-            text, batch_tokens=6000, device_tokens=0, seed=config.seed, start=DataPosition(), rank=0, devices=gpus,
+            text,
+            Batching(6000, seed=config.seed),
+            device_tokens=0,
+            start=DataPosition(),
+            rank=0,
+            devices=gpus,
             shapes=shapes,
-        )  # fmt: skip
+        )
         found = counted.shapes_of_steps(config, gpus, text)
         for expected in found[:10]:
             (batch,) = next(stream).micro_batches

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from protocol import Counts
 
 from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.batching import Batching
 from nmt.data.store import PairStore
 from nmt.text.special import BOS, EOS, PAD
 
@@ -34,7 +35,7 @@ def training_batches(folder: Path, batch_tokens: int, seed: int) -> Iterator[Pad
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     epoch = 0
     while True:
-        plan = plan_epoch(lengths, batch_tokens, seed, epoch)
+        plan = plan_epoch(lengths, Batching(batch_tokens, seed), epoch)
         for index in range(len(plan)):
             yield _batch(store, plan[index])
         epoch += 1
@@ -43,7 +44,8 @@ def training_batches(folder: Path, batch_tokens: int, seed: int) -> Iterator[Pad
 def held_out_batches(folder: Path, batch_tokens: int) -> Iterator[PaddedBatch]:
     """Return the batches of the development set."""
     store = PairStore.open(folder, "valid")
-    plan = plan_epoch(PairLengths.with_marks(store.source_lengths, store.target_lengths), batch_tokens, 0, 0)
+    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
+    plan = plan_epoch(lengths, Batching(batch_tokens, seed=0), epoch=0)
     return (_batch(store, plan[index]) for index in range(len(plan)))
 
 

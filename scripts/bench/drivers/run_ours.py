@@ -18,6 +18,7 @@ from nmt.config.compose import compose
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, assemble, global_batches
 from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import PairStore
@@ -118,10 +119,8 @@ def batches_of(config: Config, rank: int = 0, devices: int = 1, threads: int = 1
     training, store = config.training, PairStore.open(config.data_folder, "train")
     stream = global_batches(
         store,
-        batch_tokens=training.batch_tokens,
-        by_length=training.group_by_length,
+        Batching.of(training, config.seed),
         device_tokens=training.device_tokens,
-        seed=config.seed,
         start=DataPosition(),
         rank=rank,
         devices=devices,
@@ -139,7 +138,7 @@ def counts(batch: GlobalBatch) -> Counts:
 def _held_out(config: Config) -> Iterator[MicroBatch]:
     store = PairStore.open(config.data_folder, "valid")
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    plan = plan_epoch(lengths, config.training.batch_tokens, seed=0, epoch=0)
+    plan = plan_epoch(lengths, Batching(config.training.batch_tokens, seed=0), epoch=0)
     return (assemble(store, plan[index]) for index in range(len(plan)))
 
 

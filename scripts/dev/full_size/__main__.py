@@ -27,6 +27,7 @@ from nmt.compute.processes import run_in_process
 from nmt.config.compose import compose
 from nmt.config.schema import Config
 from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.batching import Batching
 from nmt.data.engine import open_engine
 from nmt.data.loader import DataPosition, global_batches
 from nmt.data.prefetcher import Prefetcher
@@ -150,7 +151,7 @@ def _read(config: Config, meter: Meter) -> None:
     meter.end()
     meter.begin("plan", len(store))
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    epoch = plan_epoch(lengths, config.training.batch_tokens, config.seed, 0)
+    epoch = plan_epoch(lengths, Batching.of(config.training, config.seed), epoch=0)
     meter.end()
     print(f"\n{len(epoch):,} batches per epoch, of up to {config.training.batch_tokens:,} tokens per side")
     del epoch, lengths
@@ -163,7 +164,7 @@ def _read(config: Config, meter: Meter) -> None:
 def _read_batches(config: Config, store: PairStore, meter: Meter) -> None:
     tokens = config.training.batch_tokens
     stream = global_batches(
-        store, batch_tokens=tokens, device_tokens=0, seed=config.seed, start=DataPosition(), rank=0, devices=1
+        store, Batching(tokens, seed=config.seed), device_tokens=0, start=DataPosition(), rank=0, devices=1
     )
     with Prefetcher(stream) as batches:
         next(batches)  # waits for the plan

@@ -11,6 +11,7 @@ from fuzz.strategies import json_values, texts
 from nmt.config.schema import DataConfig
 from nmt.config.schema.corpora import corpora_of
 from nmt.data.batches import PairLengths
+from nmt.data.batching import Batching
 from nmt.features.mixtures.rounds import RoundPlanner, stage_shares
 from nmt.features.mixtures.settings import training_stages
 
@@ -37,7 +38,7 @@ def plans(_: Path) -> Attempt:
         random = np.random.default_rng(sizes)
         lengths = PairLengths(*(random.integers(1, 80, starts[-1], dtype=np.int32) for _ in range(2)))
         tokens = dict(zip(corpora, sizes, strict=True))
-        planner = RoundPlanner(lengths, sizes, stage_shares(data, tokens), BATCH_TOKENS, seed=1)
+        planner = RoundPlanner(lengths, sizes, stage_shares(data, tokens), Batching(BATCH_TOKENS, seed=1))
         done = 0
         for number in range(3):
             plan = planner(number)

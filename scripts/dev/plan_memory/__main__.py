@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.batching import Batching
 
 STATUS = Path("/proc/self/status")
 LONGEST, LOG_MEAN, LOG_DEVIATION = 250, 3.2, 0.55
@@ -34,7 +35,7 @@ def main() -> None:
     lengths = random_lengths(arguments.pairs)
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
     before, started, cpu = memory("VmRSS"), time.perf_counter(), time.process_time()
-    plan = plan_epoch(lengths, arguments.batch_tokens, seed=1, epoch=0)
+    plan = plan_epoch(lengths, Batching(arguments.batch_tokens, seed=1), epoch=0)
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
     bytes_per_pair = (memory("VmHWM") - before) / arguments.pairs
     batches = [plan[index] for index in range(min(COUNTED_BATCHES, len(plan)))]

@@ -8,6 +8,7 @@ import numpy as np
 from nmt.commands.describe import describe
 from nmt.config.schema import Config
 from nmt.data.batches import IntArray, PairLengths, full_micro_batch_tokens, plan_epoch
+from nmt.data.batching import Batching
 from nmt.data.loader import split_for_devices
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
@@ -82,7 +83,7 @@ def shapes_of_steps(config: Config, gpus: int, text: PairStore) -> list[Shape]:
     """Return the size of the first micro-batch of the first GPU in each step."""
     training = config.training
     lengths = PairLengths.with_marks(text.source_lengths, text.target_lengths)
-    plan = plan_epoch(lengths, training.batch_tokens, config.seed, epoch=0)
+    plan = plan_epoch(lengths, Batching.of(training, config.seed), epoch=0)
     shapes = Shapes.on_gpu(full_micro_batch_tokens(training.batch_tokens, training.device_tokens, gpus))
     found = []
     for index in range(min(STEPS, len(plan))):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from nmt.data.batches import IntArray, PairLengths, plan_epoch, split_batch
+from nmt.data.batching import Batching
 from nmt.data.loader import CPU_SHAPES, DataPosition, GlobalBatch, assemble
 from nmt.data.shapes import Shapes
 from nmt.data.synthetic import synthetic_pairs
@@ -16,7 +17,7 @@ class SyntheticText:
     ) -> None:
         self.store = synthetic_pairs(vocabulary, vocabulary, seed=seed, ratio_sigma=0.0)
         self.lengths = PairLengths.with_marks(self.store.source_lengths, self.store.target_lengths)
-        self.plan = plan_epoch(self.lengths, batch_tokens, seed, epoch=0)
+        self.plan = plan_epoch(self.lengths, Batching(batch_tokens, seed), epoch=0)
         self.device_tokens, self.threads = device_tokens, threads
 
     def step(self, sentences: IntArray, shapes: Shapes = CPU_SHAPES) -> GlobalBatch:

@@ -4,6 +4,7 @@ import sys
 
 from nmt.config.schema import Config
 from nmt.data.batches import IntArray, PairLengths, PlanOf
+from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition
 from nmt.data.prepared import require_prepared
 from nmt.data.store import Pairs
@@ -25,9 +26,7 @@ def run(config: Config) -> None:
     store = open_training_text(config.data_folder, config.data)
     tokenizer = Tokenizer.load(config.data_folder)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    training = config.training
-    planner = store.planner(lengths, training.batch_tokens, config.seed, by_length=training.group_by_length)
-    position, pairs = find_batch(planner, step)
+    position, pairs = find_batch(store.planner(lengths, Batching.of(config.training, config.seed)), step)
     print(
         f"step {step} is batch {position.batch + 1} of epoch {position.epoch + 1}: {len(pairs)} pairs of train, "
         f"numbers {', '.join(map(str, pairs.tolist()))}",

@@ -12,6 +12,7 @@ from nmt.compute.machine import HALF_PRECISIONS, prepare_machine
 from nmt.config.choices import CHOICES, find
 from nmt.config.schema import Config
 from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.batching import Batching
 from nmt.data.corpora import training_splits
 from nmt.data.manifest import read_manifest
 from nmt.data.records import encode_task
@@ -167,13 +168,11 @@ def _epoch_figures(config: Config) -> EpochFigures | None:
         return None
     store = open_training_text(config.data_folder, config.data)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    training = config.training
-    plan = plan_epoch(lengths, training.batch_tokens, config.seed, epoch=0, by_length=training.group_by_length)
-    steps = len(plan)
+    steps = len(plan_epoch(lengths, Batching.of(config.training, config.seed), epoch=0))
     return EpochFigures(
         pairs=len(store),
         steps_per_epoch=steps,
-        epochs=training.steps / steps,
+        epochs=config.training.steps / steps,
         tokens_per_step=(int(lengths.source.sum()) + int(lengths.target.sum())) / steps,
         mean_length=float(lengths.target.mean()),
         longest=int(max(lengths.source.max(), lengths.target.max())),

@@ -15,6 +15,7 @@ from nmt.compute.replaced import Fast, works
 from nmt.compute.uptime import uptime
 from nmt.config.schema import Config
 from nmt.data.batches import micro_batch_tokens
+from nmt.data.batching import Batching
 from nmt.data.loader import global_batches
 from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import Pairs
@@ -98,10 +99,8 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, transforms: Sequenc
     """Return the global batches from the trainer's position in the data on, assembled in the background."""
     stream = global_batches(
         train,
-        batch_tokens=config.training.batch_tokens,
-        by_length=config.training.group_by_length,
+        Batching.of(config.training, config.seed),
         device_tokens=config.training.device_tokens,
-        seed=config.seed,
         start=trainer.data_position,
         rank=distributed.rank(),
         devices=distributed.world_size(),

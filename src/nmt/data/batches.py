@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data import length_order
+from nmt.data.batching import Batching
 from nmt.data.length_order import batch_starts, sorted_by_length
 
 IntArray = length_order.IntArray
@@ -75,26 +76,23 @@ PlanOf = Callable[[int], EpochPlan]
 """Plans an epoch, given its number; called for one epoch after the other."""
 
 
-def plan_epoch(lengths: PairLengths, batch_tokens: int, seed: int, epoch: int, *, by_length: bool = True) -> EpochPlan:
-    """Divide all sentence pairs into global batches of at most `batch_tokens` source and target tokens.
+def plan_epoch(lengths: PairLengths, batching: Batching, epoch: int) -> EpochPlan:
+    """Divide all sentence pairs into global batches.
 
-    Every pair is in exactly one batch. The pairs are shuffled in each epoch, so batches differ. With `by_length`, those
-    of a batch have similar lengths.
+    Every pair is in exactly one batch. The pairs are shuffled in each epoch, so batches differ.
     """
-    random = np.random.default_rng([seed, epoch])
+    random = np.random.default_rng([batching.seed, epoch])
     order = random.permutation(np.arange(len(lengths), dtype=np.int32))
-    return divide_pairs(order, lengths, batch_tokens, random, by_length=by_length)
+    return divide_pairs(order, lengths, batching, random)
 
 
-def divide_pairs(
-    order: IntArray, lengths: PairLengths, batch_tokens: int, random: np.random.Generator, *, by_length: bool
-) -> EpochPlan:
-    """Divide shuffled sentence pairs into global batches of similar or of random lengths, in random order."""
-    if by_length:
+def divide_pairs(order: IntArray, lengths: PairLengths, batching: Batching, random: np.random.Generator) -> EpochPlan:
+    """Divide shuffled sentence pairs into global batches, in random order."""
+    if batching.by_length:
         order = sorted_by_length(order, lengths.source, lengths.target)
-    starts = batch_starts(order, lengths.source, lengths.target, batch_tokens)
+    starts = batch_starts(order, lengths.source, lengths.target, batching.tokens)
     bounds = np.stack([starts, np.append(starts[1:], len(order))], axis=1)
-    if not by_length:
+    if not batching.by_length:
         for start, end in bounds.tolist():
             order[start:end] = sorted_by_length(order[start:end], lengths.source, lengths.target)
     return EpochPlan(order, random.permutation(bounds))

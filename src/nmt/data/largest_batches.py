@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batches import IntArray, PairLengths, plan_epoch
+from nmt.data.batching import Batching
 from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble, split_for_devices
 from nmt.data.shapes import Shapes
 from nmt.data.store import Pairs
@@ -16,11 +17,9 @@ CANDIDATE_BATCHES = 64
 
 def largest_micro_batches(
     store: Pairs,
+    batching: Batching,
     *,
-    batch_tokens: int,
-    by_length: bool = True,
     device_tokens: int,
-    seed: int,
     devices: int,
     threads: int = 1,
     shapes: Shapes = CPU_SHAPES,
@@ -31,7 +30,7 @@ def largest_micro_batches(
     `global_batches`.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    plan = plan_epoch(lengths, batch_tokens, seed, epoch=0, by_length=by_length)
+    plan = plan_epoch(lengths, batching, epoch=0)
     starts = np.sort(plan.bounds[:, 0])
     batches = np.split(plan.order, starts[1:])
     pair_tokens = lengths.source.astype(np.int64) + lengths.target

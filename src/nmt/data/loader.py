@@ -22,6 +22,7 @@ from nmt.data.batches import (
     planned_batches,
     split_batch,
 )
+from nmt.data.batching import Batching
 from nmt.data.columns import PackedColumn, PackSentences, all_columns
 from nmt.data.shapes import Shapes
 from nmt.data.store import SOURCE, TARGET, Ids, Pairs
@@ -181,11 +182,9 @@ def _with_mark(pieces: Ids, lengths: IntArray, mark: int, *, at_end: bool) -> Te
 
 def global_batches(
     store: Pairs,
+    batching: Batching,
     *,
-    batch_tokens: int,
-    by_length: bool = True,
     device_tokens: int,
-    seed: int,
     start: DataPosition,
     rank: int,
     devices: int,
@@ -198,10 +197,9 @@ def global_batches(
 
     Args:
         store: The training text.
-        batch_tokens: The largest number of source tokens, and of target tokens, in a global batch.
-        by_length: Whether the sentences of a global batch have similar lengths.
-        device_tokens: The same limit for the micro-batches that a device processes simultaneously; 0 for no limit.
-        seed: The seed of the order of batches.
+        batching: How the text is divided into global batches.
+        device_tokens: The largest number of source tokens, and of target tokens, in the micro-batches that a device
+            processes simultaneously; 0 for no limit.
         start: The position of the first global batch.
         rank: The device whose micro-batches are assembled.
         devices: How many devices share each global batch.
@@ -212,7 +210,7 @@ def global_batches(
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     # `plan_epoch`, unless corpora are mixed
-    plan_of = store.planner(lengths, batch_tokens, seed, start.before, by_length=by_length)
+    plan_of = store.planner(lengths, batching, start.before)
     packer_makers = {name: imported(all_columns()[name].pack) for name in columns}
     for epoch, plan, index in planned_batches(plan_of, start.epoch, start.batch):
         sentences = plan[index]
@@ -220,7 +218,7 @@ def global_batches(
         sizes, limit = lengths, device_tokens
         if transforms:  # the plan is made from the lengths before them, and micro-batches from those after them
             sizes = PairLengths.with_marks(text.source_lengths, text.target_lengths)
-            limit = changed_micro_batch_tokens(batch_tokens, device_tokens, devices)
+            limit = changed_micro_batch_tokens(batching.tokens, device_tokens, devices)
         on_this_device = split_for_devices(pairs, sizes, limit, devices, threads)[rank::devices]
         target_tokens = int(sizes.target[pairs].sum())
         tokens = target_tokens + int(sizes.source[pairs].sum())

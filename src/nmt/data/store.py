@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batches import IntArray, PairLengths, PlanOf, plan_epoch
+from nmt.data.batching import Batching
 from nmt.data.columns import all_columns
 from nmt.data.layout import CorpusLayout, array_names, store_name
 from nmt.data.records import ArrayFile, StoreDescription
@@ -74,15 +75,7 @@ class Pairs(Protocol):
         The column is SOURCE, TARGET, or a further one; pairs of a text without this one have no numbers.
         """
 
-    def planner(
-        self,
-        lengths: PairLengths,
-        batch_tokens: int,
-        seed: int,
-        before: tuple[int, ...] = (),
-        *,
-        by_length: bool = True,
-    ) -> PlanOf:
+    def planner(self, lengths: PairLengths, batching: Batching, before: tuple[int, ...] = ()) -> PlanOf:
         """Return what plans epochs of pairs of these lengths; `before` is that of the first plan (`EpochPlan`)."""
 
     def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
@@ -174,17 +167,9 @@ class PairStore:
         lengths = np.minimum(offsets[pairs + 1] - starts, limit)
         return take(tokens, starts, lengths), lengths
 
-    def planner(
-        self,
-        lengths: PairLengths,
-        batch_tokens: int,
-        seed: int,
-        before: tuple[int, ...] = (),
-        *,
-        by_length: bool = True,
-    ) -> PlanOf:
+    def planner(self, lengths: PairLengths, batching: Batching, before: tuple[int, ...] = ()) -> PlanOf:
         """Return what plans epochs: each is one pass over all pairs."""
-        return partial(plan_epoch, lengths, batch_tokens, seed, by_length=by_length)
+        return partial(plan_epoch, lengths, batching)
 
     def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
         """Return nothing, because this is one corpus."""

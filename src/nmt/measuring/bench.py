@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 import torch
@@ -13,6 +14,7 @@ from nmt.config.checks import COMPARES_DROPOUT, DROPS, marked
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
 from nmt.data.batches import full_micro_batch_tokens
+from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import Pairs
@@ -90,10 +92,8 @@ class TrainingBench:
         padded = trainer.model.plan is PLAN_PADDED
         stream = global_batches(
             self.text,
-            batch_tokens=batch_tokens,
-            by_length=trainer.config.group_by_length,
+            replace(Batching.of(trainer.config, self.config.seed), tokens=batch_tokens),
             device_tokens=trainer.config.device_tokens,
-            seed=self.config.seed,
             start=DataPosition(),
             rank=0,
             devices=self.devices,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from nmt.compute import distributed
+from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, global_batches
 from nmt.data.store import Pairs
 from nmt.training.trainer import Trainer
@@ -18,10 +19,8 @@ def measured_batches(
     """Yield global batches of a text, from its first step on, for this process of those that train together."""
     return global_batches(
         pairs,
-        batch_tokens=trainer.config.batch_tokens,
-        by_length=trainer.config.group_by_length,
+        Batching.of(trainer.config, seed),
         device_tokens=trainer.config.device_tokens,
-        seed=seed,
         start=DataPosition(),
         rank=distributed.rank(),
         devices=distributed.world_size(),

@@ -1,11 +1,13 @@
 """Check before the first step that the model and the largest batch fit in memory."""
 
 import gc
+from dataclasses import replace
 
 from nmt.compute import distributed
 from nmt.compute.machine import HALF_PRECISIONS, Machine, free_cached_memory, is_out_of_memory, memory_of
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import micro_batch_tokens, with_room_to_grow
+from nmt.data.batching import Batching
 from nmt.data.largest_batches import largest_micro_batches
 from nmt.data.loader import MicroBatch
 from nmt.data.store import Pairs
@@ -72,10 +74,8 @@ def _fits(trainer: Trainer, store: Pairs, batch_tokens: int, device_tokens: int)
     """Return whether the largest micro-batches fit on all devices."""
     batches = largest_micro_batches(
         store,
-        batch_tokens=batch_tokens,
-        by_length=trainer.config.group_by_length,
+        replace(Batching.of(trainer.config, trainer.seed), tokens=batch_tokens),
         device_tokens=device_tokens,
-        seed=trainer.seed,
         devices=distributed.world_size(),
         threads=trainer.concurrency,
         shapes=trainer.shapes(device_tokens),

@@ -7,6 +7,7 @@ from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
 from nmt.config.schema import Config, ModelConfig, TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch, split_batch
+from nmt.data.batching import Batching
 from nmt.data.corpora import split_languages
 from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble
 from nmt.data.shapes import Shapes, micro_batch_shapes
@@ -96,7 +97,7 @@ def development_batches(
     limits = min(MAX_SOURCE_TOKENS, max_tokens) - 1, min(MAX_TARGET_TOKENS, max_tokens) - 1
     lengths = PairLengths.with_marks(valid.source_lengths.clip(max=limits[0]), valid.target_lengths.clip(max=limits[1]))
     devices, budget = distributed.world_size(), config.device_tokens or config.batch_tokens
-    plan = plan_epoch(lengths, config.batch_tokens, seed=0, epoch=0)
+    plan = plan_epoch(lengths, Batching(config.batch_tokens, seed=0), epoch=0)
     for index in range(len(plan)):
         for sentences in split_batch(plan[index], lengths, devices, budget)[distributed.rank() :: devices]:
             yield assemble(valid, sentences, limits, shapes)

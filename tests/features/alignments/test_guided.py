@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from nmt.config.compose import compose
 from nmt.config.schema import ModelConfig
 from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.batching import Batching
 from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, writing
@@ -57,9 +58,15 @@ def batches(
     store: PairStore, device_tokens: int = 0, rank: int = 0, devices: int = 1, shapes: Shapes = CPU_SHAPES
 ) -> Iterator[GlobalBatch]:
     return global_batches(
-        store, batch_tokens=TRAINING.batch_tokens, device_tokens=device_tokens,
-        seed=1, start=START, rank=rank, devices=devices, shapes=shapes, columns=[NAME],
-    )  # fmt: skip
+        store,
+        Batching(TRAINING.batch_tokens, seed=1),
+        device_tokens=device_tokens,
+        start=START,
+        rank=rank,
+        devices=devices,
+        shapes=shapes,
+        columns=[NAME],
+    )
 
 
 def plain_loss(model: TranslationModel, store: PairStore, sentences: list[int], state: str = "output") -> Tensor:
@@ -80,7 +87,7 @@ def plain_loss(model: TranslationModel, store: PairStore, sentences: list[int], 
 
 def sentences_of(store: PairStore, count: int) -> list[list[int]]:
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    plan = plan_epoch(lengths, TRAINING.batch_tokens, seed=1, epoch=0)
+    plan = plan_epoch(lengths, Batching(TRAINING.batch_tokens, seed=1), epoch=0)
     return [plan[index].tolist() for index in range(count)]
 
 

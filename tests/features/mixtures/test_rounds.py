@@ -11,6 +11,7 @@ import pytest
 
 from nmt.config.schema import DataConfig
 from nmt.data.batches import EpochPlan, PairLengths
+from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
 from nmt.data.store import SOURCE, TARGET, PairStore
 from nmt.data.synthetic import synthetic_pairs
@@ -43,7 +44,7 @@ def mixture(data: DataConfig) -> MixedStore:
 
 
 def rounds(store: MixedStore, count: int, seed: int = 1, *, by_length: bool = True) -> list[EpochPlan]:
-    planner = store.planner(lengths_of(store), 600, seed, by_length=by_length)
+    planner = store.planner(lengths_of(store), Batching(600, seed, by_length))
     return [planner(number) for number in range(count)]
 
 
@@ -130,13 +131,13 @@ def test_another_seed_gives_another_plan_and_the_same_seed_the_same() -> None:
 
 def test_one_pair_is_enough() -> None:
     lengths = PairLengths(np.array([5]), np.array([7]))
-    planner = RoundPlanner(lengths, [1], stage_shares(DataConfig(), {"main": 10}), batch_tokens=7, seed=1)
+    planner = RoundPlanner(lengths, [1], stage_shares(DataConfig(), {"main": 10}), Batching(7, seed=1))
     assert set(planner(0).order.tolist()) == {0}
 
 
 def stream(start: DataPosition = DataPosition(), rank: int = 0, devices: int = 1) -> Iterator[GlobalBatch]:  # noqa: B008
     store = mixture(settings("crawled until 40", "crawled main:3", tiny=0.05))
-    return global_batches(store, batch_tokens=400, device_tokens=0, seed=3, start=start, rank=rank, devices=devices)
+    return global_batches(store, Batching(400, seed=3), device_tokens=0, start=start, rank=rank, devices=devices)
 
 
 def pairs_of(batch: GlobalBatch) -> list[int]:

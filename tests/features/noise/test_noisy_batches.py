@@ -9,6 +9,7 @@ import torch
 
 from nmt.config.schema import TokenizerConfig
 from nmt.data.batches import ROOM_TO_GROW
+from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, global_batches
 from nmt.data.store import PairStore
 from nmt.features.demo.grammar import generate
@@ -47,9 +48,14 @@ def stream(
     store: PairStore, noise: Noise | None, start: DataPosition = START, rank: int = 0, devices: int = 1, limit: int = 0
 ) -> Iterator[GlobalBatch]:
     return global_batches(
-        store, batch_tokens=BATCH_TOKENS, device_tokens=limit, seed=1, start=start, rank=rank, devices=devices,
+        store,
+        Batching(BATCH_TOKENS, seed=1),
+        device_tokens=limit,
+        start=start,
+        rank=rank,
+        devices=devices,
         transforms=[] if noise is None else [noise],
-    )  # fmt: skip
+    )
 
 
 def pairs_of(batch: MicroBatch) -> dict[int, tuple[list[int], list[int]]]:

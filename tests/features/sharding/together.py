@@ -13,6 +13,7 @@ from torch import Tensor
 from nmt.compute import distributed, joining
 from nmt.compute.machine import Machine
 from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, TrainingConfig
+from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
 from nmt.features.sharding.divided import DividedWeights
 from nmt.model.build import build_model
@@ -52,9 +53,13 @@ def new_trainer(
 def batches(start: DataPosition | None = None) -> list[GlobalBatch]:
     """Return this process's share of a few global batches."""
     stream = global_batches(
-        store(), batch_tokens=TRAINING.batch_tokens, device_tokens=TRAINING.device_tokens, seed=1,
-        start=start or DataPosition(), rank=distributed.rank(), devices=distributed.world_size(),
-    )  # fmt: skip
+        store(),
+        Batching(TRAINING.batch_tokens, seed=1),
+        device_tokens=TRAINING.device_tokens,
+        start=start or DataPosition(),
+        rank=distributed.rank(),
+        devices=distributed.world_size(),
+    )
     return [next(stream) for _ in range(STEPS)]
 
 

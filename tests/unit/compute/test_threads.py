@@ -14,6 +14,7 @@ from nmt.compute.machine import Machine
 from nmt.compute.threads import concurrent_workers, run_in_threads, run_tasks_in_threads
 from nmt.config.choices import CHOICES
 from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, global_batches
 from nmt.data.store import PairStore
 from nmt.model.build import build_model
@@ -44,8 +45,8 @@ def test_training_in_threads_equals_training_without(store: PairStore, precision
         trainers.append(Trainer(build_model(model, VOCABULARY, VOCABULARY), training, machine, seed=1))
         trainers[-1].concurrency = parts
     stream = global_batches(
-        store, batch_tokens=60, device_tokens=40, seed=1, start=DataPosition(), rank=0, devices=1, threads=2
-    )  # fmt: skip
+        store, Batching(60, seed=1), device_tokens=40, start=DataPosition(), rank=0, devices=1, threads=2
+    )
     for _ in range(4):
         work = next(stream)
         assert len(work.micro_batches) >= 4

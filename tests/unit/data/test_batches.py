@@ -16,6 +16,7 @@ from nmt.data.batches import (
     planned_batches,
     split_batch,
 )
+from nmt.data.batching import Batching
 
 
 def random_lengths(pairs: int, seed: int = 0, longest: int = 60) -> PairLengths:
@@ -26,7 +27,7 @@ def random_lengths(pairs: int, seed: int = 0, longest: int = 60) -> PairLengths:
 
 def test_each_sentence_is_in_one_batch_and_no_batch_exceeds_the_budget() -> None:
     lengths = random_lengths(5000)
-    epoch = plan_epoch(lengths, 700, seed=3, epoch=1)
+    epoch = plan_epoch(lengths, Batching(700, seed=3), epoch=1)
     assert sorted(np.concatenate([epoch[i] for i in range(len(epoch))])) == list(range(5000))
     for index in range(len(epoch)):
         assert lengths.source[epoch[index]].sum() <= 700
@@ -35,7 +36,7 @@ def test_each_sentence_is_in_one_batch_and_no_batch_exceeds_the_budget() -> None
 
 def test_batches_are_full_and_hold_sentences_of_similar_length() -> None:
     lengths = random_lengths(20_000)
-    epoch = plan_epoch(lengths, 2000, seed=3, epoch=1)
+    epoch = plan_epoch(lengths, Batching(2000, seed=3), epoch=1)
     fill = [max(lengths.source[epoch[i]].sum(), lengths.target[epoch[i]].sum()) / 2000 for i in range(len(epoch))]
     assert np.mean(fill) > 0.95
     spread = [np.ptp(lengths.target[epoch[i]]) for i in range(len(epoch))]
@@ -44,7 +45,7 @@ def test_batches_are_full_and_hold_sentences_of_similar_length() -> None:
 
 def test_batches_of_random_lengths_are_full_samples_of_the_text() -> None:
     lengths = random_lengths(20_000)
-    epoch = plan_epoch(lengths, 2000, seed=3, epoch=1, by_length=False)
+    epoch = plan_epoch(lengths, Batching(2000, seed=3, by_length=False), epoch=1)
     assert sorted(np.concatenate([epoch[i] for i in range(len(epoch))])) == list(range(20_000))
     tokens = np.array([[side[epoch[i]].sum() for side in (lengths.source, lengths.target)] for i in range(len(epoch))])
     assert tokens.max() <= 2000
@@ -56,7 +57,7 @@ def test_batches_of_random_lengths_are_full_samples_of_the_text() -> None:
 
 def test_sentences_of_a_batch_are_sorted_by_length_so_that_micro_batches_are_equal() -> None:
     lengths = random_lengths(5000)
-    epoch = plan_epoch(lengths, 2000, seed=3, epoch=1, by_length=False)
+    epoch = plan_epoch(lengths, Batching(2000, seed=3, by_length=False), epoch=1)
     for index in range(len(epoch)):
         assert (np.diff(lengths.target[epoch[index]]) >= 0).all()
 
@@ -64,13 +65,13 @@ def test_sentences_of_a_batch_are_sorted_by_length_so_that_micro_batches_are_equ
 @pytest.mark.parametrize("longest", [65_534, 65_535, 65_536, 131_000])
 def test_sentences_of_any_length_are_sorted_by_length(longest: int) -> None:
     side = np.array([longest, 3, longest - 1, 1, 2, 40_000])
-    plan = plan_epoch(PairLengths(side, side), 200_000, seed=1, epoch=0)
+    plan = plan_epoch(PairLengths(side, side), Batching(200_000, seed=1), epoch=0)
     assert side[plan.order].tolist() == sorted(side.tolist())
 
 
 def test_plan_equals_a_plain_greedy_loop() -> None:
     lengths = random_lengths(500)
-    epoch = plan_epoch(lengths, 150, seed=1, epoch=0)
+    epoch = plan_epoch(lengths, Batching(150, seed=1), epoch=0)
     expected: list[list[int]] = [[]]
     for sentence in epoch.order.tolist():
         longer = [*expected[-1], sentence]
@@ -80,15 +81,15 @@ def test_plan_equals_a_plain_greedy_loop() -> None:
     assert sorted(epoch[i].tolist() for i in range(len(epoch))) == sorted(expected)
 
 
-def planned_at_once(lengths: PairLengths, budget: int, seed: int, epoch: int) -> EpochPlan:
+def planned_at_once(lengths: PairLengths, batching: Batching, epoch: int) -> EpochPlan:
     """Plan an epoch with all pairs in memory several times."""
-    random = np.random.default_rng([seed, epoch])
+    random = np.random.default_rng([batching.seed, epoch])
     order = random.permutation(np.arange(len(lengths), dtype=np.int32))
     order = order[np.lexsort([lengths.source[order], lengths.target[order]])]
-    starts, tokens = [], np.array([budget + 1, 0])
+    starts, tokens = [], np.array([batching.tokens + 1, 0])
     for index, pair in enumerate(np.stack([lengths.source[order], lengths.target[order]], axis=1)):
         tokens = tokens + pair
-        if tokens.max() > budget:
+        if tokens.max() > batching.tokens:
             starts.append(index)
             tokens = pair
     bounds = np.stack([starts, np.append(starts[1:], len(order))], axis=1)
@@ -102,7 +103,7 @@ def test_plan_does_not_depend_on_the_pairs_that_are_sorted_together(
 ) -> None:
     monkeypatch.setattr(length_order, "PART_PAIRS", part)
     for lengths in (random_lengths(1000), random_lengths(1000, longest=3), random_lengths(8)):
-        plan, expected = (plan(lengths, budget, 3, 1) for plan in (plan_epoch, planned_at_once))
+        plan, expected = (plan(lengths, Batching(budget, seed=3), 1) for plan in (plan_epoch, planned_at_once))
         np.testing.assert_array_equal(plan.order, expected.order)
         np.testing.assert_array_equal(plan.bounds, expected.bounds)
 
@@ -111,7 +112,7 @@ def test_plan_does_not_depend_on_the_pairs_that_are_sorted_together(
 def test_long_sentences_are_sorted_in_parts(monkeypatch: pytest.MonkeyPatch, longest: int) -> None:
     monkeypatch.setattr(length_order, "PART_PAIRS", 50)
     lengths = random_lengths(400, longest=longest)
-    plan, expected = (plan(lengths, 200_000, 3, 1) for plan in (plan_epoch, planned_at_once))
+    plan, expected = (plan(lengths, Batching(200_000, seed=3), 1) for plan in (plan_epoch, planned_at_once))
     np.testing.assert_array_equal(plan.order, expected.order)
     np.testing.assert_array_equal(plan.bounds, expected.bounds)
 
@@ -120,7 +121,7 @@ def test_long_sentences_are_sorted_in_parts(monkeypatch: pytest.MonkeyPatch, lon
 def test_plan_depends_on_seed_and_epoch_only(by_length: bool) -> None:
     lengths = random_lengths(1000)
     first, again, next_epoch, other_seed = (
-        plan_epoch(lengths, 500, seed, epoch, by_length=by_length) for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0))
+        plan_epoch(lengths, Batching(500, seed, by_length), epoch) for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0))
     )
     np.testing.assert_array_equal(first.order, again.order)
     np.testing.assert_array_equal(first.bounds, again.bounds)
@@ -130,14 +131,14 @@ def test_plan_depends_on_seed_and_epoch_only(by_length: bool) -> None:
 
 def test_batches_come_in_random_order() -> None:
     lengths = random_lengths(5000)
-    epoch = plan_epoch(lengths, 300, seed=1, epoch=0)
+    epoch = plan_epoch(lengths, Batching(300, seed=1), epoch=0)
     means = [lengths.target[epoch[i]].mean() for i in range(len(epoch))]
     assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.2
 
 
 def test_a_sentence_over_budget_is_a_batch_of_its_own() -> None:
     lengths = PairLengths(np.array([3, 50, 3]), np.array([3, 4, 3]))
-    epoch = plan_epoch(lengths, 10, seed=1, epoch=0)
+    epoch = plan_epoch(lengths, Batching(10, seed=1), epoch=0)
     assert sorted(sorted(epoch[i].tolist()) for i in range(len(epoch))) == [[0, 2], [1]]
 
 
@@ -145,7 +146,7 @@ def test_a_sentence_over_budget_is_a_batch_of_its_own() -> None:
 @pytest.mark.parametrize("device_tokens", [0, 100, 333])
 def test_micro_batches_hold_all_sentences_within_their_budget(devices: int, device_tokens: int) -> None:
     lengths = random_lengths(3000)
-    epoch = plan_epoch(lengths, 1000, seed=3, epoch=1)
+    epoch = plan_epoch(lengths, Batching(1000, seed=3), epoch=1)
     for index in range(len(epoch)):
         micro_batches = split_batch(epoch[index], lengths, devices, device_tokens)
         assert len(micro_batches) % devices == 0
@@ -170,7 +171,7 @@ def test_there_are_no_more_micro_batches_than_needed() -> None:
 def test_a_sentence_too_long_for_16_bits_changes_nothing_else() -> None:
     lengths = random_lengths(400)
     longer = PairLengths(np.append(lengths.source, 70_000), np.append(lengths.target, 70_000))
-    epoch = plan_epoch(longer, 150, seed=1, epoch=0)
+    epoch = plan_epoch(longer, Batching(150, seed=1), epoch=0)
     batches = [epoch[i].tolist() for i in range(len(epoch))]
     assert [400] in batches
     order = epoch.order[:-1].tolist()
@@ -179,7 +180,7 @@ def test_a_sentence_too_long_for_16_bits_changes_nothing_else() -> None:
 
 
 def test_planned_batches_are_those_of_each_epochs_own_plan() -> None:
-    plan_of = partial(plan_epoch, random_lengths(200), 150, 1)
+    plan_of = partial(plan_epoch, random_lengths(200), Batching(150, seed=1))
     expected = [
         (epoch, index, plan_of(epoch)[index].tolist()) for epoch in range(3) for index in range(len(plan_of(0)))
     ]
@@ -196,10 +197,10 @@ def test_the_next_epoch_is_planned_while_the_last_batches_of_this_one_are_used(m
         if epoch == 1:
             begun.set()
             assert may_finish.wait(60)
-        return plan_epoch(lengths, 150, 1, epoch)
+        return plan_epoch(lengths, Batching(150, seed=1), epoch)
 
     stream = planned_batches(slow_plan, 0, 0)
-    count = len(plan_epoch(lengths, 150, 1, epoch=0))
+    count = len(plan_epoch(lengths, Batching(150, seed=1), epoch=0))
     assert [index for _, _, index in islice(stream, count - 2)] == list(range(count - 2))
     assert not begun.is_set()  # so that there are not two plans all the time
     assert [index for _, _, index in islice(stream, 2)] == [count - 2, count - 1]  # does not wait for the next plan

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
 from nmt.data.prefetcher import Prefetcher
 from nmt.data.shapes import TOKEN_MULTIPLE, Shapes
@@ -80,7 +81,7 @@ def test_filler_pairs_are_no_longer_than_the_real_ones(source: list[int], target
 
 
 def stream(store: PairStore, start: DataPosition = START, rank: int = 0, devices: int = 1) -> Iterator[GlobalBatch]:
-    return global_batches(store, batch_tokens=6, device_tokens=0, seed=1, start=start, rank=rank, devices=devices)
+    return global_batches(store, Batching(6, seed=1), device_tokens=0, start=start, rank=rank, devices=devices)
 
 
 def summary(batch: GlobalBatch) -> tuple[list[list[int]], int, int, DataPosition]:

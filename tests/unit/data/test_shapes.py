@@ -9,6 +9,7 @@ import torch
 from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig
 from nmt.data.batches import IntArray, PairLengths, full_micro_batch_tokens, plan_epoch, split_batch
+from nmt.data.batching import Batching
 from nmt.data.shapes import Shapes
 
 GPU = Machine(torch.device("cuda"), torch.bfloat16)
@@ -32,7 +33,7 @@ def filled(shapes: Shapes, lengths: PairLengths, sentences: IntArray) -> list[In
 @pytest.mark.parametrize(("devices", "device_tokens"), [(1, 0), (1, 8000), (8, 0)])
 def test_a_gpu_sees_few_sizes_and_little_filler_at_the_papers_batch(devices: int, device_tokens: int) -> None:
     lengths, per_device = text(100_000), full_micro_batch_tokens(25_000, device_tokens, devices)
-    plan, shapes = plan_epoch(lengths, 25_000, seed=1, epoch=0), Shapes.on(GPU, MODEL, per_device)
+    plan, shapes = plan_epoch(lengths, Batching(25_000, seed=1), epoch=0), Shapes.on(GPU, MODEL, per_device)
     real, total, tokens, sentences, longest = 0, 0, set(), set(), set()
     for index in range(len(plan)):
         for pairs in split_batch(plan[index], lengths, devices, device_tokens):

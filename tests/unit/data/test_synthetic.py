@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, global_batches
 from nmt.data.synthetic import MAX_LENGTH, synthetic_pairs
 from nmt.text.special import EOS
@@ -40,7 +41,5 @@ def test_synthetic_text_depends_on_its_seed_only(seed: int) -> None:
 
 def test_synthetic_text_makes_global_batches() -> None:
     store = synthetic_pairs(500, 500, pairs=1000)
-    batch = next(
-        global_batches(store, batch_tokens=600, device_tokens=0, seed=1, start=DataPosition(), rank=0, devices=1)
-    )
+    batch = next(global_batches(store, Batching(600, seed=1), device_tokens=0, start=DataPosition(), rank=0, devices=1))
     assert 300 < batch.target_tokens <= 600

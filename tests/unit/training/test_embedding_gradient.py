@@ -13,6 +13,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from nmt.compute import distributed, replication
 from nmt.config.choices import CHOICES
 from nmt.config.schema import ModelConfig
+from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, MicroBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, in_memory
@@ -80,9 +81,7 @@ def test_a_single_process_or_separate_or_frozen_matrices_need_no_parts(monkeypat
 @pytest.mark.parametrize("devices", [1, 3])
 def test_each_device_knows_the_words_of_the_whole_batch(store: PairStore, devices: int) -> None:
     streams = [
-        global_batches(
-            store, batch_tokens=60, device_tokens=0, seed=1, start=DataPosition(), rank=rank, devices=devices
-        )
+        global_batches(store, Batching(60, seed=1), device_tokens=0, start=DataPosition(), rank=rank, devices=devices)
         for rank in range(devices)
     ]
     for _ in range(5):
@@ -105,7 +104,7 @@ def test_on_a_gpu_words_without_a_gradient_fill_up_the_number_of_rows() -> None:
 
     def words_with(shapes: Shapes) -> list[set[int]]:
         batches = global_batches(
-            text, batch_tokens=8000, device_tokens=0, seed=1, start=DataPosition(), rank=0, devices=2, shapes=shapes
+            text, Batching(8000, seed=1), device_tokens=0, start=DataPosition(), rank=0, devices=2, shapes=shapes
         )
         found = [next(batches).words for _ in range(5)]
         assert all(each is not None and torch.equal(each, each.unique()) for each in found)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from nmt.compute.signals import Interruptible, StopRequest
 from nmt.config.schema import TrainingConfig
+from nmt.data.batching import Batching
 from nmt.data.loader import global_batches
 from nmt.data.store import PairStore
 from nmt.estimate.parameters import count_parameters
@@ -55,9 +56,15 @@ class Training(Loop):
     def train(self, store: PairStore) -> Ending:
         config = self.config
         return self.run(
-            global_batches(store, batch_tokens=config.batch_tokens, device_tokens=0, seed=1,
-                           start=self.trainer.data_position, rank=0, devices=1)
-        )  # fmt: skip
+            global_batches(
+                store,
+                Batching(config.batch_tokens, seed=1),
+                device_tokens=0,
+                start=self.trainer.data_position,
+                rank=0,
+                devices=1,
+            )
+        )
 
 
 @pytest.fixture

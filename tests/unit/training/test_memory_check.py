@@ -11,6 +11,7 @@ import torch
 from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch, split_batch
+from nmt.data.batching import Batching
 from nmt.data.largest_batches import largest_micro_batches
 from nmt.data.loader import GlobalBatch, MicroBatch, global_batches
 from nmt.data.records import StoreDescription
@@ -44,9 +45,8 @@ def trainer(config: TrainingConfig) -> Trainer:
 def first_steps(config: TrainingConfig, text: PairStore, count: int = 3) -> list[GlobalBatch]:
     stream = global_batches(
         text,
-        batch_tokens=config.batch_tokens,
+        Batching(config.batch_tokens, seed=1),
         device_tokens=0,
-        seed=1,
         start=trainer(config).data_position,
         rank=0,
         devices=1,
@@ -75,8 +75,8 @@ def test_the_largest_micro_batches_have_the_most_tokens_padded_tokens_and_senten
 ) -> None:
     text, budget = store(), 300
     lengths = PairLengths.with_marks(text.source_lengths, text.target_lengths)
-    plan = plan_epoch(lengths, budget, seed=1, epoch=0)
-    found = largest_micro_batches(text, batch_tokens=budget, device_tokens=device_tokens, seed=1, devices=devices)
+    plan = plan_epoch(lengths, Batching(budget, seed=1), epoch=0)
+    found = largest_micro_batches(text, Batching(budget, seed=1), device_tokens=device_tokens, devices=devices)
     micro_batches = [
         part for index in range(len(plan)) for part in split_batch(plan[index], lengths, devices, device_tokens)
     ]

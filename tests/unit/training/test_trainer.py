@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from nmt.compute.machine import Machine
 from nmt.config.schema import Config, DataConfig, ModelConfig, TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.batching import Batching
 from nmt.data.loader import CPU_SHAPES, DataPosition, GlobalBatch, assemble, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, writing
@@ -72,9 +73,13 @@ def batches_of(
 ) -> list[GlobalBatch]:
     stream = global_batches(
         store,
-        batch_tokens=training.batch_tokens, device_tokens=training.device_tokens,
-        seed=1, start=start, rank=0, devices=1, shapes=shapes,
-    )  # fmt: skip
+        Batching(training.batch_tokens, seed=1),
+        device_tokens=training.device_tokens,
+        start=start,
+        rank=0,
+        devices=1,
+        shapes=shapes,
+    )
     return [next(stream) for _ in range(count)]
 
 
@@ -91,7 +96,7 @@ def test_updates_equal_a_plain_training_loop(store: PairStore, parallel: int, sh
     plain.load_state_dict(ours.model.state_dict())
     adam = torch.optim.Adam(plain.parameters(), betas=(0.9, 0.98), eps=1e-5)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    plan = plan_epoch(lengths, TRAINING.batch_tokens, seed=1, epoch=0)
+    plan = plan_epoch(lengths, Batching(TRAINING.batch_tokens, seed=1), epoch=0)
     for step, item in enumerate(batches_of(store, TRAINING, 6), start=1):
         ours.update(item)
         sentences = plan[step - 1].tolist()

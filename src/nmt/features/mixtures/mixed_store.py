@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from nmt.config.schema import DataConfig
 from nmt.data.batches import IntArray, PairLengths, PlanOf
+from nmt.data.batching import Batching
 from nmt.data.store import Ids, LengthArray, Pairs, PairStore, take
 from nmt.data.training_text import LinesOf
 from nmt.features.mixtures.rounds import RoundPlanner, StageShares, shares_of, stage_shares
@@ -102,18 +103,10 @@ class MixedStore:
         starts = of_corpora.cumsum() - of_corpora
         return take(np.concatenate(tokens), starts[back], of_corpora[back]), of_corpora[back]
 
-    def planner(
-        self,
-        lengths: PairLengths,
-        batch_tokens: int,
-        seed: int,
-        before: tuple[int, ...] = (),
-        *,
-        by_length: bool = True,
-    ) -> PlanOf:
+    def planner(self, lengths: PairLengths, batching: Batching, before: tuple[int, ...] = ()) -> PlanOf:
         """Return what plans the rounds of the mixture."""
         sizes = [len(store) for store in self._stores]
-        return RoundPlanner(lengths, sizes, self._stages, batch_tokens, seed, before, by_length=by_length)
+        return RoundPlanner(lengths, sizes, self._stages, batching, before)
 
     def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
         """Return for each corpus how many of these pairs and of their tokens come from it."""

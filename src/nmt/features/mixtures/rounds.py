@@ -19,6 +19,7 @@ import numpy.typing as npt
 from nmt.config.schema import DataConfig
 from nmt.config.schema.corpora import corpora_of
 from nmt.data.batches import EpochPlan, IntArray, PairLengths, divide_pairs
+from nmt.data.batching import Batching
 from nmt.features.mixtures.settings import MixtureData, Stage, training_stages
 
 ROUND_BATCHES = 250
@@ -65,11 +66,8 @@ class RoundPlanner:
         lengths: PairLengths,
         sizes: Sequence[int],
         stages: Sequence[StageShares],
-        batch_tokens: int,
-        seed: int,
+        batching: Batching,
         before: tuple[int, ...] = (),
-        *,
-        by_length: bool = True,
     ) -> None:
         """Continue after earlier rounds.
 
@@ -77,13 +75,11 @@ class RoundPlanner:
             lengths: The lengths of all pairs, one corpus after the other.
             sizes: The number of pairs in each corpus.
             stages: The shares of the corpora in each stage.
-            batch_tokens: The largest number of source tokens, and of target tokens, in a global batch.
-            seed: The seed of the order of the pairs and of the batches.
+            batching: How the pairs are divided into global batches.
             before: What earlier rounds have used: batches, then pairs of each corpus; empty at the beginning.
-            by_length: Whether the pairs of a batch have similar lengths.
         """
         self._lengths, self._sizes, self._stages = lengths, sizes, stages
-        self._batch_tokens, self._seed, self._by_length = batch_tokens, seed, by_length
+        self._batching = batching
         self._before = before or (0,) * (len(sizes) + 1)
         self._starts = np.cumsum([0, *sizes])
         self._means = np.array(
@@ -98,12 +94,12 @@ class RoundPlanner:
         """Plan the next round, which has this number."""
         batches, *taken = self._before
         stage = next(stage for stage in self._stages if batches < stage.end)
-        random = np.random.default_rng([self._seed, number])
+        random = np.random.default_rng([self._batching.seed, number])
         limit = min(ROUND_BATCHES, stage.end - batches)
         counts = self._pairs(stage.shares, limit, random)
         drawn = [self._draw(corpus, taken[corpus], count) for corpus, count in enumerate(counts)]
         order = random.permutation(np.concatenate(drawn))
-        plan = divide_pairs(order, self._lengths, self._batch_tokens, random, by_length=self._by_length)
+        plan = divide_pairs(order, self._lengths, self._batching, random)
         bounds = plan.bounds[: stage.end - batches]  # the next stage must begin at its step
         after = (batches + len(bounds), *(start + count for start, count in zip(taken, counts, strict=True)))
         before, self._before = self._before, after
@@ -117,7 +113,7 @@ class RoundPlanner:
         of_pairs = shares / self._means.sum(axis=1)
         of_pairs /= of_pairs.sum()
         tokens_per_pair = (of_pairs @ self._means).max()
-        counts = np.floor(of_pairs * batches * self._batch_tokens / tokens_per_pair + random.random(len(shares)))
+        counts = np.floor(of_pairs * batches * self._batching.tokens / tokens_per_pair + random.random(len(shares)))
         counts[shares.argmax()] = max(counts[shares.argmax()], 1)
         return [int(count) for count in counts]
 
@@ -135,7 +131,9 @@ class RoundPlanner:
         """Return the pairs of a corpus in the order of one of its passes."""
         known, order = self._passes.get(corpus, (-1, None))
         if known != number or order is None:
-            random = np.random.default_rng([self._seed, number, corpus + 1])  # without a zero: it would change nothing
+            random = np.random.default_rng(
+                [self._batching.seed, number, corpus + 1]
+            )  # without a zero: it would change nothing
             start = self._starts[corpus]
             order = random.permutation(np.arange(start, start + self._sizes[corpus], dtype=np.int32))
             self._passes[corpus] = number, order

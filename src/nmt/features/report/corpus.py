@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batches import PairLengths
+from nmt.data.batching import Batching
 from nmt.data.corpora import training_splits
 from nmt.data.records import EncodedSide, Manifest
 from nmt.data.store import Pairs
@@ -120,7 +121,7 @@ def batch_fill(store: Pairs, run: Run) -> BatchFill:
     """Plan the batches of the first epoch as training does and measure how full they are."""
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     budget = run.config.training.batch_tokens
-    plan = store.planner(lengths, budget, run.config.seed, by_length=run.config.training.group_by_length)(0)
+    plan = store.planner(lengths, Batching.of(run.config.training, run.config.seed))(0)
     sides = dict(zip(run.languages, (lengths.source, lengths.target), strict=True))
     before = {side: np.concatenate([[0], values[plan.order].cumsum()]) for side, values in sides.items()}
     shares = {side: 100 * np.diff(sums[plan.bounds])[:, 0] / budget for side, sums in before.items()}
