@@ -61,7 +61,7 @@ def _message(config: Config, text: Text, minutes: float, chosen: Plan) -> str:
     values = " ".join(f"{name}={written(value_of(config, name))}" for name in names if name not in own.keep)
     reason = f"{text.pairs:,} pairs"
     if chosen.step_seconds:
-        limit = f"{minutes:g} minutes" if minutes else "no minutes given"
+        limit = f"{minutes:g} minute{'s' if minutes != 1 else ''}" if minutes else "no minutes given"
         reason += f", {limit} and {chosen.step_seconds:.3f} s per step"
     steps = f"{chosen.steps:,} steps, {chosen.passes:.1f} passes over the text"
     duration = f", about {chosen.minutes:.1f} minutes" if chosen.step_seconds else ""
