@@ -8,7 +8,17 @@ import pytest
 from nmt.config.compose import compose
 from nmt.config.keys import with_values
 from nmt.config.schema import TrainingConfig
-from nmt.features.own_text.plan import SHAPES, Given, Plan, Shape, Text, dropout_for, plan, settings_of
+from nmt.features.own_text.plan import (
+    SHAPES,
+    Given,
+    Plan,
+    Shape,
+    Text,
+    dropout_for,
+    plan,
+    settings_of,
+    weight_decay_for,
+)
 from nmt.features.own_text.settings import DERIVED, OF_DATA
 from nmt.training.schedule import learning_rate
 
@@ -96,6 +106,21 @@ def test_longest_sentence_fits_into_a_batch() -> None:
 )
 def test_dropout_grows_with_the_passes_as_in_the_tables(passes: float, dropout: float) -> None:
     assert dropout_for(passes) == pytest.approx(dropout)
+
+
+@pytest.mark.parametrize(
+    ("passes", "steps", "decay"),
+    [
+        (1, 400, 0.32),
+        (6.3, 860, 1.0),
+        (6.3, 2500, 0.34),
+        (40, 1020, 1.0),
+        (40, 100, 2.0),
+        (math.sqrt(2.5 * 6.3), 1000, 0.49),
+    ],
+)
+def test_weight_decay_grows_with_the_passes_and_falls_with_the_steps(passes: float, steps: int, decay: float) -> None:
+    assert weight_decay_for(passes, steps) == decay
 
 
 @pytest.mark.parametrize("steps", [1, 10, 36, 990, 20_000])

@@ -1,13 +1,14 @@
 """Plan a run from its text and the minutes there are: steps, dropout, batch, warmup, validations and shape.
 
 The numbers come from the tables of docs/results.md: more steps are worth more than anything else, so the model is wide
-only if it gets enough of them; the rate ends at zero; and dropout grows with the passes over the text.
+only if it gets enough of them; the rate ends at zero; and dropout and weight decay follow the passes over the text.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
 
 from nmt.data.records import Encoded
 
@@ -26,8 +27,13 @@ USUAL_MINUTES = 60.0
 """The most minutes of a run for which none are given."""
 SHARE_OF_STEPS = 0.9
 """The share of the minutes that is planned: steps on new shapes of batches are slower than those that were measured."""
-DROPOUT = ((6, 0.1), (17, 0.35))
-"""Passes over the text with the dropout that suited them; between them it grows with the logarithm of the passes."""
+Table = Sequence[tuple[float, float]]
+"""Passes over the text with what suited them; between them it follows the logarithm of the passes."""
+DROPOUT: Table = ((6, 0.1), (17, 0.35))
+DECAY: Table = ((2.5, 126), (6.3, 860), (17, 1020))
+"""The weight decay times the steps: the longer a run is, the less decays in each step."""
+MAX_WEIGHT_DECAY = 2.0
+"""The largest weight decay that was tried with success."""
 WARMUP_SHARE, MAX_WARMUP_STEPS = 0.12, 300
 VALIDATIONS, SAVES = (4, 10), 25
 """The fewest and the most validations, between which there is one per two minutes; and the checkpoints of a run."""
@@ -152,14 +158,18 @@ def _power_of_two(tokens: int) -> int:
 
 def dropout_for(passes: float) -> float:
     """Return the dropout for a number of passes over the text, with two decimals."""
-    (low, least), *_, (high, most) = DROPOUT
-    if passes <= low or passes >= high:
-        return least if passes <= low else most
-    for (before, first), (after, second) in pairwise(DROPOUT):
-        if passes <= after:
-            share = math.log(passes / before) / math.log(after / before)
-            return round(first + share * (second - first), 2)
-    raise AssertionError(passes)
+    return round(_suited(DROPOUT, passes), 2)
+
+
+def weight_decay_for(passes: float, steps: int) -> float:
+    """Return the weight decay for a number of passes over the text that take some steps, with two digits."""
+    return min(MAX_WEIGHT_DECAY, float(f"{_suited(DECAY, passes) / steps:.2g}"))
+
+
+def _suited(table: Table, passes: float) -> float:
+    """Return the value of a table for a number of passes."""
+    known, values = zip(*table, strict=True)
+    return float(np.interp(math.log(passes), np.log(known), values))
 
 
 def settings_of(chosen: Plan) -> Mapping[str, object]:
@@ -172,6 +182,7 @@ def settings_of(chosen: Plan) -> Mapping[str, object]:
         "training.batch_tokens": chosen.batch_tokens,
         "training.schedule": "linear",
         "training.steps": steps,
+        "training.weight_decay": weight_decay_for(chosen.passes, steps),
         "training.warmup_steps": max(1, min(MAX_WARMUP_STEPS, round(WARMUP_SHARE * steps))),
         "training.valid_every": math.ceil(steps / validations),
         "training.save_every": math.ceil(steps / SAVES),

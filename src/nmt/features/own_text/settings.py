@@ -25,6 +25,7 @@ DERIVED = (
     "training.batch_tokens",
     "training.schedule",
     "training.steps",
+    "training.weight_decay",
     "training.warmup_steps",
     "training.valid_every",
     "training.save_every",
@@ -38,9 +39,9 @@ class OwnText:
     """Settings that follow from the text and the machine."""
 
     derive: bool = False
-    """Derive the share of held-out text, the size of the vocabulary, width and dropout of the model, batch, steps and
-    schedule from the size of the text, the minutes and the speed of this machine, unless you give them. A run that has
-    begun keeps its values."""
+    """Derive the share of held-out text, the size of the vocabulary, width and dropout of the model, batch, steps,
+    schedule and weight decay from the size of the text, the minutes and the speed of this machine, unless you give
+    them. A run that has begun keeps its values."""
     minutes: float = 0.0
     """Minutes of training steps to plan for; 0 for those of training.max_training_minutes, or, if these are 0 too, for
     as many as suit the text, at most an hour."""
