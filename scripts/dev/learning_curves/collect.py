@@ -35,7 +35,7 @@ def _kept(name: str, made: dict[str, Any]) -> dict[str, Any]:
         "flops": made["steps"] * training_flops(model, size, words * model.d_model, batch, batch),
         "d_model": model.d_model, "dropout": model.dropout, "optimizer": training.optimizer,
         "learning_rate": training.learning_rate, "schedule": training.schedule, "warmup_steps": training.warmup_steps,
-        "batch_tokens": training.batch_tokens,
+        "batch_tokens": training.batch_tokens, "weight_decay": training.weight_decay,
         "valid": [[step, round(loss, DIGITS), round(nll, DIGITS)] for step, loss, nll in made["valid"]],
         "train": [
             [step, round(loss, DIGITS), round(nll, DIGITS), int(epoch)] for step, loss, nll, _, epoch in made["train"]

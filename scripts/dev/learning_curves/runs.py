@@ -33,19 +33,19 @@ d2  tatoeba  en-de all   8000  128   3      720   batch=1024 schedule=inverse_sq
 d3  multi30k en-de 10000 4000  128   2      600   batch=1024 schedule=wsd warmup=80
 d4  tatoeba  en-de all   4000  128   2      600   batch=1024 warmup=100
 d5  multi30k en-de all   4000  128   2      600   batch=1024 optimizer=adam rate=2e-3 schedule=inverse_sqrt warmup=120
-e1 multi30k en-de all   4000  128   2      480   recipe warmup=60
-e2 tatoeba  en-de all   8000  128   2      600   recipe warmup=80
-e3 multi30k en-de 10000 4000  128   2      480   dropout=0.2 recipe warmup=60
-e4 tatoeba  en-de all   4000  128   2      600   batch=1024 recipe warmup=80
+e1 multi30k en-de all   4000  128   2      480   recipe warmup=60 decay=1.8
+e2 tatoeba  en-de all   8000  128   2      600   recipe warmup=80 decay=0.5
+e3 multi30k en-de 10000 4000  128   2      480   dropout=0.2 recipe warmup=60 decay=1.0
+e4 tatoeba  en-de all   4000  128   2      600   batch=1024 recipe warmup=80 decay=1.4
 """
 """`pair` is the direction. `paper` stands for the paper's norm, positions and initialisation, and Adam; `recipe` for
 the rates, schedule and batches of `experiment=own` today, and other rows for those of BASE."""
 
-LONG = {"rate": "learning_rate", "warmup": "warmup_steps", "batch": "batch_tokens"}
+LONG = {"rate": "learning_rate", "warmup": "warmup_steps", "batch": "batch_tokens", "decay": "weight_decay"}
 """Settings that the table shortens."""
 TRAINING = (
     *("optimizer", "learning_rate", "muon_rate", "schedule", "warmup_steps"),
-    *("batch_tokens", "group_by_length"),
+    *("batch_tokens", "group_by_length", "weight_decay"),
 )
 """Settings of the group training; the others are of the model."""
 PAPER = "optimizer=adam norm_placement=post positions=sinusoidal initialization=glorot"
@@ -54,6 +54,7 @@ RECIPE = "schedule=linear rate=8e-3 muon_rate=0.5 group_by_length=false"
 BASE = (
     *("experiment=multi30k", "training.batch_tokens=512", "training.schedule=cosine"),
     *("training.learning_rate=4e-3", "training.muon_rate=1.0", "training.group_by_length=true"),
+    *("training.weight_decay=0", "model.dropout=0.1"),
 )
 """What all runs have in common, unless their settings differ."""
 ALL = 1_000_000
