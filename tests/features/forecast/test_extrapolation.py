@@ -45,9 +45,9 @@ def test_slope_of_a_power_law_is_its_exponent(slope: float, validations: int) ->
     # a log line is the mean of ten steps, which the law has near their middle
     lines = [Point(step, law(step - 5)) for step in range(10, 201, 10)]
     now = situation(Curve([Point(step, law(step)) for step in steps], lines), constant, 400, 0.7)
-    horizon, decay, own, repeats, _ = now.features
+    horizon, decay, own, repeats, _, restlessness = now.features
     assert horizon == pytest.approx(math.log(2))
-    assert (decay, repeats) == (0, 0)
+    assert (decay, repeats, restlessness) == (0, 0, 0)
     assert own / horizon + 0.25 == pytest.approx(slope, abs=0.01)
 
 
@@ -67,6 +67,21 @@ def test_a_run_that_repeats_its_text_is_told_apart() -> None:
 def test_level_is_limited_to_what_the_earlier_runs_had(above: float, level: float) -> None:
     now = situation(Curve([Point(100, 1.0 + FLOOR_NATS + above)], []), Rates(400, 1, lambda _: 1.0), 400, 1.0)
     assert now.features[4] == pytest.approx((level - 1) * math.log(4))
+
+
+def test_weight_decay_makes_a_run_restless_until_its_rate_ends() -> None:
+    """Weights of size w that get random steps of size s and lose a share d settle at s / w = sqrt(2 d)."""
+    random = np.random.default_rng(1)
+    relative = []
+    for shrinking in (0.01, 0.04):
+        weights = random.normal(size=5000)
+        for _ in range(600):
+            weights = (1 - shrinking) * weights + random.normal(size=5000)
+        relative.append(math.sqrt(5000) / np.linalg.norm(weights))
+        falling = Rates(400, 1, lambda step: 1 - step / 400, shrinking)
+        now = situation(Curve([Point(200, 4.0)], []), falling, 400, 1.0)
+        assert math.sqrt(2) * now.features[5] == pytest.approx(relative[-1] * math.sqrt(0.5), rel=0.03)
+    assert relative[1] / relative[0] == pytest.approx(2, rel=0.05)
 
 
 def test_fit_recovers_the_coefficients_of_a_law() -> None:
@@ -89,6 +104,7 @@ def test_spread_is_the_quantile_of_the_errors() -> None:
 def synthetic_run(name: str, schedule: str, steps: int, exponent: float, gain: float, floor: float) -> EarlierRun:
     """Return a run that follows the law, with a floor of its own."""
     about = {"steps": steps, "schedule": schedule, "warmup_steps": steps // 8, "words": 4000, "batch_tokens": 512}
+    about |= {"learning_rate": 4e-3, "weight_decay": 0.0}
     of_run = rates(TrainingConfig(steps=steps, schedule=schedule, warmup_steps=steps // 8))
 
     def loss(step: int) -> float:

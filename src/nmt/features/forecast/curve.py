@@ -36,9 +36,11 @@ class Rates:
     proportion. The square root fits the earlier runs better than the rate itself and than the number of steps.
     """
 
-    def __init__(self, steps: int, warmup_steps: int, fraction: Callable[[int], float]) -> None:
+    def __init__(self, steps: int, warmup_steps: int, fraction: Callable[[int], float], shrinking: float = 0.0) -> None:
+        """Take the share of the peak of each step, and the share of the weights that decays in the step of the peak."""
         self.peak_step = min(warmup_steps, steps)
         """The step with the highest rate, which ends the warmup."""
+        self._shrinking = shrinking
         self._steps = np.unique([*np.linspace(1, steps, min(steps, GRID)).round(), self.peak_step])
         self._fractions = np.array([fraction(int(step)) for step in self._steps])
         widths = np.diff(self._steps, prepend=0.0)
@@ -49,6 +51,13 @@ class Rates:
     def fraction(self, step: float) -> float:
         """Return the rate of a step as a fraction of the peak."""
         return float(np.interp(step, self._steps, self._fractions))
+
+    def restlessness(self, step: float) -> float:
+        """Return what the relative change of weights in a step is proportional to, if weight decay limits their size.
+
+        Weights that shrink as fast as updates make them grow change by the square root of the share that decays.
+        """
+        return math.sqrt(self._shrinking * self.fraction(step))
 
     def progress(self, step: float) -> float:
         """Return the progress up to a step."""

@@ -49,7 +49,12 @@ class EarlierRun:
     def rates(self) -> Rates:
         """The learning rates."""
         schedule, warmup = self.about["schedule"], self.about["warmup_steps"]
-        return rates(TrainingConfig(steps=self.steps, schedule=schedule, warmup_steps=warmup))
+        peak, decay = self.about["learning_rate"], self.about["weight_decay"]
+        return rates(
+            TrainingConfig(
+                steps=self.steps, schedule=schedule, warmup_steps=warmup, learning_rate=peak, weight_decay=decay
+            )
+        )
 
     def curve(self, step: int, validations: int = INTERVALS[-1]) -> Curve:
         """Return the curve up to a step, as if the run had had this number of validations."""
@@ -82,7 +87,12 @@ def rates(training: TrainingConfig) -> Rates:
     """Return the rates of a run as fractions of the peak."""
     width = 512  # the paper's peak depends on it, but not the fractions
     peak = peak_rate(training, width)
-    return Rates(training.steps, training.warmup_steps, lambda step: learning_rate(step, training, width) / peak)
+    return Rates(
+        training.steps,
+        training.warmup_steps,
+        lambda step: learning_rate(step, training, width) / peak,
+        shrinking=training.weight_decay * peak,
+    )
 
 
 @cache

@@ -4,9 +4,10 @@ Above a floor, the loss falls as a power of the progress (`Rates.progress`), and
 
     log((loss at the end - floor) / (loss now - floor))
         = -d log(progress at the end / progress now) - g (rate now - rate at the end)
+          - h (restlessness now - restlessness at the end)
 
 The exponent d depends on the slope of the run so far and on how near to the floor it is, and is smaller for a run that
-repeats its text.
+repeats its text. Weight decay makes a run restless: its loss falls late, when the rate does.
 """
 
 import math
@@ -33,7 +34,7 @@ LEVELS = (0.0, 1.5)
 """The range of the logarithm of the distance from the floor; beyond it, the earlier runs teach nothing."""
 MIN_ABOVE = 0.05
 """The smallest distance from the floor, in nats: a loss may come near the floor, or be below it."""
-FEATURES = ("horizon", "decay", "slope", "repeats", "level")
+FEATURES = ("horizon", "decay", "slope", "repeats", "level", "restlessness")
 """What a change depends on: the names of the features of a situation."""
 RIDGE = 0.02
 """The penalty of large coefficients."""
@@ -66,8 +67,8 @@ def situation(curve: Curve, rates: Rates, end: float, floor: float) -> Situation
     slope = _slope(curve, rates, floor + FLOOR_NATS)
     repeats = math.log1p(curve.passes * end / step)
     level = min(LEVELS[1], max(LEVELS[0], math.log(max(MIN_ABOVE, loss - floor - FLOOR_NATS))))
-    features = np.array([1.0, 0.0, slope - USUAL_SLOPE, repeats, level - 1]) * horizon
-    features[1] = decay
+    features = np.array([1.0, 0.0, slope - USUAL_SLOPE, repeats, level - 1, 0.0]) * horizon
+    features[1], features[5] = decay, rates.restlessness(step) - rates.restlessness(end)
     return Situation(loss, floor + FLOOR_NATS, features)
 
 
