@@ -37,6 +37,8 @@ e1 multi30k en-de all   4000  128   2      480   recipe warmup=60 decay=1.8
 e2 tatoeba  en-de all   8000  128   2      600   recipe warmup=80 decay=0.5
 e3 multi30k en-de 10000 4000  128   2      480   dropout=0.2 recipe warmup=60 decay=1.0
 e4 tatoeba  en-de all   4000  128   2      600   batch=1024 recipe warmup=80 decay=1.4
+f1 multi30k en-de 10000 4000  256  3      864   batch=1024 dropout=0.05 recipe warmup=110 decay=1.0
+f2 multi30k en-de 10000 4000  256  3      864   batch=1024 dropout=0.1 recipe warmup=110
 """
 """`pair` is the direction. `paper` stands for the paper's norm, positions and initialisation, and Adam; `recipe` for
 the rates, schedule and batches of `experiment=own` today, and other rows for those of BASE."""

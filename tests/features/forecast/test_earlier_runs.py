@@ -36,7 +36,7 @@ def test_there_are_many_kinds_of_runs() -> None:
     runs = earlier_runs()
     assert len(runs) >= 15
     assert {run.about["text"] for run in runs} == {"multi30k", "tatoeba"}
-    assert {run.about["schedule"] for run in runs} == {"cosine", "inverse_sqrt", "constant", "wsd"}
+    assert {run.about["schedule"] for run in runs} == {"cosine", "inverse_sqrt", "constant", "wsd", "linear"}
     assert {run.about["optimizer"] for run in runs} == {"adam", "muon"}
 
 
