@@ -162,9 +162,8 @@ def _read(config: Config, meter: Meter) -> None:
 
 
 def _read_batches(config: Config, store: PairStore, meter: Meter) -> None:
-    tokens = config.training.batch_tokens
     stream = global_batches(
-        store, Batching(tokens, seed=config.seed), device_tokens=0, start=DataPosition(), rank=0, devices=1
+        store, Batching.of(config.training, config.seed), device_tokens=0, start=DataPosition(), rank=0, devices=1
     )
     with Prefetcher(stream) as batches:
         next(batches)  # waits for the plan

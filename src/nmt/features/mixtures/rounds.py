@@ -131,9 +131,8 @@ class RoundPlanner:
         """Return the pairs of a corpus in the order of one of its passes."""
         known, order = self._passes.get(corpus, (-1, None))
         if known != number or order is None:
-            random = np.random.default_rng(
-                [self._batching.seed, number, corpus + 1]
-            )  # without a zero: it would change nothing
+            # without a zero: it would change nothing
+            random = np.random.default_rng([self._batching.seed, number, corpus + 1])
             start = self._starts[corpus]
             order = random.permutation(np.arange(start, start + self._sizes[corpus], dtype=np.int32))
             self._passes[corpus] = number, order
