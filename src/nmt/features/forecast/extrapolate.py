@@ -67,8 +67,9 @@ def situation(curve: Curve, rates: Rates, end: float, floor: float) -> Situation
     slope = _slope(curve, rates, floor + FLOOR_NATS)
     repeats = math.log1p(curve.passes * end / step)
     level = min(LEVELS[1], max(LEVELS[0], math.log(max(MIN_ABOVE, loss - floor - FLOOR_NATS))))
-    features = np.array([1.0, 0.0, slope - USUAL_SLOPE, repeats, level - 1, 0.0]) * horizon
-    features[1], features[5] = decay, rates.restlessness(step) - rates.restlessness(end)
+    restlessness = rates.restlessness(step) - rates.restlessness(end)
+    of_slope = [horizon * each for each in (slope - USUAL_SLOPE, repeats, level - 1)]
+    features = np.array([horizon, decay, *of_slope, restlessness])
     return Situation(loss, floor + FLOOR_NATS, features)
 
 
