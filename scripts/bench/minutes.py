@@ -97,7 +97,7 @@ def train_nmt(options: argparse.Namespace, bench: Bench, name: str, precision: s
 def train_peer(options: argparse.Namespace, bench: Bench, name: str, precision: str, folder: Path) -> dict[str, Any]:
     """Train and translate with the peer's driver, and score the translations."""
     steps = _steps(options, bench, name, precision)
-    corpus = _corpus(options, bench, f"training.steps={steps}")
+    corpus = _corpus(options, bench, f"training.steps={steps}", f"training.max_training_minutes={options.minutes}")
     test, tokenizer = corpus.store("test"), corpus.tokenizer
     sources = [test.source(index).tolist() for index in range(len(test))]
     search = {"sources": sources, "beam": 5, "alpha": 1.0, "batch": 64}

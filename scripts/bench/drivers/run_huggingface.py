@@ -19,6 +19,7 @@ from nmt.config.schema import TrainingConfig
 from nmt.features.exports import huggingface
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
+from nmt.training.clock import reachable_step
 from nmt.training.schedule import learning_rate
 
 MAX_POSITIONS = 1536
@@ -52,12 +53,13 @@ def curve(job: Job) -> Result:
 
 def minutes(job: Job) -> Result:
     """Train for some minutes, or until the schedule ends, and translate the test set."""
-    loop, began = Loop(job), time.perf_counter()
+    loop, began, seconds = Loop(job), time.perf_counter(), 0.0
     for batch in loop.batches:
         loop.update(batch)
-        if time.perf_counter() - began >= 60 * job["minutes"] or loop.step == loop.config.steps:
+        seconds = time.perf_counter() - began
+        loop.last_step = reachable_step(loop.step, seconds, loop.config)  # our rate follows the time, too
+        if seconds >= 60 * job["minutes"] or loop.step == loop.config.steps:
             break
-    seconds = time.perf_counter() - began
     perplexity = math.exp(loop.held_out_loss(job))
     loop.model.eval()
     search = Search(loop.model, job)
@@ -94,7 +96,7 @@ class Loop:
             fused=True,
         )
         self.batches = training_batches(Path(job["data"]), self.config.batch_tokens, job["seed"])
-        self.step, self.loss = 0, 0.0
+        self.step, self.last_step, self.loss = 0, self.config.steps, 0.0
 
     def update(self, batch: PaddedBatch) -> None:
         """Train on one batch."""
@@ -105,7 +107,7 @@ class Loop:
             loss = F.cross_entropy(logits, labels, ignore_index=IGNORE, label_smoothing=smoothing)
         loss.backward()
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.step, self.config, self.width)
+            group["lr"] = learning_rate(self.step, self.config, self.width, self.last_step)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.loss = float(loss.detach())

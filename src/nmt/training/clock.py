@@ -1,10 +1,11 @@
-"""Measure training time, and predict whether the next task ends before the time limit of the process."""
+"""Measure training time, and predict whether the next task ends in time, and at which step a run ends."""
 
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from nmt.compute.uptime import uptime
+from nmt.config.schema import TrainingConfig
 
 LEAVING_SECONDS = 5.0
 """Time to close files, join threads and end the process."""
@@ -59,3 +60,17 @@ class Deadline:
     def has_time_for(self, tasks: Sequence[str]) -> bool:
         """Return whether there is time for these tasks if each takes its longest time so far."""
         return not self.limit or sum(self.longest.get(task, 0.0) for task in tasks) <= self.seconds_left()
+
+
+def reachable_step(step: int, seconds: float, config: TrainingConfig) -> int:
+    """Return the last step of a run: that of `training.steps`, or an earlier one at which its minutes end.
+
+    Args:
+        step: The steps so far.
+        seconds: The training time so far, from which the speed follows.
+        config: The steps, and the limit `training.max_training_minutes`.
+    """
+    limit = 60 * config.max_training_minutes
+    if not (limit and step and seconds > 0):
+        return config.steps
+    return max(1, min(config.steps, int(step * limit / seconds)))

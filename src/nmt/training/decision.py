@@ -38,3 +38,5 @@ class Decision(NamedTuple):
     """The value of a Saving."""
     step_microseconds: int
     """The mean time per step since the last agreement, which determines the next one."""
+    last_step: int
+    """The step at which the run ends at its speed so far, which determines the learning rate."""

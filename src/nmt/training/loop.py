@@ -13,7 +13,7 @@ from nmt.errors import CommonError, UserError
 from nmt.runs.tracker import NullTracker
 from nmt.training.agreement import AGREEMENT_SECONDS, AgreementSchedule
 from nmt.training.checkpointing import CheckpointManager, checkpoint_bytes
-from nmt.training.clock import Deadline, Stopwatch
+from nmt.training.clock import Deadline, Stopwatch, reachable_step
 from nmt.training.decision import Decision, Ending, Saving
 from nmt.training.divergence import check_same_weights, divergence_error, warnings_about
 from nmt.training.hook import all_figures
@@ -127,6 +127,7 @@ class Loop:
         own = self._decide(stop_request, self._agreements.step_microseconds(step, seconds))
         agreed = distributed.agree(own)
         self._agreements.plan_next(step, seconds, agreed.step_microseconds)
+        self.trainer.last_step = agreed.last_step
         return agreed
 
     def _decide(self, stop_request: StopRequest, step_microseconds: int) -> Decision:
@@ -148,7 +149,8 @@ class Loop:
             endings.append(Ending.TIME)
         if stop_request.signal:
             endings.append(Ending.SIGNAL)
-        return Decision(max(endings, default=0), saving, step_microseconds)
+        last_step = reachable_step(step, state.training_seconds(), config)
+        return Decision(max(endings, default=0), saving, step_microseconds, last_step)
 
     def _next_tasks(self, saving: Saving) -> list[str]:
         """Return the tasks until the next decision that must end before the time limit.

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from nmt.config.choices import find
 from nmt.config.schema import TrainingConfig
 
-Schedule = Callable[[int, TrainingConfig], float]
-"""Returns the learning rate of a step after the warmup, as a fraction of the peak."""
+Schedule = Callable[[int, int, TrainingConfig], float]
+"""Returns the learning rate of a step after the warmup, as a fraction of the peak, given the last step of the run."""
 
 DEFAULT_DECAY_SHARE = 0.2
 """The share of all steps over which `wsd` lowers the rate, if `training.decay_steps` is not set."""
@@ -18,44 +18,45 @@ def peak_rate(config: TrainingConfig, d_model: int) -> float:
     return config.learning_rate or (d_model * config.warmup_steps) ** -0.5
 
 
-def learning_rate(step: int, config: TrainingConfig, d_model: int) -> float:
+def learning_rate(step: int, config: TrainingConfig, d_model: int, last_step: int = 0) -> float:
     """Return the rate of a step, counted from 1: a linear warmup to the peak, then what the schedule returns.
 
     With `inverse_sqrt` and the default peak this is the paper's
     d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5).
+    `last_step` is the one at which the run ends, if it is not `training.steps`.
     """
     peak = peak_rate(config, d_model)
     if step < config.warmup_steps:
         return peak * step / config.warmup_steps
     schedule: Schedule = find("training.schedule", config.schedule)
-    return peak * schedule(step, config)
+    return peak * schedule(step, last_step or config.steps, config)
 
 
-def inverse_sqrt(step: int, config: TrainingConfig) -> float:
+def inverse_sqrt(step: int, _last_step: int, config: TrainingConfig) -> float:
     """Return the paper's decay, with the inverse square root of the step."""
     return math.sqrt(config.warmup_steps / step)
 
 
-def cosine(step: int, config: TrainingConfig) -> float:
+def cosine(step: int, last_step: int, config: TrainingConfig) -> float:
     """Return half a cosine wave, which reaches zero at the last step."""
-    return (1 - math.cos(math.pi * linear(step, config))) / 2
+    return (1 - math.cos(math.pi * linear(step, last_step, config))) / 2
 
 
-def linear(step: int, config: TrainingConfig) -> float:
+def linear(step: int, last_step: int, config: TrainingConfig) -> float:
     """Return a straight line, which reaches zero at the last step."""
-    return 1 - min(1.0, (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps))
+    return 1 - min(1.0, (step - config.warmup_steps) / max(1, last_step - config.warmup_steps))
 
 
-def constant(_step: int, _config: TrainingConfig) -> float:
+def constant(_step: int, _last_step: int, _config: TrainingConfig) -> float:
     """Return 1: the rate stays at the peak."""
     return 1.0
 
 
-def wsd(step: int, config: TrainingConfig) -> float:
+def wsd(step: int, last_step: int, config: TrainingConfig) -> float:
     """Return the warmup-stable-decay schedule: the peak, then a linear decay to zero at the last step."""
-    max_decay_steps = max(1, config.steps - config.warmup_steps)
-    decay_steps = config.decay_steps or min(max_decay_steps, math.ceil(DEFAULT_DECAY_SHARE * config.steps))
-    return min(1.0, max(0.0, (config.steps - step) / decay_steps))
+    max_decay_steps = max(1, last_step - config.warmup_steps)
+    decay_steps = config.decay_steps or min(max_decay_steps, math.ceil(DEFAULT_DECAY_SHARE * last_step))
+    return min(1.0, max(0.0, (last_step - step) / decay_steps))
 
 
 def warmup_warning(config: TrainingConfig) -> str:

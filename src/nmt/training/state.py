@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NotRequired, TypedDict, cast
 
 from nmt.runs.checkpoints import Checkpoint
-from nmt.training.clock import Stopwatch
+from nmt.training.clock import Stopwatch, reachable_step
 from nmt.training.divergence import DivergenceMonitor
 from nmt.training.statistics import Statistics
 from nmt.training.trainer import SavedTrainer, Trainer
@@ -106,6 +106,7 @@ class TrainingState:
         self.rewound = loop.get("rewound", False)
         self.validation_due = loop.get("unseen", False)
         self._seconds_before = loop.get("training_seconds", 0.0)
+        self.trainer.last_step = reachable_step(self.trainer.step, self._seconds_before, self.trainer.config)
 
     def rewind(self, checkpoint: Checkpoint) -> None:
         """Take weights and optimizer from a checkpoint, but keep the step and the position in the data."""

@@ -92,7 +92,8 @@ class Trainer:
         self.optimizer.register_step_post_hook(lambda *_: self.replicas.outdate())
         self.concurrency = concurrency_of(config, machine, parallel)
         """The number of micro-batches computed in parallel."""
-        self.step = 0
+        self.step, self.last_step = 0, config.steps
+        """The step so far, and the one at which the run ends, which determine the learning rate."""
         self.data_position = DataPosition()
         self.corpora: dict[str, list[int]] = {}
         """The pairs and tokens of each of several corpora that the model was trained on."""
@@ -156,7 +157,7 @@ class Trainer:
     @property
     def learning_rate(self) -> float:
         """The learning rate of the last step (section 5.3)."""
-        return learning_rate(max(1, self.step), self.config, self.model.config.d_model)
+        return learning_rate(max(1, self.step), self.config, self.model.config.d_model, self.last_step)
 
     def take_statistics(self) -> Statistics:
         """Return the mean losses since the last call."""

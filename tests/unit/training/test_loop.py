@@ -27,6 +27,7 @@ from nmt.training.clock import LEAVING_SECONDS
 from nmt.training.decision import Ending
 from nmt.training.hook import Report, TrainingHook
 from nmt.training.loop import Loop
+from nmt.training.schedule import learning_rate
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import MODEL, VOCABULARY, store, trainer
@@ -168,6 +169,31 @@ def test_the_training_time_budget_counts_only_steps_and_survives_a_resume(
     assert 0 < second.trainer.step < 7
     assert second.train(store) == Ending.BUDGET
     assert second.trainer.step == 7
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "wsd"])
+def test_the_rate_ends_where_the_minutes_end(
+    tmp_path: Path, time_of: Clock, store: PairStore, schedule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten seconds per step make 20 of the 100 steps, with the rates of a run of 20 steps."""
+    rates: list[float] = []
+    update = Trainer.update
+
+    def noting(self: Trainer, *what: Any) -> None:
+        update(self, *what)
+        rates.append(self.learning_rate)
+
+    monkeypatch.setattr(Trainer, "update", noting)
+    settings: dict[str, Any] = {"schedule": schedule, "learning_rate": 1e-3}
+    limit = {"max_training_minutes": 205 / 60}
+    first = build(tmp_path, time_of, {**settings, **limit, "save_every": 4, "max_minutes": 3})
+    assert first.train(store) == Ending.TIME
+    kept = load_last_good(tmp_path)
+    second = build(tmp_path, time_of, {**settings, **limit}, kept)
+    assert 5 < second.trainer.step < 20  # the rate of the first step after resuming depends on the end, too
+    assert second.train(store) == Ending.BUDGET
+    planned = TrainingConfig(**settings, warmup_steps=5, steps=20)
+    assert rates[:20] == pytest.approx([learning_rate(step, planned, MODEL.d_model) for step in range(1, 21)])
 
 
 def test_a_step_that_takes_longer_than_expected_is_still_validated(

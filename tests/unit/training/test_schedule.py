@@ -6,6 +6,7 @@ import pytest
 
 from nmt.config.schema import TrainingConfig
 from nmt.errors import ConfigError
+from nmt.training.clock import reachable_step
 from nmt.training.schedule import learning_rate, peak_rate, warmup_warning
 
 PAPER = TrainingConfig()
@@ -89,3 +90,35 @@ def test_wsd_with_a_long_warmup_still_reaches_the_peak() -> None:
 def test_warmup_and_decay_must_fit_into_the_steps() -> None:
     with pytest.raises(ConfigError, match=r"training.warmup_steps=60 and training.decay_steps=50 together"):
         TrainingConfig(schedule="wsd", warmup_steps=60, decay_steps=50, steps=100)
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "wsd"])
+def test_a_run_that_ends_early_has_the_rates_of_a_run_of_as_many_steps(schedule: str) -> None:
+    planned = replace(PAPER, schedule=schedule, learning_rate=1.0, warmup_steps=10, steps=400)
+    shorter = replace(planned, steps=100)
+    steps = range(1, 101)
+    assert [learning_rate(step, planned, 512, 100) for step in steps] == [
+        learning_rate(step, shorter, 512) for step in steps
+    ]
+
+
+@pytest.mark.parametrize("schedule", ["inverse_sqrt", "constant"])
+def test_rates_that_know_no_end_do_not_depend_on_it(schedule: str) -> None:
+    config = replace(PAPER, schedule=schedule, warmup_steps=10, steps=400)
+    assert learning_rate(90, config, 512, 100) == learning_rate(90, config, 512)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "step", "seconds", "expected"),
+    [
+        (0, 50, 100.0, 1000),  # no limit
+        (10, 0, 0.0, 1000),  # nothing is known yet
+        (10, 50, 100.0, 300),
+        (10, 50, 10.0, 1000),  # the steps end first
+        (10, 300, 600.0, 300),
+        (10, 1, 1000.0, 1),
+    ],
+)
+def test_a_run_ends_where_its_minutes_end(minutes: float, step: int, seconds: float, expected: int) -> None:
+    config = replace(PAPER, steps=1000, max_training_minutes=minutes)
+    assert reachable_step(step, seconds, config) == expected

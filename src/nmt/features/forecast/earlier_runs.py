@@ -83,14 +83,14 @@ SMOOTHING = 0.1
 """Label smoothing of these runs."""
 
 
-def rates(training: TrainingConfig) -> Rates:
-    """Return the rates of a run as fractions of the peak."""
+def rates(training: TrainingConfig, end: int = 0) -> Rates:
+    """Return the rates of a run as fractions of the peak; `end` is its last step, if that is not `training.steps`."""
     width = 512  # the paper's peak depends on it, but not the fractions
     peak = peak_rate(training, width)
     return Rates(
-        training.steps,
+        end or training.steps,
         training.warmup_steps,
-        lambda step: learning_rate(step, training, width) / peak,
+        lambda step: learning_rate(step, training, width, end) / peak,
         shrinking=training.weight_decay * peak,
     )
 

@@ -13,7 +13,7 @@ from nmt.config.schema import Config
 from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.features.forecast.bleu import Reached, learned_bleu
-from nmt.features.forecast.curve import Point, Rates, curve_of, smoothing_floor
+from nmt.features.forecast.curve import Point, curve_of, smoothing_floor
 from nmt.features.forecast.earlier_runs import SHARES, rates
 from nmt.features.forecast.extrapolate import situation
 from nmt.features.forecast.figures import Forecast
@@ -56,7 +56,7 @@ class Forecaster(TrainingHook):
         """Return the forecast; None if it is too early or too late for one, or the run does not learn."""
         loss, training = figures["loss"], self._config.training
         end = last_step(self._config, events, step)
-        if not math.isfinite(loss) or step >= end or step < max(FIRST_SHARE * end, self._rates.peak_step):
+        if not math.isfinite(loss) or step >= end or step < max(FIRST_SHARE * end, training.warmup_steps):
             return None
         earlier = curve_of([each for each in events if each.step <= step], "loss")
         curve = replace(earlier, valid=[*(each for each in earlier.valid if each.step < step), Point(step, loss)])
@@ -64,7 +64,7 @@ class Forecaster(TrainingHook):
             return None  # it has learned nothing since, or diverges
         best = min(each.loss for each in curve.valid)
         floor = smoothing_floor(self._config.tokenizer.vocab_size, training.label_smoothing)
-        now = situation(curve, self._rates, end, floor)
+        now = situation(curve, rates(training, end), end, floor)
         usual, own = (
             Band(*(min(best, each) for each in learned().band(now, tokens)))
             for tokens in (0, end * training.batch_tokens)
@@ -77,10 +77,6 @@ class Forecaster(TrainingHook):
         if "bleu" not in figures or not pieces or not math.isfinite(nll):
             return None
         return learned_bleu().band(Reached(figures["loss"], nll, pieces, figures["bleu"]), loss)
-
-    @cached_property
-    def _rates(self) -> Rates:
-        return rates(self._config.training)
 
     @cached_property
     def _pieces_per_character(self) -> float:
