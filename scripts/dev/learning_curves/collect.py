@@ -15,11 +15,10 @@ DIGITS = 4
 
 
 def collect(folder: Path) -> None:
-    """Write the curves of the runs that are done, in the order of the list, into the package."""
-    found = {
-        name: _kept(name, read_json(folder / f"{name}.json")) for name in RUNS if (folder / f"{name}.json").exists()
-    }
-    lines = [f"{_json(name)}: {{\n{_fields(each)}\n}}" for name, each in found.items()]
+    """Write the curves of the runs in a folder into the package, beside those that it has, in the order of the list."""
+    found = read_json(PACKAGE)
+    found |= {name: _kept(name, read_json(file)) for name in RUNS if (file := folder / f"{name}.json").exists()}
+    lines = [f"{_json(name)}: {{\n{_fields(each)}\n}}" for name in RUNS if (each := found.get(name))]
     write_text(PACKAGE, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
