@@ -128,6 +128,7 @@ class Loop:
         agreed = distributed.agree(own)
         self._agreements.plan_next(step, seconds, agreed.step_microseconds)
         self.trainer.last_step = agreed.last_step
+        self._progress.expect_end(agreed.last_step)
         return agreed
 
     def _decide(self, stop_request: StopRequest, step_microseconds: int) -> Decision:

@@ -30,6 +30,10 @@ class TrainingProgress:
         self._done += 1
         self._bar.update()
 
+    def expect_end(self, step: int) -> None:
+        """Take a step for the last one: the run may have no time for more."""
+        self._steps = self._bar.total = step
+
     def show(self, text: str) -> None:
         """Show the latest figures: next to the bar, or as a line with the step if there is no bar."""
         if not self._bar.disable:

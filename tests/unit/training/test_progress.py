@@ -45,3 +45,16 @@ def test_processes_other_than_the_main_one_show_nothing(
     monkeypatch.setattr("sys.stderr", output)
     train(TrainingProgress(steps=14, shown=False))
     assert output.getvalue() == ""
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_a_run_that_has_no_time_for_all_steps_shows_its_end(
+    monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO]
+) -> None:
+    output = stream()
+    monkeypatch.setattr("sys.stderr", output)
+    progress = TrainingProgress(steps=20, done=10)
+    progress.expect_end(14)
+    train(progress)
+    assert "14/14" in output.getvalue()
+    assert "/20" not in output.getvalue().rpartition("\r")[2]
