@@ -170,3 +170,21 @@ def test_a_validation_that_a_signal_ends_is_followed_by_an_agreement(
     ours.validate = signalled
     assert ours.train(store) == Ending.SIGNAL
     assert agreed == [1, 3, 5, 5]
+
+
+@pytest.mark.usefixtures("agreed")
+def test_processes_take_the_last_step_that_they_agree_on(
+    tmp_path: Path, time_of: Clock, store: PairStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes whose clocks differ by a little would otherwise have different rates."""
+    own: list[int] = []
+
+    def agree(decision: Decision) -> Decision:
+        own.append(decision.last_step)
+        return decision._replace(last_step=decision.last_step + 1)
+
+    monkeypatch.setattr(distributed, "agree", agree)
+    ours = build(tmp_path, time_of, {"schedule": "linear", "learning_rate": 1e-3, "max_training_minutes": 205 / 60})
+    assert ours.train(store) == Ending.BUDGET
+    assert own[0] == 20  # ten seconds per step
+    assert ours.trainer.last_step == own[-1] + 1
