@@ -79,9 +79,17 @@ def test_weight_decay_makes_a_run_restless_until_its_rate_ends() -> None:
             weights = (1 - shrinking) * weights + random.normal(size=5000)
         relative.append(math.sqrt(5000) / np.linalg.norm(weights))
         falling = Rates(400, 1, lambda step: 1 - step / 400, shrinking)
-        now = situation(Curve([Point(200, 4.0)], []), falling, 400, 1.0)
+        now = situation(Curve([Point(200, 2.0 + FLOOR_NATS)], []), falling, 400, 1.0)
         assert math.sqrt(2) * now.features[5] == pytest.approx(relative[-1] * math.sqrt(0.5), rel=0.03)
     assert relative[1] / relative[0] == pytest.approx(2, rel=0.05)
+
+
+@pytest.mark.parametrize(("above", "distance"), [(4.0, 4.0), (0.5, 0.5), (0.001, 0.2), (-1.0, 0.2)])
+def test_a_falling_rate_counts_in_nats_not_in_shares_of_the_distance(above: float, distance: float) -> None:
+    falling = Rates(400, 1, lambda step: 1 - step / 400, 0.04)
+    now = situation(Curve([Point(300, 1.0 + FLOOR_NATS + above)], []), falling, 400, 1.0)
+    assert now.features[1] * distance == pytest.approx(0.25, abs=0.01)
+    assert now.features[5] * distance == pytest.approx(math.sqrt(0.25 * 0.04), rel=0.02)
 
 
 def test_fit_recovers_the_coefficients_of_a_law() -> None:

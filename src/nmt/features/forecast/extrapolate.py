@@ -3,11 +3,12 @@
 Above a floor, the loss falls as a power of the progress (`Rates.progress`), and falls further while the rate decays:
 
     log((loss at the end - floor) / (loss now - floor))
-        = -d log(progress at the end / progress now) - g (rate now - rate at the end)
-          - h (restlessness now - restlessness at the end)
+        = -d log(progress at the end / progress now)
+          - (g (rate now - rate at the end) + h (restlessness now - restlessness at the end)) / (loss now - floor)
 
 The exponent d depends on the slope of the run so far and on how near to the floor it is, and is smaller for a run that
-repeats its text. Weight decay makes a run restless: its loss falls late, when the rate does.
+repeats its text. Weight decay makes a run restless: its loss falls late, when the rate does. What a falling rate takes
+from the loss is about the same number of nats for all losses, so it is divided by the distance from the floor.
 """
 
 import math
@@ -34,6 +35,8 @@ LEVELS = (0.0, 1.5)
 """The range of the logarithm of the distance from the floor; beyond it, the earlier runs teach nothing."""
 MIN_ABOVE = 0.05
 """The smallest distance from the floor, in nats: a loss may come near the floor, or be below it."""
+LEAST_OF_RATES = 0.2
+"""The smallest distance by which the effects of the rate are divided; runs that are nearer teach nothing."""
 FEATURES = ("horizon", "decay", "slope", "repeats", "level", "restlessness")
 """What a change depends on: the names of the features of a situation."""
 RIDGE = 0.02
@@ -69,7 +72,8 @@ def situation(curve: Curve, rates: Rates, end: float, floor: float) -> Situation
     level = min(LEVELS[1], max(LEVELS[0], math.log(max(MIN_ABOVE, loss - floor - FLOOR_NATS))))
     restlessness = rates.restlessness(step) - rates.restlessness(end)
     of_slope = [horizon * each for each in (slope - USUAL_SLOPE, repeats, level - 1)]
-    features = np.array([horizon, decay, *of_slope, restlessness])
+    distance = max(LEAST_OF_RATES, loss - floor - FLOOR_NATS)
+    features = np.array([horizon, decay / distance, *of_slope, restlessness / distance])
     return Situation(loss, floor + FLOOR_NATS, features)
 
 

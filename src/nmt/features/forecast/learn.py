@@ -14,7 +14,7 @@ WIDTH_POWER = 0.75
 """How the error grows with the part of the run that is ahead: less than in proportion."""
 SMALLEST_WIDTH = 0.02
 """The width for a run that is nearly done."""
-LARGER_RUNS = 3.5
+LARGER_RUNS = 2.5
 """How many times as wide the band is for a run of more tokens than all earlier ones; docs/results.md says why."""
 COVERAGE = 0.8
 """The share of outcomes that the band is to hold."""
