@@ -30,7 +30,7 @@ SHARE_OF_STEPS = 0.9
 Table = Sequence[tuple[float, float]]
 """Passes over the text with what suited them; between them it follows the logarithm of the passes."""
 DROPOUT: Table = ((6, 0.1), (17, 0.2))
-DECAY: Table = ((2.5, 126), (6.3, 860), (17, 1020))
+DECAY: Table = ((2.5, 126), (6.3, 860), (17, 1020), (25, 1840))
 """The weight decay times the steps: the longer a run is, the less decays in each step."""
 MAX_WEIGHT_DECAY = 2.0
 """The largest weight decay that was tried with success."""
