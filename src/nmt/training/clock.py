@@ -65,6 +65,8 @@ class Deadline:
 def reachable_step(step: int, seconds: float, config: TrainingConfig) -> int:
     """Return the last step of a run: that of `training.steps`, or an earlier one at which its minutes end.
 
+    If the run goes on, it makes at least one more step.
+
     Args:
         step: The steps so far.
         seconds: The training time so far, from which the speed follows.
@@ -73,4 +75,4 @@ def reachable_step(step: int, seconds: float, config: TrainingConfig) -> int:
     limit = 60 * config.max_training_minutes
     if not (limit and step and seconds > 0):
         return config.steps
-    return max(1, min(config.steps, int(step * limit / seconds)))
+    return min(config.steps, max(step + 1, int(step * limit / seconds)))

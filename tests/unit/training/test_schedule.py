@@ -115,8 +115,8 @@ def test_rates_that_know_no_end_do_not_depend_on_it(schedule: str) -> None:
         (10, 0, 0.0, 1000),  # nothing is known yet
         (10, 50, 100.0, 300),
         (10, 50, 10.0, 1000),  # the steps end first
-        (10, 300, 600.0, 300),
-        (10, 1, 1000.0, 1),
+        (10, 300, 600.0, 301),  # the next step is the last one
+        (10, 1, 1000.0, 2),
     ],
 )
 def test_a_run_ends_where_its_minutes_end(minutes: float, step: int, seconds: float, expected: int) -> None:
