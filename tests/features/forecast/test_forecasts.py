@@ -11,7 +11,7 @@ import pytest
 from nmt.config.compose import compose
 from nmt.config.schema import Config
 from nmt.features.forecast.figures import Forecast, forecast_in
-from nmt.features.forecast.hook import forecaster, last_step
+from nmt.features.forecast.hook import end_of_rate, forecaster, last_step
 from nmt.features.forecast.learn import Band
 from nmt.features.forecast.section import forecasts
 from nmt.runs.layout import RunLayout
@@ -121,7 +121,9 @@ def test_a_limit_of_a_process_counts_from_its_start(tmp_path: Path, monkeypatch:
     config = run_of(tmp_path, "training.max_minutes=1")
     log_training(config, until=200, seconds=2.4)
     monkeypatch.setattr("nmt.features.forecast.hook.uptime", lambda: 48.0)
-    assert last_step(config, read_metrics(RunLayout(config.run_folder).metrics), 200) == 300
+    events = read_metrics(RunLayout(config.run_folder).metrics)
+    assert last_step(config, events, 200) == 300
+    assert end_of_rate(config, events) == config.training.steps  # the rate does not follow the limit of a process
 
 
 def test_figures_of_a_forecast_are_read_again() -> None:

@@ -69,10 +69,11 @@ def situation(curve: Curve, rates: Rates, end: float, floor: float) -> Situation
     decay = rates.fraction(step) - rates.fraction(end)
     slope = _slope(curve, rates, floor + FLOOR_NATS)
     repeats = math.log1p(curve.passes * end / step)
-    level = min(LEVELS[1], max(LEVELS[0], math.log(max(MIN_ABOVE, loss - floor - FLOOR_NATS))))
+    above = loss - floor - FLOOR_NATS
+    level = min(LEVELS[1], max(LEVELS[0], math.log(max(MIN_ABOVE, above))))
     restlessness = rates.restlessness(step) - rates.restlessness(end)
     of_slope = [horizon * each for each in (slope - USUAL_SLOPE, repeats, level - 1)]
-    distance = max(LEAST_OF_RATES, loss - floor - FLOOR_NATS)
+    distance = max(LEAST_OF_RATES, above)
     features = np.array([horizon, decay / distance, *of_slope, restlessness / distance])
     return Situation(loss, floor + FLOOR_NATS, features)
 

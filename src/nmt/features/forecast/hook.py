@@ -22,6 +22,7 @@ from nmt.features.forecast.settings import ForecastTraining
 from nmt.runs.layout import RunLayout
 from nmt.runs.metrics import MetricsEvent, read_metrics
 from nmt.text.lines import read_lines
+from nmt.training.clock import reachable_step
 from nmt.training.hook import Report, TrainingHook
 
 FIRST_SHARE = SHARES[0]
@@ -64,7 +65,7 @@ class Forecaster(TrainingHook):
             return None  # it has learned nothing since, or diverges
         best = min(each.loss for each in curve.valid)
         floor = smoothing_floor(self._config.tokenizer.vocab_size, training.label_smoothing)
-        now = situation(curve, rates(training, end), end, floor)
+        now = situation(curve, rates(training, end_of_rate(self._config, events)), end, floor)
         usual, own = (
             Band(*(min(best, each) for each in learned().band(now, tokens)))
             for tokens in (0, end * training.batch_tokens)
@@ -94,15 +95,23 @@ class Forecaster(TrainingHook):
 
 def last_step(config: Config, events: Sequence[MetricsEvent], step: int) -> int:
     """Return the step at which a run ends, by its number of steps or by a limit of time."""
-    training = config.training
-    lines = [each for each in events if each.event == "train" and each.number("seconds")]
-    recent = lines[-RECENT - 1 :]
-    if len(recent) < 2:
-        return training.steps
-    seconds_per_step = sum(each.number("seconds") or 0.0 for each in recent[1:]) / (recent[-1].step - recent[0].step)
-    limits = []
-    if training.max_training_minutes:
-        limits.append(60 * training.max_training_minutes - sum(each.number("seconds") or 0.0 for each in lines))
-    if training.max_minutes:
-        limits.append(60 * training.max_minutes - uptime())
-    return min([training.steps, *(step + round(max(0.0, left) / seconds_per_step) for left in limits)])
+    end, limit, recent = end_of_rate(config, events), 60 * config.training.max_minutes, _timed(events)[-RECENT - 1 :]
+    if not limit or len(recent) < 2:
+        return end
+    seconds_per_step = _seconds(recent[1:]) / (recent[-1].step - recent[0].step)
+    return min(end, step + round(max(0.0, limit - uptime()) / seconds_per_step))
+
+
+def end_of_rate(config: Config, events: Sequence[MetricsEvent]) -> int:
+    """Return the last step of the schedule, which does not know when the process must end."""
+    lines = _timed(events)
+    return reachable_step(lines[-1].step, _seconds(lines), config.training) if lines else config.training.steps
+
+
+def _timed(events: Sequence[MetricsEvent]) -> list[MetricsEvent]:
+    """Return the log lines of training that say how long their steps took."""
+    return [each for each in events if each.event == "train" and each.number("seconds")]
+
+
+def _seconds(lines: Sequence[MetricsEvent]) -> float:
+    return sum(each.number("seconds") or 0.0 for each in lines)
