@@ -52,6 +52,8 @@ class Corpus(NamedTuple):
             "data": str(config.data_folder),
             "text": str(text),
             "vocabulary_size": self.tokenizer.target_size,
+            "controls": {},
+            "terms": [],
             **extra,
         }
 

@@ -75,8 +75,6 @@ def _translation(bench: Bench, corpus: Corpus, folder: Path, precision: str, bat
         "beam": 4,
         "alpha": 0.6,
         "batch": batch,
-        "controls": {},
-        "terms": [],
     }
     result = required(bench.run("ours", job))
     return len(job["sources"]) / float(result["seconds"])

@@ -1,5 +1,6 @@
 """The benchmark harness counts tokens correctly, measures nmt, and names a missing peer."""
 
+import argparse
 import importlib
 import json
 import re
@@ -7,12 +8,14 @@ import subprocess
 import sys
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nmt.compute.cores import cpu_description
 from nmt.config.compose import compose
 from nmt.data.prepare import prepare
+from nmt.data.store import PairStore
 from tests.integration.toy import pairs
 from tests.quick_processes import Running, run_script
 
@@ -110,6 +113,40 @@ def test_padding_is_not_counted_as_tokens(tmp_path: Path, settings: list[str], m
         if sentences == len(text["source"]):
             break
     assert counted == expected
+
+
+def test_peer_translates_after_the_same_minutes(
+    tmp_path: Path, settings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A peer that returns the references has 100 BLEU; it gets all that the drivers read from a job."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    monkeypatch.syspath_prepend(str(BENCH / "drivers"))
+    import minutes
+    import translating
+
+    jobs = []
+
+    class Peer:
+        threads = 1
+
+        def run(self, name: str, job: dict[str, Any]) -> dict[str, Any]:
+            jobs.append((name, job))
+            if job["kind"] == "speed":
+                return {"updates": 30, "seconds": 10.0}
+            assert translating.translated_controls(job, {}) == {}
+            test = PairStore.open(Path(job["data"]), "test")
+            assert job["sources"] == [test.source(index).tolist() for index in range(len(test))]
+            hypotheses = [test.target(index).tolist() for index in range(len(test))]
+            return {"updates": 150, "seconds": 60.0, "perplexity": 2.0, "hypotheses": hypotheses}
+
+    options = argparse.Namespace(shape="tiny", batch_tokens=600, rate=1e-3, dropout=0.1, minutes=1.0, warmup=0.0)
+    options.seconds, options.overrides = 10.0, settings
+    peer: Any = Peer()
+    result = minutes.train_peer(options, peer, "huggingface", "fp32", tmp_path)
+    assert result == {"updates": 150, "seconds": 60.0, "perplexity": 2.0, "bleu": pytest.approx(100)}
+    (name, speed), (_, job) = jobs
+    assert (name, speed["kind"], job["kind"], job["minutes"]) == ("huggingface", "speed", "minutes", 1.0)
+    assert job["training"]["steps"] == 0.9 * 60 * 3  # nine tenths of the steps that the measured speed allows
 
 
 def test_measurement_counts_complete_updates_after_the_warmup(monkeypatch: pytest.MonkeyPatch) -> None:
