@@ -90,24 +90,32 @@ def test_forecasts_are_better_than_the_loss_of_now() -> None:
 
 
 def test_bleu_rises_as_the_loss_falls() -> None:
-    reached = Reached(loss=4.0, nll=3.3, pieces_per_character=0.25, bleu=12.0)
+    reached = Reached(loss=4.0, nll=3.3, pieces_per_character=0.25, bleu=12.0, done=0.5)
     expected = [learned_bleu().line.root(reached, loss) for loss in (4.0, 3.5, 3.0)]
     assert expected == sorted(expected)
     assert expected[0] < expected[-1]
 
 
 def test_bleu_reached_so_far_moves_the_forecast() -> None:
-    low, high = (Reached(4.0, 3.3, 0.25, bleu) for bleu in (5.0, 20.0))
+    low, high = (Reached(4.0, 3.3, 0.25, bleu, 0.5) for bleu in (5.0, 20.0))
     loss = Band(3.8, 3.7, 3.9)
     assert learned_bleu().band(low, loss).expected < learned_bleu().band(high, loss).expected
-    unknown, tiny = (learned_bleu().band(Reached(4.0, 3.3, 0.25, bleu), loss) for bleu in (None, 0.2))
+    unknown, tiny = (learned_bleu().band(Reached(4.0, 3.3, 0.25, bleu, 0.5), loss) for bleu in (None, 0.2))
     assert unknown == tiny
 
 
+def test_bleu_reached_so_far_moves_the_forecast_more_if_more_is_done() -> None:
+    """A run at its end keeps its BLEU at the same loss; one at its beginning has what is usual."""
+    line = learned_bleu().line
+    unknown = line.root(Reached(4.0, 3.3, 0.25, None, 0.5), 4.0)
+    beginning, middle, end = (line.root(Reached(4.0, 3.3, 0.25, 20.0, done), 4.0) for done in (0.0, 0.5, 1.0))
+    assert beginning == unknown < middle < end == pytest.approx(20**0.5)
+
+
 def test_bleu_stays_between_0_and_100() -> None:
-    hopeless = learned_bleu().band(Reached(9.0, 9.0, 0.5, 0.0), Band(9.0, 8.0, 10.0))
+    hopeless = learned_bleu().band(Reached(9.0, 9.0, 0.5, 0.0, 0.5), Band(9.0, 8.0, 10.0))
     assert hopeless.expected == hopeless.low == 0
-    perfect = learned_bleu().band(Reached(1.5, 0.3, 0.2, 95.0), Band(1.2, 1.1, 1.3))
+    perfect = learned_bleu().band(Reached(1.5, 0.3, 0.2, 95.0, 0.5), Band(1.2, 1.1, 1.3))
     assert 0 <= perfect.low <= perfect.expected <= perfect.high <= 100
 
 

@@ -2,7 +2,7 @@
 
 The loss per word piece depends on the vocabulary, so the map is from nats per character of the reference. The square
 root of BLEU falls linearly with them on the texts of the earlier runs. Texts differ, so the BLEU that a run has already
-reached moves its line.
+reached moves its line: the more, the more of the run is done.
 """
 
 import math
@@ -32,6 +32,8 @@ class Reached(NamedTuple):
     """Word pieces per character of the reference."""
     bleu: float | None
     """None if the development set was not decoded."""
+    done: float
+    """The share of its steps that the run has made."""
 
 
 class Line(NamedTuple):
@@ -39,10 +41,6 @@ class Line(NamedTuple):
 
     intercept: float
     slope: float
-    rise: float
-    """How much lower the root is before the end, at the same loss, on average."""
-    inherited: float
-    """The share of a run's distance from the line that it keeps."""
     nll_per_loss: float
     """The change of the negative log-likelihood per change of the smoothed loss."""
 
@@ -51,8 +49,8 @@ class Line(NamedTuple):
         now, then = (self._nats(reached, each) for each in (reached.loss, loss))
         root = self.intercept - self.slope * then
         if reached.bleu is not None and reached.bleu >= LEAST_BLEU:
-            usual = self.intercept - self.slope * now - self.rise
-            root += self.inherited * (math.sqrt(reached.bleu) - usual)
+            usual = self.intercept - self.slope * now
+            root += math.sqrt(reached.done) * (math.sqrt(reached.bleu) - usual)
         return max(0.0, root)
 
     def _nats(self, reached: Reached, loss: float) -> float:
@@ -90,7 +88,8 @@ def learn_bleu(runs: Sequence[EarlierRun]) -> BleuMap:
 
 def reached_by(run: EarlierRun, case: Case) -> Reached:
     """Return what an earlier run had reached at a case."""
-    return Reached(case.situation.loss, run.nll(case.step), run.pieces_per_character, dict(run.bleu).get(case.step))
+    bleu = dict(run.bleu).get(case.step)
+    return Reached(case.situation.loss, run.nll(case.step), run.pieces_per_character, bleu, case.step / run.steps)
 
 
 @cache
@@ -122,13 +121,8 @@ def _fit(runs: Sequence[EarlierRun]) -> Line:
     ]
     nats, roots = np.concatenate(points).T
     slope, _ = np.polyfit(nats, roots, 1)
-    heights = [each[:, 1] - slope * each[:, 0] for each in points]
-    intercept = float(np.mean([each[-1] for each in heights]))
-    ends = np.concatenate([np.full(len(each) - 1, each[-1] - intercept) for each in heights])
-    before = np.concatenate([each[:-1] for each in heights]) - intercept
-    rise = -float(before.mean())
-    inherited = float((before + rise) @ ends / ((before + rise) @ (before + rise)))
+    intercept = float(np.mean([each[-1, 1] - slope * each[-1, 0] for each in points]))
     losses = [np.array([[loss, nll] for _, loss, nll in run.valid[len(run.valid) // 3 :]]) for run in runs]
     centred = np.concatenate([each - each.mean(axis=0) for each in losses])
     nll_per_loss = float(centred[:, 0] @ centred[:, 1] / (centred[:, 0] @ centred[:, 0]))
-    return Line(intercept, float(-slope), rise, min(1.0, max(0.0, inherited)), nll_per_loss)
+    return Line(intercept, float(-slope), nll_per_loss)

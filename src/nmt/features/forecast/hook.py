@@ -66,18 +66,15 @@ class Forecaster(TrainingHook):
         best = min(each.loss for each in curve.valid)
         floor = smoothing_floor(self._config.tokenizer.vocab_size, training.label_smoothing)
         now = situation(curve, rates(training, end_of_rate(self._config, events)), end, floor)
-        usual, own = (
-            Band(*(min(best, each) for each in learned().band(now, tokens)))
-            for tokens in (0, end * training.batch_tokens)
-        )
-        return Forecast(end, own, self._bleu(figures, usual))  # the BLEU of larger runs needs no wider band
+        expected = Band(*(min(best, each) for each in learned().band(now, end * training.batch_tokens)))
+        return Forecast(end, expected, self._bleu(figures, expected, step / end))
 
-    def _bleu(self, figures: Mapping[str, float], loss: Band) -> Band | None:
+    def _bleu(self, figures: Mapping[str, float], loss: Band, done: float) -> Band | None:
         """Return the BLEU to expect; None if the run does not measure any."""
         pieces, nll = self._pieces_per_character, figures.get("nll", math.nan)
         if "bleu" not in figures or not pieces or not math.isfinite(nll):
             return None
-        return learned_bleu().band(Reached(figures["loss"], nll, pieces, figures["bleu"]), loss)
+        return learned_bleu().band(Reached(figures["loss"], nll, pieces, figures["bleu"], done), loss)
 
     @cached_property
     def _pieces_per_character(self) -> float:
