@@ -17,7 +17,7 @@ BATCH_TOKENS = 1024
 MAX_BATCH_TOKENS = 8192
 MAX_STEPS = 20_000
 """Steps from which on larger batches are worth more than further steps."""
-MIN_STEPS = 1000
+MIN_STEPS = 2000
 """Steps that a wide model must get within the minutes; a narrower one learns more from fewer operations."""
 SHORTEST_RUN = 2000
 """Steps that short texts are repeated for, at most MAX_PASSES_OF_SHORT_TEXT times."""
@@ -30,7 +30,7 @@ SHARE_OF_STEPS = 0.9
 Table = Sequence[tuple[float, float]]
 """Passes over the text with what suited them; between them it follows the logarithm of the passes."""
 DROPOUT: Table = ((6, 0.1), (17, 0.2))
-DECAY: Table = ((2.5, 126), (6.3, 860), (17, 1020), (25, 1840))
+DECAY: Table = ((2.5, 126), (6.3, 860), (17, 2000), (25, 3000))
 """The weight decay times the steps: the longer a run is, the less decays in each step."""
 MAX_WEIGHT_DECAY = 2.0
 """The largest weight decay that was tried with success."""
