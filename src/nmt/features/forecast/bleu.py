@@ -89,7 +89,7 @@ def learn_bleu(runs: Sequence[EarlierRun]) -> BleuMap:
 def reached_by(run: EarlierRun, case: Case) -> Reached:
     """Return what an earlier run had reached at a case."""
     bleu = dict(run.bleu).get(case.step)
-    return Reached(case.situation.loss, run.nll(case.step), run.pieces_per_character, bleu, case.step / run.steps)
+    return Reached(case.situation.loss, run.nll(case.step), run.pieces_per_character, bleu, case.share)
 
 
 @cache
