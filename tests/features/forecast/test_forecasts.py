@@ -117,6 +117,13 @@ def test_a_limit_of_time_ends_a_run_at_an_earlier_step(tmp_path: Path, limit: st
     assert last_step(config, read_metrics(RunLayout(config.run_folder).metrics), 200) == expected
 
 
+def test_a_run_that_time_ends_early_has_a_forecast_after_a_sixth_of_its_minutes(tmp_path: Path) -> None:
+    config = run_of(tmp_path, "training.steps=6000", "training.max_training_minutes=1")
+    log_training(config, until=200, seconds=2.4)
+    assert validated(config, 80, 5.5) == Report()
+    assert validated(config, 100, 5.0).figures["forecast_step"] == 500
+
+
 def test_a_limit_of_a_process_counts_from_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = run_of(tmp_path, "training.max_minutes=1")
     log_training(config, until=200, seconds=2.4)

@@ -45,7 +45,7 @@ class Forecaster(TrainingHook):
 
     def validated(self, step: int, figures: Mapping[str, float]) -> Report:
         """Forecast the end in the main process."""
-        if not distributed.is_main() or step < FIRST_SHARE * self._config.training.steps:
+        if not distributed.is_main():
             return Report()
         with suppress(UserError):  # a forecast must not end a run
             events = read_metrics(RunLayout(self._config.run_folder).metrics)
