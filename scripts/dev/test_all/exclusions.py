@@ -12,8 +12,8 @@ NOT_RUN = {
     **{
         f".venv/bin/python scripts/dev/{tool}": "a tool of the developers that takes minutes or hours"
         for tool in (
-            "export_clients", "fake_cuda", "faults", "filter_noise", "full_size", "fuzz", "learning_curves make",
-            "load_test", "measure_step", "own_text", "plan_memory", "soak", "techniques",
+            "export_clients", "fake_cuda", "faults", "filter_noise", "full_size", "fuzz", "gpu_peer",
+            "learning_curves make", "load_test", "measure_step", "own_text", "plan_memory", "soak", "techniques",
         )
     },
     'make bench ARGS="machine --cpu avx2"': "measures for minutes; the stage tests has such rows of its own",
