@@ -19,8 +19,7 @@ from nmt.model.attention import (
 from nmt.model.fused_attention import FusedPaddedAttend
 from nmt.model.kernels.backend import has_flash_attention
 from nmt.model.kernels.c.library import can_train_in_c
-from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH as MAX_SHORT_HEAD_WIDTH
-from nmt.model.kernels.short_attention import TILES
+from nmt.model.kernels.short_attention import TILES, is_suitable
 from nmt.model.packed import Packed
 
 MAX_FLASH_HEAD_WIDTH = 256
@@ -81,8 +80,8 @@ def _may_be_short(spec: AttentionSpec, kind: str) -> bool:
     """Return whether attention in tiles is a choice for sentences that are short enough."""
     if not (works(Fast.TRITON) and works(Fast.SHORT)):
         return False
-    suits = spec.precision == torch.bfloat16 and spec.head_width <= MAX_SHORT_HEAD_WIDTH
-    return kind == "short" or (kind == "auto" and suits and is_proven(Fast.SHORT))
+    suits = is_suitable(spec.head_width, spec.precision) and is_proven(Fast.SHORT)
+    return kind == "short" or (kind == "auto" and suits)
 
 
 PLAN_PADDED: Plan = functools.partial(plan_attention, kind="padded")

@@ -20,7 +20,7 @@ from nmt.model.attention import Attend, FlashAttend, PaddedAttend, ShortAttend
 from nmt.model.attention_choice import flash_obstacle
 from nmt.model.fused_attention import FusedPaddedAttend
 from nmt.model.kernels.backend import has_flash_attention, has_triton, is_old_gpu, may_have_flash_attention
-from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH, TILES
+from nmt.model.kernels.short_attention import TILES, is_suitable
 from nmt.model.norms import LAYER, norm_of
 from nmt.model.operation_errors import (
     TOLERANCES,
@@ -139,7 +139,7 @@ def _attention_trials(model: ModelConfig, machine: Machine, wanted: Wanted) -> I
         yield Trial(Fast.FLASH, partial(error, FlashAttend), tolerance)
     elif precision == torch.float16:
         yield Trial(Fast.PADDED, partial(error, partial(FusedPaddedAttend, precision=precision)), tolerance)
-    suits = precision == torch.bfloat16 and max(widths) <= MAX_HEAD_WIDTH and has_triton() and not is_old_gpu(device)
+    suits = is_suitable(max(widths), precision) and has_triton() and not is_old_gpu(device)
     if kind == "short" or (kind == "auto" and suits and wanted.vocabulary):  # translation encodes a text only once
         yield Trial(Fast.SHORT, lambda: largest(error(ShortAttend, tile) for tile in TILES), tolerance)
 

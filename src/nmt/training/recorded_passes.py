@@ -7,6 +7,7 @@ graph holds the launches for one size of micro-batch, with fixed buffers for its
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -174,7 +175,7 @@ class RecordedPasses(TrainingHook):
     def _capture(self, batch: MicroBatch, buffers: list[Tensor]) -> Recording:
         """Record a pass that adds to the gradient buffers; nothing is computed."""
         losses = Losses(*(torch.zeros((), device=self._device) for _ in Losses._fields))
-        graph, stream = torch.cuda.CUDAGraph(), self._stream()
+        graph, stream = torch.cuda.CUDAGraph(), self._stream
         torch.cuda.synchronize(self._device)
         with torch.cuda.stream(stream):
             # other threads go on to prepare batches
@@ -188,11 +189,15 @@ class RecordedPasses(TrainingHook):
         torch.cuda.current_stream(self._device).wait_stream(stream)
         return Recording(graph, batch, losses)
 
+    @cached_property
     def _stream(self) -> torch.cuda.Stream:
-        """Return the stream to record on, with its memory pool."""
-        if not hasattr(self, "_capture_stream"):
-            self._capture_stream, self._pool = torch.cuda.Stream(self._device), torch.cuda.graph_pool_handle()
-        return self._capture_stream
+        """The stream to record on."""
+        return torch.cuda.Stream(self._device)
+
+    @cached_property
+    def _pool(self) -> "torch.cuda._POOL_HANDLE":
+        """The memory that all graphs share."""
+        return torch.cuda.graph_pool_handle()
 
     def _pass(self, batch: MicroBatch) -> Losses:
         """Run a pass whose gradients are new tensors."""

@@ -21,6 +21,11 @@ MAX_HEAD_WIDTH = 64
 """Widest head for which the largest tile fits into the shared memory of all GPUs (99 KiB on some)."""
 
 
+def is_suitable(head_width: int, precision: torch.dtype) -> bool:
+    """Return whether attention in this precision, with heads of this width, may be faster in tiles."""
+    return precision == torch.bfloat16 and head_width <= MAX_HEAD_WIDTH
+
+
 def tile_for(longest: int) -> int:
     """Return the smallest tile that holds a sentence of this many tokens."""
     if longest > TILES[-1]:
