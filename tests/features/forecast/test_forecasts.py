@@ -105,6 +105,16 @@ def test_overfitting_run_keeps_its_best_loss(tmp_path: Path) -> None:
     assert float(str(figures["forecast_loss_high"])) <= 4.0
 
 
+def test_text_that_is_more_regular_than_that_of_earlier_runs_has_no_forecast(tmp_path: Path) -> None:
+    config = run_of(tmp_path, "tokenizer.vocab_size=2000", "training.label_smoothing=0.1")
+    entropy = -0.9 * math.log(0.9) - 0.1 * math.log(0.1 / 2000)
+    log_training(config, until=200)
+    log(config, {"event": "valid", "step": 200, "loss": 4.8})
+    assert validated(config, 300, entropy + 1.21) != Report()
+    assert validated(config, 300, entropy + 1.19) == Report()
+    assert validated(config, 300, entropy + 0.1) == Report()
+
+
 def test_no_forecast_if_the_settings_say_so(tmp_path: Path) -> None:
     assert forecaster(run_of(tmp_path, "training.forecast=false")) is None
     assert "training.forecast" in refuse(["train", "training.forecast=maybe"])

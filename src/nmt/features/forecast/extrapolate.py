@@ -35,8 +35,9 @@ LEVELS = (0.0, 1.5)
 """The range of the logarithm of the distance from the floor; beyond it, the earlier runs teach nothing."""
 MIN_ABOVE = 0.05
 """The smallest distance from the floor, in nats: a loss may come near the floor, or be below it."""
-LEAST_OF_RATES = 0.2
-"""The smallest distance by which the effects of the rate are divided; runs that are nearer teach nothing."""
+NEAREST = 0.2
+"""The smallest distance from the floor, in nats, at which a run can be forecast: the effects of the rate are divided by
+the distance."""
 FEATURES = ("horizon", "decay", "slope", "repeats", "level", "restlessness")
 """What a change depends on: the names of the features of a situation."""
 RIDGE = 0.02
@@ -52,6 +53,11 @@ class Situation(NamedTuple):
     floor: float
     features: Array
     """What is multiplied by the coefficients."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the loss is as far from the floor as this needs: that of a few patterns of sentences soon is not."""
+        return self.loss - self.floor >= NEAREST
 
     def loss_after(self, change: float) -> float:
         """Return the loss whose distance from the floor has changed by a logarithm."""
@@ -73,7 +79,7 @@ def situation(curve: Curve, rates: Rates, end: float, floor: float) -> Situation
     level = min(LEVELS[1], max(LEVELS[0], math.log(max(MIN_ABOVE, above))))
     restlessness = rates.restlessness(step) - rates.restlessness(end)
     of_slope = [horizon * each for each in (slope - USUAL_SLOPE, repeats, level - 1)]
-    distance = max(LEAST_OF_RATES, above)
+    distance = max(NEAREST, above)
     features = np.array([horizon, decay / distance, *of_slope, restlessness / distance])
     return Situation(loss, floor + FLOOR_NATS, features)
 

@@ -54,7 +54,7 @@ class Forecaster(TrainingHook):
         return Report()
 
     def _forecast(self, events: Sequence[MetricsEvent], step: int, figures: Mapping[str, float]) -> Forecast | None:
-        """Return the forecast; None if it is too early or too late for one, or the run does not learn."""
+        """Return the forecast; None if it is too early or too late, or the loss does not fall or is too low."""
         loss, training = figures["loss"], self._config.training
         end = last_step(self._config, events, step)
         if not math.isfinite(loss) or step >= end or step < max(FIRST_SHARE * end, training.warmup_steps):
@@ -66,6 +66,8 @@ class Forecaster(TrainingHook):
         best = min(each.loss for each in curve.valid)
         floor = smoothing_floor(self._config.tokenizer.vocab_size, training.label_smoothing)
         now = situation(curve, rates(training, end_of_rate(self._config, events)), end, floor)
+        if not now.is_known:
+            return None
         expected = Band(*(min(best, each) for each in learned().band(now, end * training.batch_tokens)))
         return Forecast(end, expected, self._bleu(figures, expected, step / end))
 
