@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from nmt.config.schema import TrainingConfig
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError
+from nmt.features.muon.optimizer import Muon
 from nmt.model.parameters import matches_any
 from nmt.training.optimizer import build_optimizer, state_tensors
 from nmt.training.schedule import learning_rate
@@ -89,6 +90,29 @@ def test_memory_bounds_the_matrices_that_are_updated_together(
     alone.update(batch)
     for name, weight in weights(together).items():
         torch.testing.assert_close(weights(alone)[name], weight, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_matrices_that_share_a_core_are_updated_as_alone(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    torch.manual_seed(1)
+    start = [torch.randn(shape) for shape in [(16, 16)] * 5 + [(16, 64)] * 2 + [(64, 16)]]
+    gradients = [torch.randn_like(each) for each in start]
+    updated = []
+    for numbers in (1 << 16, 3 * 16 * 16, 1):
+        monkeypatch.setattr("nmt.features.muon.optimizer.NUMBERS_PER_CORE", numbers)
+        matrices = [each.clone() for each in start]
+        optimizer = Muon(matrices, MUON, torch.float32)
+        for group in optimizer.param_groups:
+            group["lr"] = 0.1
+        for matrix, gradient in zip(matrices, gradients, strict=True):
+            matrix.grad = gradient.clone()
+        optimizer.step()
+        updated.append(matrices)
+    for few, alone, begun in zip(updated[0], updated[2], start, strict=True):
+        assert not few.equal(begun)
+        torch.testing.assert_close(few, alone)
+    torch.testing.assert_close(updated[1], updated[2])
 
 
 def test_training_resumes_exactly(store: PairStore) -> None:

@@ -20,13 +20,15 @@ def by_singular_values(matrix: Tensor) -> Tensor:
     return product
 
 
+@pytest.mark.parametrize("narrow", [0, 128])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     ("precision", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-5), (torch.bfloat16, 0.15)]
 )
 def test_singular_values_pass_through_the_polynomials(
-    shape: tuple[int, int], precision: torch.dtype, tolerance: float
+    shape: tuple[int, int], precision: torch.dtype, tolerance: float, narrow: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("nmt.features.muon.orthogonal.NARROW", narrow)
     torch.manual_seed(1)
     matrices = torch.randn(3, *shape, dtype=torch.float64) * torch.tensor([1e-6, 1.0, 1e6]).view(3, 1, 1)
     if precision == torch.float32:

@@ -22,6 +22,8 @@ ADAM_SIZE = 0.2
 """The root mean square of Adam's updates, divided by the learning rate."""
 MAX_NUMBERS = 1 << 24
 """The most numbers in the matrices that a process makes orthogonal together, which bounds the memory for them."""
+NUMBERS_PER_CORE = 1 << 16
+"""The most numbers in several matrices that a core makes orthogonal together: they and their products fit its cache."""
 
 
 def muon(model: TranslationModel, config: TrainingConfig, precision: torch.dtype) -> torch.optim.Optimizer:
@@ -39,8 +41,8 @@ class Muon(torch.optim.Optimizer):
     """Steps of the same length in all directions of a matrix: the running mean of its gradients, made orthogonal.
 
     The steps are scaled to the size of Adam's (Liu et al., 2025) and by `training.muon_rate`. Unlike PyTorch's Muon,
-    this one multiplies in the precision of the run and in fewer iterations: in float32 on a CPU one matrix per thread,
-    elsewhere all matrices of a shape together. Several processes divide the matrices of each shape.
+    this one multiplies in the precision of the run and in fewer iterations: in float32 on a CPU each thread a few
+    matrices of a shape, elsewhere all of a shape together. Several processes divide the matrices of each shape.
     """
 
     found_inf: Tensor | None = None
@@ -60,10 +62,9 @@ class Muon(torch.optim.Optimizer):
             matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
             is_on_cpu = all(matrix.device.type == "cpu" for matrix in matrices)
             if self._precision == torch.float32 and is_on_cpu and distributed.world_size() == 1:
-                # one matrix and its products fit into the cache of a core
-                run_all_in_threads(update, [[matrix] for matrix in matrices])
+                run_all_in_threads(update, list(_of_one_shape(matrices, NUMBERS_PER_CORE)))
             else:
-                for alike in _of_one_shape(matrices):
+                for alike in _of_one_shape(matrices, MAX_NUMBERS):
                     update(alike)
 
     @torch.no_grad()  # a thread has its own mode
@@ -98,13 +99,16 @@ class Muon(torch.optim.Optimizer):
         return mean
 
 
-def _of_one_shape(matrices: list[Tensor]) -> Iterator[list[Tensor]]:
-    """Yield lists of matrices of the same shape, of each of which every process has memory for its part."""
+def _of_one_shape(matrices: list[Tensor], numbers: int) -> Iterator[list[Tensor]]:
+    """Yield lists of matrices of the same shape; a process's part of each has at most this many numbers, or one matrix.
+
+    The lists do not depend on the number of threads, so neither does what is computed.
+    """
     by_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
     for matrix in matrices:
         by_shape[matrix.shape].append(matrix)
     for shape, alike in by_shape.items():
-        most = max(1, MAX_NUMBERS // shape.numel()) * distributed.world_size()
+        most = max(1, numbers // shape.numel()) * distributed.world_size()
         yield from (alike[first : first + most] for first in range(0, len(alike), most))
 
 

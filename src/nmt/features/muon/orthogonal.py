@@ -19,6 +19,8 @@ SAFETY = 1.01
 """The factor by which the norm is enlarged, so that rounding lifts no singular value above 1."""
 SMALLEST = 1e-36
 """Divides the products of a matrix of zeros, which stays zero."""
+NARROW = 128
+"""The most rows of a product that is computed as a whole although it is symmetric: three products take longer."""
 WIDE = 2
 """The ratio of the longer to the shorter side from which on iterating on X Xᵀ takes fewer products than on X."""
 
@@ -83,8 +85,8 @@ def _multiply(symmetric: Tensor, matrices: Tensor) -> Tensor:
 
 
 def _symmetric_product(left: Tensor, right: Tensor) -> Tensor:
-    """Return a product that is symmetric: in float32 three of its quarters are computed, in bf16 that takes longer."""
-    if left.dtype == torch.bfloat16:
+    """Return a product that is symmetric: in float32 three of its quarters are computed, unless that takes longer."""
+    if left.dtype == torch.bfloat16 or left.size(1) <= NARROW:
         return left @ right
     half = left.size(1) // 2
     product = left.new_empty(len(left), left.size(1), right.size(2))
