@@ -7,7 +7,7 @@ from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
@@ -22,6 +22,7 @@ from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import trainable
 from nmt.model.working_weights import WorkingWeights
+from nmt.training.accumulation import accumulate
 from nmt.training.additions import Additions
 from nmt.training.concurrency import concurrency_of
 from nmt.training.embedding_gradient import embedding_gradient
@@ -226,7 +227,7 @@ class Trainer:
             indices = range(first, min(first + self.concurrency, len(batch.micro_batches)))
             for each, gradients in run_in_threads(partial(self._gradients_in_thread, batch), indices):
                 losses.append(each)
-                _accumulate(gradients, trainable(self.model))
+                accumulate(gradients, trainable(self.model))
         return losses
 
     def _embeddings_apart(self, words: Tensor | None = None) -> AbstractContextManager[None]:
@@ -298,13 +299,3 @@ class Trainer:
     def _drop_gradients(self) -> None:
         self.optimizer.zero_grad(set_to_none=True)
         self.replicas.drop_gradients()
-
-
-def _accumulate(gradients: list[Tensor], parameters: list[nn.Parameter]) -> None:
-    """Add gradients to those of the parameters; the order of the calls determines the last bits."""
-    if parameters[0].grad is None:
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            # the fused optimizers need the strides of the parameter, and part of a wider matrix has others
-            parameter.grad = gradient.contiguous()
-    else:
-        torch._foreach_add_([parameter.grad for parameter in parameters if parameter.grad is not None], gradients)
