@@ -239,7 +239,7 @@ def test_help_shows_the_core_s_settings_first_and_then_those_of_each_feature_und
         (["train", "--help"], "* training.steps (int, 100000)\n"),
         (["train", "experiment=multi30k", "training.valid_every=7", "--help"], "* training.steps (int, 2500)\n"),
         (["train", "-h", "training.valid_every=7"], "* training.valid_every (int, 7)\n"),
-        (["demo", "--help"], "* training.steps (int, 800)\n"),
+        (["demo", "--help"], "* training.steps (int, 1000)\n"),
         (["train", "-m", "training.steps=3,4", "--help"], "* training.steps (int, 100000)\n"),
     ],
 )
