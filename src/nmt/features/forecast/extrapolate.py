@@ -55,8 +55,8 @@ class Situation(NamedTuple):
     """What is multiplied by the coefficients."""
 
     @property
-    def is_known(self) -> bool:
-        """Whether the loss is as far from the floor as this needs: that of a few patterns of sentences soon is not."""
+    def can_be_extrapolated(self) -> bool:
+        """Whether the loss is far enough from the floor; that of very regular text soon is not."""
         return self.loss - self.floor >= NEAREST
 
     def loss_after(self, change: float) -> float:

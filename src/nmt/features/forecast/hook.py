@@ -66,7 +66,7 @@ class Forecaster(TrainingHook):
         best = min(each.loss for each in curve.valid)
         floor = smoothing_floor(self._config.tokenizer.vocab_size, training.label_smoothing)
         now = situation(curve, rates(training, end_of_rate(self._config, events)), end, floor)
-        if not now.is_known:
+        if not now.can_be_extrapolated:
             return None
         expected = Band(*(min(best, each) for each in learned().band(now, end * training.batch_tokens)))
         return Forecast(end, expected, self._bleu(figures, expected, step / end))
