@@ -33,7 +33,6 @@ from nmt.estimate.memory_need import MemoryNeed, divided_memory, memory_need, va
 from nmt.estimate.named_device import Share, estimate_as_json, estimate_lines, run_estimate
 from nmt.estimate.parameters import ParameterCounts, count_parameters, training_flops
 from nmt.model.kernels.backend import is_old_gpu
-from nmt.training.schedule import warmup_warning
 
 TYPICAL_LENGTH = 30
 """Tokens per sentence, assumed if the data is not prepared."""
@@ -240,7 +239,7 @@ def as_text(config: Config, figures: RunFigures) -> str:
         f"batch: at most {batch} source and {batch} target tokens per step",
         f"  devices: {figures.devices}, each with {figures.accumulation} x {figures.device_batch:,} of them",
         f"cost: {figures.flops_per_step:.2e} FLOPs per step, {figures.flops:.2e} in {figures.steps:,} steps",
-        *([f"warning: {warning}"] if (warning := warmup_warning(config.training)) else []),
+        *([f"warning: {warning}"] if (warning := config.training.warmup_warning) else []),
         _data_line(figures.data),
         *_memory_lines(config, figures),
         *estimate_lines(config, figures.parameters, figures.estimate, figures.devices),

@@ -33,7 +33,6 @@ from nmt.training.loop import Loop
 from nmt.training.memory_check import tokens_that_fit
 from nmt.training.preparation import prepare_training
 from nmt.training.resume import find_checkpoint, finished_message
-from nmt.training.schedule import warmup_warning
 from nmt.training.trainer import Trainer
 from nmt.training.validation import check_bleu, validate
 
@@ -146,7 +145,7 @@ def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:
     )
     if config.runtime.c_operations and trainer.machine.device.type == "cpu" and not uses_operations():
         _print("no working C compiler (cc): training is slower without its operations in C")
-    if distributed.is_main() and (warning := warmup_warning(training)):
+    if distributed.is_main() and (warning := training.warmup_warning):
         print(f"warning: {warning}", file=sys.stderr, flush=True)
     if trainer.step:
         epoch, batch, _ = trainer.data_position

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from nmt.config.choices import find
 from nmt.config.schema import TrainingConfig
@@ -11,6 +12,14 @@ Schedule = Callable[[int, int, TrainingConfig], float]
 
 DEFAULT_DECAY_SHARE = 0.2
 """The share of all steps over which `wsd` lowers the rate, if `training.decay_steps` is not set."""
+
+WITHOUT_END = ("inverse_sqrt", "constant")
+"""The schedules whose rates do not depend on the last step."""
+WARMUP_SHARE = 0.12
+"""The share of its steps that the warmup may take of a run that time ends early."""
+LEAST_WARMUP = 1 / 6
+"""The share of the planned warmup that remains however early time ends a run: the first steps are slow, so after them
+a run seems to have few."""
 
 
 def peak_rate(config: TrainingConfig, d_model: int) -> float:
@@ -26,10 +35,19 @@ def learning_rate(step: int, config: TrainingConfig, d_model: int, last_step: in
     `last_step` is the one at which the run ends, if it is not `training.steps`.
     """
     peak = peak_rate(config, d_model)
+    config = until(last_step, config)
     if step < config.warmup_steps:
         return peak * step / config.warmup_steps
     schedule: Schedule = find("training.schedule", config.schedule)
     return peak * schedule(step, last_step or config.steps, config)
+
+
+def until(last_step: int, config: TrainingConfig) -> TrainingConfig:
+    """Return the settings with the warmup of a run that ends at a step; 0 for `training.steps`."""
+    if not 0 < last_step < config.steps or config.schedule in WITHOUT_END:
+        return config
+    steps = math.ceil(max(WARMUP_SHARE * last_step, LEAST_WARMUP * config.warmup_steps))
+    return replace(config, warmup_steps=min(config.warmup_steps, steps))
 
 
 def inverse_sqrt(step: int, _last_step: int, config: TrainingConfig) -> float:
@@ -57,13 +75,3 @@ def wsd(step: int, last_step: int, config: TrainingConfig) -> float:
     max_decay_steps = max(1, last_step - config.warmup_steps)
     decay_steps = config.decay_steps or min(max_decay_steps, math.ceil(DEFAULT_DECAY_SHARE * last_step))
     return min(1.0, max(0.0, (last_step - step) / decay_steps))
-
-
-def warmup_warning(config: TrainingConfig) -> str:
-    """Return a warning if training ends before the warmup does, else an empty string."""
-    if config.warmup_steps <= config.steps:
-        return ""
-    return (
-        f"training.warmup_steps={config.warmup_steps} is above training.steps={config.steps}: the learning rate only "
-        f"rises, to {config.steps / config.warmup_steps:.0%} of its peak; lower training.warmup_steps"
-    )

@@ -7,7 +7,7 @@ import pytest
 from nmt.config.schema import TrainingConfig
 from nmt.errors import ConfigError
 from nmt.training.clock import reachable_step
-from nmt.training.schedule import learning_rate, peak_rate, warmup_warning
+from nmt.training.schedule import learning_rate, peak_rate, until
 
 PAPER = TrainingConfig()
 
@@ -54,11 +54,11 @@ def test_constant_keeps_the_peak_after_the_warmup() -> None:
 
 @pytest.mark.parametrize("steps", [4000, 100_000])
 def test_no_warning_if_the_warmup_ends(steps: int) -> None:
-    assert not warmup_warning(replace(PAPER, steps=steps))
+    assert not replace(PAPER, steps=steps).warmup_warning
 
 
 def test_warmup_longer_than_training_gives_a_warning() -> None:
-    warning = warmup_warning(replace(PAPER, steps=1000))
+    warning = replace(PAPER, steps=1000).warmup_warning
     assert "training.warmup_steps=4000 is above training.steps=1000" in warning
     assert "25% of its peak" in warning
 
@@ -102,10 +102,31 @@ def test_a_run_that_ends_early_has_the_rates_of_a_run_of_as_many_steps(schedule:
     ]
 
 
+@pytest.mark.parametrize(
+    ("last_step", "warmup_steps"),
+    [
+        (0, 300),  # nothing is known yet
+        (2500, 300),
+        (2499, 300),  # 12% are 299.88
+        (838, 101),
+        (416, 50),  # a sixth of the plan, as 12% are 49.92
+        (2, 50),  # the first steps are slow
+        (9000, 300),
+    ],
+)
+def test_a_run_that_time_ends_early_has_a_shorter_warmup(last_step: int, warmup_steps: int) -> None:
+    config = replace(PAPER, schedule="linear", learning_rate=1.0, warmup_steps=300, steps=2500)
+    assert until(last_step, config).warmup_steps == warmup_steps
+    assert learning_rate(warmup_steps, config, 512, last_step) == pytest.approx(1.0)
+    assert learning_rate(warmup_steps // 2, config, 512, last_step) == pytest.approx(warmup_steps // 2 / warmup_steps)
+
+
 @pytest.mark.parametrize("schedule", ["inverse_sqrt", "constant"])
 def test_rates_that_know_no_end_do_not_depend_on_it(schedule: str) -> None:
     config = replace(PAPER, schedule=schedule, warmup_steps=10, steps=400)
-    assert learning_rate(90, config, 512, 100) == learning_rate(90, config, 512)
+    assert [learning_rate(step, config, 512, 12) for step in (5, 90)] == [
+        learning_rate(step, config, 512) for step in (5, 90)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,16 @@ class TrainingConfig:
         if self.best_by == "bleu" and not self.valid_sentences:
             raise ConfigError("training.best_by=bleu needs training.valid_sentences above 0")
 
+    @property
+    def warmup_warning(self) -> str:
+        """A warning if training ends before the warmup does, else an empty string."""
+        if self.warmup_steps <= self.steps:
+            return ""
+        return (
+            f"training.warmup_steps={self.warmup_steps} is above training.steps={self.steps}: the learning rate only "
+            f"rises, to {self.steps / self.warmup_steps:.0%} of its peak; lower training.warmup_steps"
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AveragingConfig:

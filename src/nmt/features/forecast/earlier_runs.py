@@ -8,7 +8,7 @@ from typing import Any
 
 from nmt.config.schema import TrainingConfig
 from nmt.features.forecast.curve import Curve, Point, Rates, smoothing_floor
-from nmt.training.schedule import learning_rate, peak_rate
+from nmt.training.schedule import learning_rate, peak_rate, until
 
 SHARES = (1 / 6, 1 / 3, 1 / 2, 2 / 3, 5 / 6)
 """The shares of a run after which its end is forecast, to learn from it."""
@@ -89,7 +89,7 @@ def rates(training: TrainingConfig, end: int = 0) -> Rates:
     peak = peak_rate(training, width)
     return Rates(
         end or training.steps,
-        training.warmup_steps,
+        until(end, training).warmup_steps,
         lambda step: learning_rate(step, training, width, end) / peak,
         shrinking=training.weight_decay * peak,
     )

@@ -24,6 +24,7 @@ from nmt.runs.metrics import MetricsEvent, read_metrics
 from nmt.text.lines import read_lines
 from nmt.training.clock import reachable_step
 from nmt.training.hook import Report, TrainingHook
+from nmt.training.schedule import until
 
 FIRST_SHARE = SHARES[0]
 """The share of a run after which it is forecast, as the earlier runs were."""
@@ -56,8 +57,9 @@ class Forecaster(TrainingHook):
     def _forecast(self, events: Sequence[MetricsEvent], step: int, figures: Mapping[str, float]) -> Forecast | None:
         """Return the forecast; None if it is too early or too late, or the loss does not fall or is too low."""
         loss, training = figures["loss"], self._config.training
-        end = last_step(self._config, events, step)
-        if not math.isfinite(loss) or step >= end or step < max(FIRST_SHARE * end, training.warmup_steps):
+        end, of_rate = last_step(self._config, events, step), end_of_rate(self._config, events)
+        first = max(FIRST_SHARE * end, until(of_rate, training).warmup_steps)
+        if not math.isfinite(loss) or not first <= step < end:
             return None
         earlier = curve_of([each for each in events if each.step <= step], "loss")
         curve = replace(earlier, valid=[*(each for each in earlier.valid if each.step < step), Point(step, loss)])
@@ -65,7 +67,7 @@ class Forecaster(TrainingHook):
             return None  # it has learned nothing since, or diverges
         best = min(each.loss for each in curve.valid)
         floor = smoothing_floor(self._config.tokenizer.vocab_size, training.label_smoothing)
-        now = situation(curve, rates(training, end_of_rate(self._config, events)), end, floor)
+        now = situation(curve, rates(training, of_rate), end, floor)
         if not now.can_be_extrapolated:
             return None
         expected = Band(*(min(best, each) for each in learned().band(now, end * training.batch_tokens)))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.data.records import Encoded
+from nmt.training.schedule import WARMUP_SHARE
 
 BATCH_TOKENS = 1024
 """The smallest batch, which makes the most steps in the minutes there are."""
@@ -34,7 +35,7 @@ DECAY: Table = ((2.5, 126), (6.3, 860), (17, 2000), (25, 3000))
 """The weight decay times the steps: the longer a run is, the less decays in each step."""
 MAX_WEIGHT_DECAY = 2.0
 """The largest weight decay that was tried with success."""
-WARMUP_SHARE, MAX_WARMUP_STEPS = 0.12, 300
+MAX_WARMUP_STEPS = 300
 VALIDATIONS, SAVES = (4, 10), 25
 """The fewest and the most validations, between which there is one per two minutes; and the checkpoints of a run."""
 
