@@ -66,6 +66,13 @@ def test_slow_machine_trains_a_narrow_model_and_fast_one_a_wide_model() -> None:
     assert plan(CAPTIONS, 500, machine(20)).shape == WIDE
 
 
+@pytest.mark.parametrize("minutes", [0, 600])
+def test_short_text_trains_a_narrow_model_even_if_there_is_time(minutes: float) -> None:
+    chosen = plan(SMALL, minutes, machine(2000))
+    assert chosen.shape == NARROW
+    assert chosen.steps == 1280  # 40 passes of 32.2 batches, in tens
+
+
 def test_batches_grow_only_if_there_is_time_for_very_many_steps() -> None:
     assert plan(LARGE, 20, machine(300)).batch_tokens == 1024
     grown = plan(LARGE, 60, machine(100_000))

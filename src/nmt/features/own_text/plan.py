@@ -19,7 +19,7 @@ MAX_BATCH_TOKENS = 8192
 MAX_STEPS = 20_000
 """Steps from which on larger batches are worth more than further steps."""
 MIN_STEPS = 2000
-"""Steps that a wide model must get within the minutes; a narrower one learns more from fewer operations."""
+"""Steps that a wide model must get; a narrower one learns more from fewer steps, or from a short text."""
 SHORTEST_RUN = 2000
 """Steps that short texts are repeated for, at most MAX_PASSES_OF_SHORT_TEXT times."""
 MAX_PASSES, USUAL_PASSES, MAX_PASSES_OF_SHORT_TEXT = 30, 14, 40
@@ -117,7 +117,7 @@ def plan(text: Text, minutes: float, speed: Speed, given: Given = NOTHING) -> Pl
     if given.steps:
         shape = shapes[0]
         return Plan(shape, batch, given.steps, given.steps / text.steps_per_pass(batch), 0.0)
-    shape, seconds = _widest(shapes, batch, minutes, speed)
+    shape, seconds = _widest(shapes, text, batch, minutes, speed)
     while given.batch_tokens is None and batch < MAX_BATCH_TOKENS:
         if _steps(text, batch, minutes, seconds) <= MAX_STEPS:
             break
@@ -127,11 +127,11 @@ def plan(text: Text, minutes: float, speed: Speed, given: Given = NOTHING) -> Pl
     return Plan(shape, batch, steps, steps / text.steps_per_pass(batch), seconds)
 
 
-def _widest(shapes: Sequence[Shape], batch: int, minutes: float, speed: Speed) -> tuple[Shape, float]:
+def _widest(shapes: Sequence[Shape], text: Text, batch: int, minutes: float, speed: Speed) -> tuple[Shape, float]:
     """Return the first shape that gets enough steps, or the last one, and the seconds of its steps."""
     for shape in shapes[:-1]:
         seconds = speed(shape, batch)
-        if not seconds or _affordable(minutes, seconds) >= MIN_STEPS:
+        if _steps(text, batch, minutes, seconds) >= MIN_STEPS:
             return shape, seconds
     return shapes[-1], speed(shapes[-1], batch)
 
