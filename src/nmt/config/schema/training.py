@@ -70,7 +70,8 @@ class TrainingConfig:
     """Wall-clock minutes after which this process validates, saves and ends; 0 for no limit."""
     max_training_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
     """Minutes of training steps over the whole run, excluding start-up, validation and saving; 0 for no limit. If
-    they end the run before its steps do, the schedules linear, cosine and wsd reach zero then."""
+    they end the run before its steps do, the schedules linear, cosine and wsd reach zero then, and their warmup takes
+    at most 12% of the steps, or a sixth of warmup_steps if that is more."""
     max_bad_steps: int = field(default=10, metadata=ADJUSTABLE)
     """Give up after this many consecutive steps without a finite gradient, which change nothing; 0 never gives up."""
     on_divergence: str = field(default="stop", metadata=ADJUSTABLE)
