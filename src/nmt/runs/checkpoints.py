@@ -24,6 +24,7 @@ from nmt.runs.checkpoint_files import (
 from nmt.runs.layout import AVERAGED, BEST, LAST, META, RunLayout, step_folder_name, step_of_folder_name
 from nmt.runs.remote_checkpoint import fetch_checkpoint
 from nmt.storage.files import PARTIAL, link, remove, remove_folder
+from nmt.storage.lock import is_held
 
 __all__ = [
     "AVERAGED",
@@ -153,9 +154,10 @@ class Checkpoints:
                 remove_folder(folder)
 
     def remove_leftovers(self) -> None:
-        """Delete the temporary files of an interrupted run."""
+        """Delete the temporary files of an interrupted run, but not those that another command is writing."""
         for leftover in (*self.run_folder.glob(f"*{PARTIAL}"), *self.folder.glob(f"*{PARTIAL}")):
-            remove(leftover)
+            if not is_held(leftover):
+                remove(leftover)
 
     def _link(self, saved: Sequence[Saved]) -> None:
         for name, checkpoints in ((LAST, saved[-1:]), (BEST, rank(saved, self.best_by))):

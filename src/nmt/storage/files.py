@@ -9,14 +9,16 @@ import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from nmt.errors import UserError
+from nmt.storage.exchange import exchange
+from nmt.storage.lock import held, is_held
 
 PARTIAL = ".partial"
-"""Suffix of temporary names; anything with this suffix is unfinished and may be deleted."""
+"""Suffix of temporary names; anything with this suffix that nobody holds is unfinished and may be deleted."""
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 """Errors of a disk, which name no file if they arise while an open file is written."""
 TOKEN_BYTES = 6
@@ -27,51 +29,63 @@ TOKEN_BYTES = 6
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write a file to; rename the file to `path` if the block succeeds."""
     partial = _temporary(path)
-    with _explaining_disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(path)
-        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
-    try:
+    with ExitStack() as after:
+        with _explaining_disk_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_leftovers(path)
+            os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
+            after.callback(remove, partial)
+            after.enter_context(held(partial))
         with _explaining_write_errors(path, partial):
             yield partial
         with _explaining_disk_errors(path):
             sync(partial)
             partial.replace(path)
             sync(path.parent)
-    finally:
-        remove(partial)
 
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder to fill; rename it to `path` if the block succeeds."""
-    partial, doomed = _temporary(path), _temporary(path)
-    with _explaining_disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(path)
-        partial.mkdir()
-    try:
+    partial = _temporary(path)
+    with ExitStack() as after:
+        with _explaining_disk_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_leftovers(path)
+            partial.mkdir()
+            after.callback(shutil.rmtree, partial, ignore_errors=True)
+            after.enter_context(held(partial))
         with _explaining_write_errors(path, partial):
             yield partial
         with _explaining_disk_errors(path):
             _sync_folder(partial)
-            if path.exists():
-                path.replace(doomed)
-            partial.replace(path)
+            _put(partial, path)
             sync(path.parent)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(doomed, ignore_errors=True)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Give the files of a folder the permissions of any new file, and wait until all has reached the disk."""
+    """Give the files below a folder the permissions of any new file, and wait until all has reached the disk."""
     mode = folder.stat().st_mode & 0o666  # as the umask says; safetensors lets only the owner read its files
-    for file in folder.iterdir():
+    for file in folder.rglob("*"):
         if file.is_file():
             file.chmod(mode)
         sync(file)
     sync(folder)
+
+
+def _put(folder: Path, path: Path) -> None:
+    """Rename a folder to `path`; what was there gets the folder's name, and is back if that fails."""
+    if not path.exists():
+        folder.replace(path)
+    elif not exchange(folder, path):
+        before = _temporary(path)
+        path.replace(before)
+        try:
+            folder.replace(path)
+        except OSError:
+            before.replace(path)
+            raise
+        before.replace(folder)
 
 
 def remove_folder(path: Path) -> None:
@@ -91,7 +105,7 @@ def _remove_leftovers(path: Path) -> None:
     """Delete the temporary files and folders of `path` that killed processes have left, if they can be deleted."""
     # more than one ending: a temporary folder may be put in its place by way of another
     name = re.compile(rf"{re.escape(path.name)}(\.[0-9a-f]{{{2 * TOKEN_BYTES}}}{re.escape(PARTIAL)})+")
-    for leftover in [each for each in path.parent.iterdir() if name.fullmatch(each.name)]:
+    for leftover in [each for each in path.parent.iterdir() if name.fullmatch(each.name) and not is_held(each)]:
         with suppress(UserError):
             remove(leftover)
 

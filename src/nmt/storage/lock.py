@@ -1,10 +1,11 @@
-"""Let only one process at a time work in a folder; the lock ends with the process, however that ends."""
+"""Locks on files and folders, which end with the process that holds them, however that ends."""
 
 import fcntl
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import IO
 
 from nmt.errors import UserError
 
@@ -39,8 +40,31 @@ def exclusive_folder(
         yield
 
 
-def _is_held(lock: TextIO) -> bool:
-    """Return whether another process holds the lock; otherwise take it."""
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Lock a new file or folder during this block, also if it is renamed meanwhile."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        _is_held(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_held(path: Path) -> bool:
+    """Return whether somebody holds the lock of a file or folder."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        return _is_held(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _is_held(lock: IO[str] | int) -> bool:
+    """Return whether another opened file holds the lock; otherwise take it."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -46,6 +46,50 @@ def test_a_folder_replaces_another(tmp_path: Path) -> None:
     assert names(tmp_path) == ["made"]
 
 
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_two_writers_do_not_touch_what_the_other_one_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
+) -> None:
+    if not can_exchange:  # as on a system without the operation
+        monkeypatch.setattr(files, "exchange", lambda first, second: False)
+    with replacing_folder(tmp_path / "made") as slow, replacing(tmp_path / "file") as slow_file:
+        (slow / "file").write_text("slow")
+        slow_file.write_text("slow")
+        fill(tmp_path / "made", "fast")
+        write_text(tmp_path / "file", "fast")
+        assert (tmp_path / "made" / "file").read_text() == (tmp_path / "file").read_text() == "fast"
+        (slow / "last").touch()
+    assert names(tmp_path / "made") == ["file", "last"]
+    assert (tmp_path / "made" / "file").read_text() == (tmp_path / "file").read_text() == "slow"
+    assert names(tmp_path) == ["file", "made"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs an operation of Linux")
+def test_a_folder_that_is_replaced_is_there_all_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "made", "old")
+    monkeypatch.setattr(Path, "replace", None)  # it would need two renames
+    fill(tmp_path / "made", "new")
+    assert (tmp_path / "made" / "file").read_text() == "new"
+
+
+def test_what_cannot_be_replaced_is_back_under_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "made", "old")
+    rename, renamed = Path.replace, []
+
+    def fail_once(path: Path, target: Path) -> Path:
+        renamed.append(path.name)
+        if len(renamed) == 2:
+            raise OSError(5, "Input/output error")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "replace", fail_once)
+    monkeypatch.setattr(files, "exchange", lambda first, second: False)
+    with pytest.raises(UserError, match="Input/output error"):
+        fill(tmp_path / "made", "new")
+    assert (tmp_path / "made" / "file").read_text() == "old"
+    assert names(tmp_path) == ["made"]
+
+
 def test_content_reaches_the_disk_before_its_name_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[object] = []
     rename = Path.replace
@@ -63,6 +107,11 @@ def test_content_reaches_the_disk_before_its_name_does(tmp_path: Path, monkeypat
     fill(folder / "made", "text")
     files_first = [(folder / "made" / "file").stat().st_ino, (folder / "made").stat().st_ino]
     assert events == [*files_first, "named", folder.stat().st_ino]
+    events.clear()
+    with replacing_folder(folder / "deep") as partial:
+        (partial / "below").mkdir()
+        (partial / "below" / "file").touch()
+    assert (folder / "deep" / "below" / "file").stat().st_ino in events[: events.index("named")]
 
 
 KILLED = """
