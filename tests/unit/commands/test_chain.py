@@ -26,6 +26,16 @@ def test_all_runs_the_commands_in_turn_with_the_same_settings(monkeypatch: pytes
     assert all(config == compose(["experiment=multi30k"]) for _, config in seen)
 
 
+def test_of_several_processes_one_writes_what_they_do_not_make_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    last = [name for name, command in COMMANDS.items() if command.ends_chain]
+    for name in (*CHAIN, *last):
+        monkeypatch.setattr(import_module(COMMANDS[name].module), "run", lambda _, name=name: seen.append(name))
+    monkeypatch.setenv("RANK", "1")
+    assert main(["all", "experiment=multi30k"]) == 0
+    assert seen == ["data", "train", "eval"]
+
+
 def test_the_chain_stops_at_the_first_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(_: Config) -> None:
         raise SystemExit(143)  # as training does after a signal
