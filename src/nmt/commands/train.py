@@ -61,6 +61,7 @@ def run(config: Config) -> None:
         transforms = transforms_for(config, data.tokenizer)
         state = build_state(config, machine, data.tokenizer, checkpoint, beginning)
         trainer, begun_from = state.trainer, origin_record(checkpoint, beginning)
+        del checkpoint, beginning  # their weights and the optimizer's state, which take memory
         _print_summary(config, trainer, data.train)
         config = _fit_in_memory(config, trainer, data.train, transforms)
         with (

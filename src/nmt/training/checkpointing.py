@@ -86,6 +86,11 @@ class CheckpointManager:
             self._guarded = True
         return self._copier.copy(value)
 
+    def check_writer(self) -> None:
+        """Raise the error of a checkpoint that the background could not write, instead of training on without it."""
+        if self._pending is not None and self._pending.done():
+            self._wait_for_writer()
+
     def wait_until_saved(self) -> None:
         """Wait until all checkpoints are on the disk, in all processes."""
         with distributed.together():

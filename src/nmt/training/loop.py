@@ -80,9 +80,11 @@ class Loop:
                     continue
                 decision = self._agree(stop_request)
                 ending = Ending(decision.ending) if decision.ending else None
+                if ending == Ending.BUDGET and self._validated_step != self.trainer.step:
+                    state.validation_due, ending = True, None  # these weights are the result of the run
                 if ending or (decision.saving and not state.validation_due):
                     self._stop_or_rewind_if_diverged()
-                    interrupted = ending is not None and ending >= Ending.BUDGET
+                    interrupted = ending is not None and ending >= Ending.TIME
                     self._save(interim=interrupted and not decision.saving, only_best=decision.saving == Saving.BEST)
             self.checkpoint_manager.wait_until_saved()
         return ending
@@ -133,17 +135,19 @@ class Loop:
 
     def _decide(self, stop_request: StopRequest, step_microseconds: int) -> Decision:
         """Return whether this process wants to end, and whether it wants to save."""
+        self.checkpoint_manager.check_writer()
         state, config, step = self.state, self.config, self.trainer.step
         saving = Saving.BEST if self._validated_step == step and not state.best.stale else Saving.NONE
         late = config.save_minutes and time.monotonic() - self._since_scheduled.start > 60 * config.save_minutes
-        if late or self._is_save_step(step):
+        spent = config.max_training_minutes and state.training_seconds() > 60 * config.max_training_minutes
+        if late or spent or self._is_save_step(step):
             saving = Saving.SCHEDULED
         endings = []
         if state.finished:
             endings.append(Ending.DONE)
         if config.patience and state.best.stale >= config.patience:
             endings.append(Ending.NO_GAIN)
-        if config.max_training_minutes and state.training_seconds() > 60 * config.max_training_minutes:
+        if spent:
             endings.append(Ending.BUDGET)
         self._deadline.expect("save", self.checkpoint_manager.write_seconds)
         if stop_request.late or not self._deadline.has_time_for(self._next_tasks(saving)):

@@ -73,5 +73,5 @@ def constant(_step: int, _last_step: int, _config: TrainingConfig) -> float:
 def wsd(step: int, last_step: int, config: TrainingConfig) -> float:
     """Return the warmup-stable-decay schedule: the peak, then a linear decay to zero at the last step."""
     max_decay_steps = max(1, last_step - config.warmup_steps)
-    decay_steps = config.decay_steps or min(max_decay_steps, math.ceil(DEFAULT_DECAY_SHARE * last_step))
+    decay_steps = min(max_decay_steps, config.decay_steps or math.ceil(DEFAULT_DECAY_SHARE * last_step))
     return min(1.0, max(0.0, (last_step - step) / decay_steps))

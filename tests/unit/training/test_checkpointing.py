@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -209,7 +210,7 @@ def test_close_waits_for_the_writer(store: PairStore, tmp_path: Path, gate: thre
     assert [saved.step for saved in Checkpoints(tmp_path).steps()] == [1]
 
 
-@pytest.mark.parametrize("then", ["save", "wait_until_saved", "load_before"])
+@pytest.mark.parametrize("then", ["save", "check_writer", "wait_until_saved", "load_before"])
 def test_an_error_of_the_background_writer_is_raised(store: PairStore, tmp_path: Path, then: str) -> None:
     state = training_state()
     ours = state.trainer
@@ -220,6 +221,7 @@ def test_an_error_of_the_background_writer_is_raised(store: PairStore, tmp_path:
     save(manager, state)
     what: Callable[[], object] = {
         "save": lambda: save(manager, state),
+        "check_writer": lambda: (futures.wait([manager._pending]), manager.check_writer()),  # type: ignore[list-item]
         "wait_until_saved": manager.wait_until_saved,
         "load_before": lambda: manager.load_before(5),
     }[then]

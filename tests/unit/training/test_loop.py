@@ -171,6 +171,27 @@ def test_the_training_time_budget_counts_only_steps_and_survives_a_resume(
     assert second.trainer.step == 7
 
 
+@pytest.mark.parametrize("valid_every", [3, 1000])
+def test_the_weights_that_the_minutes_gave_are_validated_once_and_count_as_the_result(
+    tmp_path: Path, time_of: Clock, store: PairStore, valid_every: int
+) -> None:
+    settings = {"max_training_minutes": 55 / 60, "valid_every": valid_every, "save_every": 4}
+    ours = build(tmp_path, time_of, settings)
+    validate, validated = ours.validate, []
+
+    def noting(interruptible_together: Interruptible) -> dict[str, float]:
+        validated.append(ours.trainer.step)
+        return validate(interruptible_together)
+
+    ours.validate = noting
+    assert ours.train(store) == Ending.BUDGET
+    assert validated == ([3, 6] if valid_every == 3 else [6])
+    last = Checkpoints(tmp_path).steps()[-1]
+    assert (last.step, last.interim, last.only_best, last.valid) == (6, False, False, {"loss": 1 / 7})
+    again = build(tmp_path, time_of, settings, load_last_good(tmp_path))
+    assert not again.state.validation_due
+
+
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "wsd"])
 def test_the_rate_ends_where_the_minutes_end(
     tmp_path: Path, time_of: Clock, store: PairStore, schedule: str, monkeypatch: pytest.MonkeyPatch

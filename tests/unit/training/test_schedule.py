@@ -1,6 +1,7 @@
 """The learning rate against the paper's formula and against hand-computed values."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -100,6 +101,14 @@ def test_a_run_that_ends_early_has_the_rates_of_a_run_of_as_many_steps(schedule:
     assert [learning_rate(step, planned, 512, 100) for step in steps] == [
         learning_rate(step, shorter, 512) for step in steps
     ]
+
+
+def test_wsd_with_given_decay_steps_has_no_jump_if_time_ends_the_run_within_them() -> None:
+    config = replace(PAPER, schedule="wsd", learning_rate=1.0, warmup_steps=400, steps=50_000, decay_steps=5000)
+    rates = [learning_rate(step, config, 512, 1000) for step in range(1, 1001)]
+    assert max(abs(after - before) for before, after in pairwise(rates)) < 0.01
+    assert max(rates) == 1.0
+    assert rates[-1] == 0.0
 
 
 @pytest.mark.parametrize(

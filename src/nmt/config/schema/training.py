@@ -67,7 +67,7 @@ class TrainingConfig:
     patience: int = field(default=0, metadata=ADJUSTABLE)
     """Stop after this many validations without an improvement; 0 never stops early."""
     max_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
-    """Wall-clock minutes after which this process validates, saves and ends; 0 for no limit."""
+    """Wall-clock minutes within which this process saves and ends; 0 for no limit."""
     max_training_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
     """Minutes of training steps over the whole run, excluding start-up, validation and saving; 0 for no limit. If
     they end the run before its steps do, the schedules linear, cosine and wsd reach zero then, and their warmup takes
