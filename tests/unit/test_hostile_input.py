@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
+import threading
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -99,6 +101,42 @@ def test_closed_input_and_full_output_are_user_errors(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "stdout", full)
     with pytest.raises(UserError, match="cannot write standard output: No space left"), open_output("-") as output:
         output.write(b"x" * (1 << 20))
+
+
+def test_an_output_that_is_a_folder_is_refused_before_the_work(tmp_path: Path) -> None:
+    entered = False
+    with pytest.raises(UserError, match=r"output=.* is a folder: name a file"), open_output(str(tmp_path)):
+        entered = True
+    assert not entered
+
+
+def test_a_pipe_gets_the_output_and_stays_a_pipe(tmp_path: Path) -> None:
+    pipe, received = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
+    reader.start()
+    with open_output(str(pipe)) as output:
+        output.write(b"eins\n")
+    reader.join(10)
+    assert received == [b"eins\n"]
+    assert pipe.is_fifo()
+
+
+def test_a_full_device_is_a_user_error() -> None:
+    with pytest.raises(UserError, match="cannot write /dev/full: No space left"), open_output("/dev/full") as output:
+        output.write(b"x" * (1 << 20))
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_stays_one_and_its_target_gets_the_output(tmp_path: Path, is_there: bool) -> None:
+    link, target = tmp_path / "link", tmp_path / "target"
+    link.symlink_to(target)
+    if is_there:
+        target.write_text("old")
+    with open_output(str(link)) as output:
+        output.write(b"new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
 
 
 def test_blocks_of_large_items_have_fewer_items() -> None:

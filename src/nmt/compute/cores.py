@@ -3,12 +3,13 @@
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
+
+from nmt.compute.control_group import processor_quotas
 
 SYSTEM = Path("/sys")
 """Where Linux describes the machine."""
-OWN_CGROUP = Path("/proc/self/cgroup")
 MIN_CAPACITY = 0.7
 """A core with less of the fastest core's capacity than this would let the others wait at the end of each operation."""
 
@@ -91,23 +92,7 @@ def _whole_cores_of_quota() -> int:
 
     It is rounded down: threads beyond it would wait for the next period together with the others.
     """
-    quotas = [quota / period for quota, period in _quotas()]
-    return max(1, int(min(quotas))) if quotas else os.cpu_count() or 1
-
-
-def _quotas() -> Iterator[tuple[int, int]]:
-    """Yield quota and period of the process's control group and of those around it (versions 2 and 1)."""
-    root = SYSTEM / "fs" / "cgroup"
-    own = [line.rpartition(":")[2].strip("/") for line in _lines(OWN_CGROUP) if line.startswith("0::")]
-    for name in own or [""]:
-        for folder in (root / name, *(root / name).parents):
-            if folder.is_relative_to(root):
-                words = " ".join(_lines(folder / "cpu.max")).split()
-                if len(words) == 2 and all(map(str.isdigit, words)):
-                    yield int(words[0]), int(words[1])
-    quota, period = (" ".join(_lines(root / "cpu" / f"cpu.cfs_{each}_us")) for each in ("quota", "period"))
-    if quota.isdigit() and period.isdigit():
-        yield int(quota), int(period)
+    return max(1, int(min(processor_quotas(), default=os.cpu_count() or 1)))
 
 
 def _fast(numbers: set[int]) -> set[int]:

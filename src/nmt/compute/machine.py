@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from nmt.compute.control_group import memory_limits
 from nmt.compute.cores import bind_near, computing_threads, cpu_is_by_amd, cpu_model, usable_cores
 from nmt.compute.replaced import Fast, works
 from nmt.config.schema import RuntimeConfig
@@ -224,12 +225,12 @@ def device_name(device: torch.device) -> str:
 
 
 def memory_of(device: torch.device) -> int:
-    """Return the memory of a device in bytes, used or not."""
+    """Return the memory of a device in bytes, used or not; on a CPU at most what its container may use."""
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
     if device.type == "mps":
         return int(torch.mps.recommended_max_memory())
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *memory_limits()])
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -65,9 +65,8 @@ def run_in_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) 
         outcome = receiver.recv()
     except EOFError:
         process.join()
-        raise UserError(
-            f"a helper process ended early (code {process.exitcode}), perhaps because memory ran out: "
-            "free some memory, or lower tokenizer.training_sentences"
+        raise EndedEarlyError(
+            f"a helper process ended early (code {process.exitcode}), perhaps because memory ran out: free some memory"
         ) from None
     finally:
         process.terminate()
@@ -86,6 +85,10 @@ def _call(sender: Connection, function: Callable[..., Any], args: tuple[Any, ...
         outcome = error
     with suppress(BrokenPipeError):  # the parent has ended, and this process is about to follow it
         sender.send(outcome)
+
+
+class EndedEarlyError(UserError):
+    """A helper process was killed, or ended without a result."""
 
 
 class HelperProcesses:

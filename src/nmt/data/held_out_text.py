@@ -8,6 +8,7 @@ from nmt.data.filters import Filter, HeldOutPair, training_filters
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import PreparationTasks
 from nmt.data.records import JsonObject, collect_task
+from nmt.data.tags import untagged
 from nmt.text.lines import read_lines
 
 
@@ -19,10 +20,9 @@ def informed(chosen: Sequence[Filter], config: Config, data: DataConfig) -> list
 def held_out_pairs(config: Config) -> Iterator[HeldOutPair]:
     """Yield the pairs of the prepared development and test text, without the tags of their corpora."""
     for split in _held_out_splits(config.data):
-        tag = f"{split.data.tag} " if split.data.tag else ""
         sides = map(read_lines, CorpusLayout(config.data_folder).texts(split.name, split.languages))
         for source, target in zip(*sides, strict=True):
-            yield HeldOutPair(split.languages, source.removeprefix(tag), target)
+            yield HeldOutPair(split.languages, untagged(source, split.data.tag), target)
 
 
 def held_out_checksums(config: Config, tasks: PreparationTasks, split: CorpusSplit) -> JsonObject:

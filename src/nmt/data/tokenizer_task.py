@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.compute.processes import run_in_process
+from nmt.compute.processes import EndedEarlyError, run_in_process
 from nmt.config.schema import Config, DataConfig, TokenizerConfig
 from nmt.data.corpora import training_splits
 from nmt.data.earlier_tokenizer import EarlierTokenizer, check_joint, earlier_tokenizer
@@ -109,15 +109,23 @@ def _trained_tokenizer(config: Config, pairs: Mapping[str, int]) -> tuple[Tokeni
     tags = tags_of(splits)
     if config.tokenizer.joint:
         texts = [(_joined(*each)) for each in zip(*sides, strict=True)]
-        models = [run_in_process(_train_model, texts, config.data, config.tokenizer, tags)]
+        models = [_trained_model(config, texts, tags)]
     else:
         target = (
             run_in_process(train_target, [file for text in sides[1] for file in text.files])
             if (train_target := task_of(config.data.target_lang).train_tokenizer)
-            else run_in_process(_train_model, sides[1], config.data, config.tokenizer, [])
+            else _trained_model(config, sides[1], [])
         )
-        models = [run_in_process(_train_model, sides[0], config.data, config.tokenizer, tags), target]
+        models = [_trained_model(config, sides[0], tags), target]
     return Tokenizer(*(model for model, _ in models)), [SampledLines(**asdict(seen)) for _, seen in models]
+
+
+def _trained_model(config: Config, texts: list[Text], tags: list[str]) -> tuple[bytes, train_tokenizer.LinesSeen]:
+    """Train a model in another process, because the trainer uses much memory and cannot be interrupted."""
+    try:
+        return run_in_process(_train_model, texts, config.data, config.tokenizer, tags)
+    except EndedEarlyError as error:
+        raise UserError(f"{error}, or lower tokenizer.training_sentences") from error
 
 
 def _joined(source: Text, target: Text) -> Text:

@@ -284,6 +284,10 @@ def _explaining_read_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        if not path.exists():
+            raise DamagedError(
+                f"{path} is not there any more; if training has removed it meanwhile, run the command again"
+            ) from error
         raise _damaged(path / Path(error.filename or "").name, "it is missing") from error
     except OSError as error:
         if error.errno == errno.EIO:

@@ -69,15 +69,18 @@ def local_file(name: str, setting: str) -> Path:
 @contextmanager
 def replacing_named(name: str, setting: str) -> Iterator[Path]:
     """Yield a temporary path to write a file to, which appears at a path or an address if the block succeeds."""
-    if not is_address(name):
-        with replacing(Path(name)) as partial:
-            yield partial
+    if is_address(name):
+        addresses = _addresses(name, setting)
+        with TemporaryDirectory(prefix="nmt-") as folder:
+            file = Path(folder) / "file"
+            yield file
+            addresses.store(file, name, setting)
         return
-    addresses = _addresses(name, setting)
-    with TemporaryDirectory(prefix="nmt-") as folder:
-        file = Path(folder) / "file"
-        yield file
-        addresses.store(file, name, setting)
+    path = Path(name).resolve()  # a link stays one, and its target is replaced
+    if path.is_dir():
+        raise UserError(f"{setting}={name} is a folder: name a file")
+    with replacing(path) as partial:
+        yield partial
 
 
 def remote_folder(address: str, setting: str) -> RemoteFolder:

@@ -3,8 +3,10 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO
 
+from nmt.config.folders import is_address
 from nmt.errors import UserError
 from nmt.storage.addresses import local_file, replacing_named
 from nmt.text.lines import read_lines, read_stream
@@ -31,24 +33,37 @@ def is_interactive(name: str) -> bool:
     return name == STANDARD and bool(sys.stdin) and sys.stdin.isatty()
 
 
+def is_device(name: str) -> bool:
+    """Return whether something is at a path that is neither a file nor a folder: a pipe, or a device."""
+    path = Path(name)
+    return not is_address(name) and path.exists() and not (path.is_file() or path.is_dir())
+
+
 @contextmanager
 def open_output(name: str) -> Iterator[BinaryIO]:
-    """Open standard output, or a file that appears under its name or at its address only once it is complete."""
+    """Open standard output, or a file that appears under its name or at its address only once it is complete.
+
+    A pipe or a device under this name gets the output as it comes.
+    """
     if name == STANDARD:
         if not sys.stdout:
             raise UserError("standard output is closed: name a file with output=")
-        with _explaining_write_errors():
+        with _explaining_write_errors("standard output"):
             yield sys.stdout.buffer
+        return
+    if is_device(name):
+        with _explaining_write_errors(name), Path(name).open("wb") as file:
+            yield file
         return
     with replacing_named(name, "output") as partial, partial.open("wb") as file:
         yield file
 
 
 @contextmanager
-def _explaining_write_errors() -> Iterator[None]:
+def _explaining_write_errors(name: str) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:  # the reader, such as `head`, has all it wants: not an error
         raise
     except OSError as error:
-        raise UserError(f"cannot write standard output: {error.strerror or error}.") from error
+        raise UserError(f"cannot write {name}: {error.strerror or error}.") from error

@@ -5,11 +5,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 
 import nmt
-from nmt.compute import cores
+from nmt.compute import control_group, cores
 from nmt.compute.cores import computing_threads, usable_cores
-from nmt.compute.machine import prepare_machine
+from nmt.compute.machine import memory_of, prepare_machine
 from nmt.config.schema import RuntimeConfig
 
 PROJECT = Path(nmt.__file__).parents[2]
@@ -19,7 +20,8 @@ PROJECT = Path(nmt.__file__).parents[2]
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty folder in place of /sys, on a machine with 8 logical processors."""
     monkeypatch.setattr(cores, "SYSTEM", tmp_path)
-    monkeypatch.setattr(cores, "OWN_CGROUP", tmp_path / "cgroup")
+    monkeypatch.setattr(control_group, "ROOT", tmp_path / "fs" / "cgroup")
+    monkeypatch.setattr(control_group, "OWN", tmp_path / "cgroup")
     monkeypatch.setattr("nmt.compute.cores.platform.system", lambda: "Linux")
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
@@ -62,6 +64,25 @@ def test_the_quota_of_the_first_version_of_control_groups_is_kept(system: Path, 
     write(system / "fs/cgroup/cpu/cpu.cfs_quota_us", quota)
     write(system / "fs/cgroup/cpu/cpu.cfs_period_us", "100000")
     assert usable_cores() == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "limit", "expected"),
+    [
+        ("jobs/own/memory.max", "5000000", 5_000_000),
+        ("jobs/memory.max", "6000000", 6_000_000),
+        ("jobs/memory.max", "max", None),
+        ("memory/memory.limit_in_bytes", "7000000", 7_000_000),
+        ("memory/memory.limit_in_bytes", "9223372036854771712", None),  # none
+    ],
+)
+def test_the_memory_of_a_machine_is_at_most_that_of_the_container(
+    system: Path, file: str, limit: str, expected: int | None
+) -> None:
+    whole = memory_of(torch.device("cpu"))
+    write(system / "cgroup", "0::/jobs/own")
+    write(system / "fs/cgroup" / file, limit)
+    assert memory_of(torch.device("cpu")) == (expected or whole)
 
 
 def test_two_logical_processors_of_a_core_compute_with_one_thread(

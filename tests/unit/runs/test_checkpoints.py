@@ -263,6 +263,17 @@ def test_every_kind_of_damage_to_a_file_is_found_and_named(run: Path, save: Save
         load(path.parent, trainer=True)
 
 
+def test_a_checkpoint_that_training_has_removed_meanwhile_is_not_called_damaged(
+    save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save(1)
+    meta = checkpoint_format.read_meta(path)
+    monkeypatch.setattr(checkpoint_format, "read_meta", lambda _: meta)
+    shutil.rmtree(path)
+    with pytest.raises(DamagedError, match=r"step-00000001 is not there any more; .* run the command again$"):
+        load(path)
+
+
 def test_a_flipped_bit_in_meta_json_never_changes_its_meaning_unnoticed(save: Save) -> None:
     path = save(1, loss=2.5)
     meta = checkpoint_format.read_meta(path)

@@ -76,11 +76,18 @@ def local_shards(config: DataConfig, names: Sequence[str]) -> list[Path]:
     root = Path(config.hub_dataset)
     for folder in (root / config.hub_config, root, root / "data"):
         if found := shards(folder, names):
+            _check_each(folder, names)
             return found
     raise UserError(
         f"{root} holds no shards of {', '.join(names)}, such as "
         f"{config.hub_config}/{names[0]}-00000-of-00001.parquet: check data.hub_dataset and data.hub_config."
     )
+
+
+def _check_each(folder: Path, names: Sequence[str]) -> None:
+    """Refuse splits of which one has no shards in a folder: the others alone would be less text than was named."""
+    if missing := [name for name in names if not shards(folder, [name])]:
+        raise UserError(f"{folder} holds no shards of {missing[0]}: check the names of the splits.")
 
 
 def known_pairs(config: DataConfig, names: Sequence[str]) -> int | None:
@@ -187,8 +194,8 @@ def _snapshot(config: DataConfig, names: Sequence[str], *, offline: bool) -> lis
             allow_patterns=patterns,
             local_files_only=offline,
         )
-        found = found or shards(Path(snapshot) / folder, names)
-        if found:
+        if found := shards(Path(snapshot) / folder, names):
+            _check_each(Path(snapshot) / folder, names)
             break
     return found
 

@@ -148,6 +148,12 @@ def test_permanent_errors_are_not_retried(small_hub: SmallHub) -> None:
         train(DataConfig(hub_config="cs-en"))
 
 
+def test_a_split_that_is_missing_is_refused_though_the_cache_has_the_other(small_hub: SmallHub) -> None:
+    assert len(train()) == 1200
+    with pytest.raises(UserError, match=r"holds no shards of extra: check the names of the splits"):
+        train(DataConfig(train=["train", "extra"], check_counts=False))
+
+
 def test_truncated_file_is_never_accepted(small_hub: SmallHub, cache: Path) -> None:
     small_hub.sent[FIRST] = small_hub.files[FIRST][:-1000]
     with pytest.raises(UserError, match=r"cannot fetch .*(size|[Ii]ncomplete|closed|end)") as error:

@@ -69,6 +69,8 @@ def test_hub_errors_name_the_cause(hub: Path) -> None:
         next(registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub), target_lang="fr"), "train"))
     with pytest.raises(UserError, match="no shards of dev"):
         registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub), valid=["dev"]), "valid")
+    with pytest.raises(UserError, match="no shards of trian"):
+        registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub), train=["train", "trian"]), "train")
     damaged = hub / "de-en" / "train-00001-of-00002.parquet"
     damaged.write_bytes(damaged.read_bytes()[:-30])
     with pytest.raises(UserError, match=r"train-00001-of-00002\.parquet is not a whole Parquet file"):
