@@ -246,6 +246,11 @@ def free_cached_memory(device: torch.device) -> None:
         torch.mps.empty_cache()
 
 
+def check_usable(device: torch.device) -> None:
+    """Compute something; raise the error of a GPU that does nothing any more: after some, each operation fails."""
+    torch.ones(1, device=device).item()
+
+
 def keep_memory() -> None:
     """Let the C library keep the large buffers that every step frees and allocates again.
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from nmt.config.schema import ModelConfig
+from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.piece_attention import Weights
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
@@ -51,9 +52,19 @@ def attention_bytes(config: ModelConfig, source: int, target: int) -> int:
     return COPIES * FLOAT_BYTES * config.heads * (encoder + decoder)
 
 
-def compute_attention(model: TranslationModel, tokenizer: Tokenizer, source: str, target: str) -> Attention:
-    """Return the attention weights of a sentence and its translation."""
-    source_ids, target_ids = tokenizer.encode_source([source])[0], tokenizer.encode_target([target])[0]
+def compute_attention(
+    model: TranslationModel,
+    tokenizer: Tokenizer,
+    source: str,
+    target: str,
+    max_tokens: tuple[int, int] = (MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS),
+) -> Attention:
+    """Return the attention weights of a sentence and its translation.
+
+    Of a longer sentence, only the beginning counts: `max_tokens` of both sides, with their marks.
+    """
+    source_ids = tokenizer.encode_source([source])[0][: max_tokens[0] - 1]
+    target_ids = tokenizer.encode_target([target])[0][: max_tokens[1] - 1]
     device = model.projection.device
     stream = Packed.from_sentences([[*source_ids, EOS]]).to(device)
     prefix = Packed.from_sentences([[BOS, *target_ids]]).to(device)

@@ -66,14 +66,19 @@ class LoadedModel:
         return self.engine.score(sources, targets)
 
     def attention(self, source: str, target: str) -> "Attention":
-        """Return the attention weights of a sentence and its translation. Of an ensemble, the first model attends."""
+        """Return the attention weights of a sentence and its translation. Of an ensemble, the first model attends.
+
+        Only the beginning of a sentence that is too long counts.
+        """
         if not isinstance(self.engine, TorchEngine):
             raise UserError(
                 f"engine={self.engine.name} does not show the attention of {self.path}: load the run itself"
             )
         from nmt.decoding.attention import compute_attention  # noqa: PLC0415 - seldom used
 
-        return compute_attention(self.engine.models[0], self.engine.tokenizer, source, target)
+        engine = self.engine
+        limits = engine.max_source_tokens, engine.max_target_tokens
+        return compute_attention(engine.models[0], engine.tokenizer, source, target, limits)
 
     def next_words(self, source: str, beginning: str = "", *, count: int = 8) -> "list[WordProbability]":
         """Return the words that are most likely to follow the beginning of a translation, most likely first.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.compute.machine import HALF_PRECISIONS, Machine, is_amd
+from nmt.compute.machine import HALF_PRECISIONS, Machine, check_usable, is_amd
 from nmt.compute.replaced import Fast, record, works
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
@@ -202,9 +202,9 @@ def graph_error(device: torch.device) -> float:
 
 
 def _check_alive(device: torch.device, operation: Fast, reason: str) -> None:
-    """Refuse a GPU that does nothing any more: after some errors each later operation fails, too."""
+    """Refuse a GPU that does nothing any more."""
     try:
-        torch.ones(1, device=device).item()
+        check_usable(device)
     except Exception as error:  # of any kind
         remedy = "runtime.attention=padded" if operation in (Fast.FLASH, Fast.SHORT) else "runtime.device=cpu"
         raise UserError(

@@ -1,11 +1,14 @@
 """Requests that would need too much memory, time or space, and hosts that are not the server's."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import torch
 
+from nmt.config.schema import DecodingConfig
 from nmt.decoding.attention import attention_bytes
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.request import Request
@@ -16,8 +19,9 @@ from nmt.features.serving.hosts import accepted_hosts, is_accepted
 from nmt.features.serving.markup import texts_between_tags
 from nmt.features.serving.requests import Batch, Task
 from nmt.features.serving.settings import ServeConfig
+from nmt.runs.checkpoint_record import CheckpointRecord
 from tests.features.serving.harness import Client
-from tests.unit.small_models import LINES
+from tests.unit.small_models import LINES, make_model, make_tokenizer
 
 
 @pytest.mark.parametrize(
@@ -68,6 +72,19 @@ def test_bytes_of_attention_are_those_of_the_weights(model: LoadedModel) -> None
     assert isinstance(model.engine, TorchEngine)
     config = model.engine.models[0].config
     assert attention_bytes(config, len(found.source), len(found.target)) == 2 * 4 * found.size
+
+
+def test_details_of_a_sentence_that_is_too_long_are_those_of_its_beginning() -> None:
+    tokenizer = make_tokenizer()
+    learned = make_model(tokenizer, positions="learned", max_positions=12)
+    engine = TorchEngine([learned], tokenizer, DecodingConfig(beam=1), torch.device("cpu"))
+    model = LoadedModel(engine, Path(), ("en", "de"), [], CheckpointRecord("tiny", 0))
+    (found,) = worker.answer(model, Batch(Task(details=True), [Request("the cat sees " * 20)]))
+    assert isinstance(found, dict), found
+    (candidate,) = found["candidates"]
+    assert len(tokenizer.encode_source([" ".join(candidate["source_words"])])[0]) <= 11
+    assert {len(row) for row in candidate["attention"]} == {len(candidate["source_words"])}
+    assert len(candidate["attention"]) == len(candidate["words"])
 
 
 def test_a_sentence_whose_attention_is_too_large_is_refused_alone(

@@ -10,7 +10,7 @@ import torch
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.request import Request
 from nmt.features.serving import worker
-from nmt.features.serving.requests import Batch, Task
+from nmt.features.serving.requests import Batch, Failure, Task
 from tests.features.serving.harness import Client, until
 from tests.unit.small_models import LINES
 
@@ -67,6 +67,20 @@ def test_only_the_sentence_that_needs_too_much_memory_is_refused(
     assert POISON not in refused.text
     assert ("Retry-After" in refused.headers) == (status == 503)
     assert client.post("/v1/translate", json={"text": LINES[0], **task}).status_code == 200
+
+
+def test_a_gpu_that_does_nothing_any_more_ends_the_process_and_others_do_not(
+    model: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(type(model), "translate", fail)
+    batch = Batch(Task(), [Request(LINES[0])])
+    assert worker.answer(model, batch) == [Failure("the model failed", 500)]
+    monkeypatch.setattr(worker, "check_usable", fail)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        worker.answer(model, batch)
 
 
 def test_the_sentence_is_found_by_halving(model: LoadedModel, batches: list[list[str]]) -> None:

@@ -50,6 +50,44 @@ def test_a_link_is_followed_once_so_that_all_processes_have_the_same_model(tmp_p
     assert processes.source.folder == str((tmp_path / "model-1").resolve())
 
 
+class Unstartable:
+    """Stands in for the processes of multiprocessing where there is no memory for another one."""
+
+    Pipe = staticmethod(Pipe)
+
+    class Process:
+        sentinel = -1
+
+        def __init__(self, **_: object) -> None: ...
+
+        def start(self) -> None:
+            raise OSError(12, "Cannot allocate memory")
+
+
+def test_a_process_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    async def start_again() -> None:
+        ours = process.ModelProcess(ModelSource("tiny", Config(), ""), Metrics())
+        start = ours.start
+
+        async def noting() -> None:
+            tried.append(1)
+            if len(tried) == 3:
+                ours.ready = True
+            else:
+                await start()
+
+        monkeypatch.setattr(ours, "start", noting)
+        await ours._start_again()
+        ours.stop()
+
+    monkeypatch.setattr(process, "get_context", lambda _: Unstartable)
+    monkeypatch.setattr(process, "MAX_PAUSE_SECONDS", 0)
+    asyncio.run(start_again())
+    assert len(tried) == 3
+
+
 class Starting:
     """Stands in for a process that loads a model; all of a test load at the same time, or wait for ever."""
 

@@ -82,6 +82,35 @@ def test_a_body_of_known_length_is_read_in_large_parts_and_what_follows_it_in_sm
     assert max(map(len, small)) <= protocol.READ_BYTES
 
 
+@pytest.mark.parametrize("connections", [1, 3])
+def test_as_many_connections_are_served_as_the_settings_say(connections: int) -> None:
+    async def ask(count: int) -> list[bytes]:
+        config = server._uvicorn_config(held, ServeConfig(connections=connections))
+        config.load()
+        state = ServerState()
+        made = partial(config.http_protocol_class, config=config, server_state=state, app_state={})
+        listening = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
+        opened = [await asyncio.open_connection(*listening.sockets[0].getsockname()) for _ in range(count)]
+        for _, writer in opened:  # one after the other, so that the last one is the one too many
+            writer.write(b"GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")
+            await asyncio.sleep(0.05)
+        go.set()
+        answers = [await reader.readline() for reader, _ in opened]
+        for _, writer in opened:
+            writer.close()
+        listening.close()
+        return answers
+
+    async def held(scope: Any, receive: Any, send: Any) -> None:
+        await go.wait()
+        await Parts()(scope, receive, send)
+
+    for count, refused in ((connections, 0), (connections + 1, 1)):
+        go = asyncio.Event()
+        answers = asyncio.run(ask(count))
+        assert [b" 200 " in each for each in answers].count(False) == refused, answers
+
+
 def test_a_length_beside_chunks_does_not_count() -> None:
     app = Parts()
     head = CHUNKED.replace(b"Host", b"Content-Length: 100000\r\nHost")

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 def constraint_control(setup: SearchSetup) -> Control:
     """Return what keeps the constraints of requests, which any search may have."""
     file = terms_file(setup.config)
-    glossary = setup.once(("glossary", file), lambda: _glossary(file))
-    return ConstraintControl(setup, ConstraintEncoder(setup.tokenizer, glossary, setup.max_tokens))
+    encoder = setup.once(
+        ("terms", file, setup.max_tokens), lambda: ConstraintEncoder(setup.tokenizer, _glossary(file), setup.max_tokens)
+    )
+    return ConstraintControl(setup, encoder)
 
 
 def _glossary(file: str) -> "Glossary | None":
@@ -81,9 +83,9 @@ class ConstraintEncoder:
         self._tokenizer = tokenizer
         self._find = glossary.find if glossary else lambda _: ()
         self._max_tokens = max_tokens
-        self._terms: dict[str, tuple[int, ...]] = {}
-        for term in glossary.targets if glossary else ():
-            self._term(term)
+        targets = list(dict.fromkeys(glossary.targets)) if glossary else []
+        encoded = tokenizer.encode_target(targets) if targets else []
+        self._glossary = {term: _checked(term, tokens) for term, tokens in zip(targets, encoded, strict=True)}
 
     def encode(self, requests: Sequence[Request]) -> list[Constraints] | None:
         """Return the constraints of each request, or None if there are none."""
@@ -116,11 +118,13 @@ class ConstraintEncoder:
 
     def _term(self, term: str) -> tuple[int, ...]:
         """Return the tokens of a term."""
-        if term not in self._terms:
-            (tokens,) = self._tokenizer.encode_target([term])
-            if not tokens or UNK in tokens:
-                raise UserError(
-                    f"the term {term!r} has characters that the model cannot write: write it otherwise, or leave it out"
-                )
-            self._terms[term] = tuple(tokens)
-        return self._terms[term]
+        return self._glossary.get(term) or _checked(term, self._tokenizer.encode_target([term])[0])
+
+
+def _checked(term: str, tokens: Sequence[int]) -> tuple[int, ...]:
+    """Return the tokens of a term, unless the model cannot write it."""
+    if not tokens or UNK in tokens:
+        raise UserError(
+            f"the term {term!r} has characters that the model cannot write: write it otherwise, or leave it out"
+        )
+    return tuple(tokens)

@@ -63,8 +63,9 @@ class ModelProcess:
         context = get_context("spawn")  # a copy of this process would have its threads' locks, and no GPU
         self._connection, other = context.Pipe()
         # not a daemon, which may not fork, as the search does for few sentences; it ends when the pipe is closed
-        self._process = context.Process(target=_run, args=(other, self.source), daemon=False)
-        self._process.start()
+        process = context.Process(target=_run, args=(other, self.source), daemon=False)
+        process.start()
+        self._process = process
         other.close()
         try:
             reply = await self._exchange(None)
@@ -74,7 +75,7 @@ class ModelProcess:
             raise UserError(reply.message)
         assert isinstance(reply, ModelFacts)
         self._facts, self.ready = reply, True
-        asyncio.get_running_loop().add_reader(self._process.sentinel, self._replace)
+        asyncio.get_running_loop().add_reader(process.sentinel, self._replace)
 
     async def run(self, batch: Batch) -> list[Answer | Failure]:
         """Return the answers for a batch; if the process ends, or has no answer in time, replace it: a LostError."""

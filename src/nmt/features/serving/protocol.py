@@ -38,7 +38,7 @@ def timed_protocol(seconds: float, connections: int) -> type[asyncio.Protocol]:
             self.read_limit: asyncio.TimerHandle | None = None
             self.replaced, self.heard = False, self.loop.time()
             self._limit_head()
-            if len(self.connections) >= connections:
+            if len(self.connections) > connections:
                 self._replace_idle()
 
         def get_buffer(self, sizehint: int) -> memoryview:

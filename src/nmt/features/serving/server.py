@@ -115,7 +115,7 @@ def _uvicorn_config(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
         access_log=False,  # it would contain the text of queries
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=config.connections,
+        limit_concurrency=config.connections + 1,  # uvicorn refuses the request that reaches it
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(config.drain + 1),
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
-from nmt.compute.machine import free_cached_memory, is_out_of_memory, prepare_machine
+from nmt.compute.machine import check_usable, free_cached_memory, is_out_of_memory, prepare_machine
 from nmt.decoding.attention import attention_bytes
 from nmt.decoding.detail import all_details
 from nmt.decoding.load_engine import load, load_engine
@@ -52,14 +52,21 @@ def facts_of(model: LoadedModel) -> ModelFacts:
 
 
 def answer(model: LoadedModel, batch: Batch) -> list[Answer | Failure]:
-    """Return an answer per sentence; one that fails does not affect the others: it is found by halving the batch."""
+    """Return an answer per sentence; one that fails does not affect the others: it is found by halving the batch.
+
+    Raise the error of a GPU that does nothing any more, so that another process takes the place of this one.
+    """
+    failure = None
     try:
         return [*_answers(model, batch)]
     except Exception as error:  # any error: the model stays usable
         if len(batch.requests) == 1:
-            return [_failure(error, batch)]
+            failure = _failure(error, batch)
     # after the block, because the error keeps the memory of its frames
     free_cached_memory(model.engine.device)
+    check_usable(model.engine.device)
+    if failure:
+        return [failure]
     half = len(batch.requests) // 2
     return [
         found
@@ -137,7 +144,8 @@ def _candidate(model: LoadedModel, task: Task, source: str, candidate: Candidate
     has_words = source.strip() and candidate.text.strip()
     if task.details:
         tokenizer, words = model.engine.tokenizer, words_of(candidate.tokens, candidate.text)
-        found["source_words"] = spell(tokenizer.source_pieces(tokenizer.encode_source([source])[0]), source)
+        read = tokenizer.encode_source([source])[0][: model.engine.max_source_tokens - 1]
+        found["source_words"] = spell(tokenizer.source_pieces(read), source)
         found["words"] = [{"text": word.text, "probability": word.probability} for word in words]
     if task.details and has_words and model.engine.attention_shape:
         weights = word_attention(model.attention(source, candidate.text))
