@@ -166,12 +166,12 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file; name it in the error if it is damaged."""
+def read_json(path: Path, remedy: str = "Delete it and run again.") -> Any:
+    """Read a JSON file; name it in the error if it is damaged, and what to do then."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError, RecursionError) as error:
-        raise UserError(f"{path} cannot be read as JSON: {error}. Delete it and run again.") from error
+        raise UserError(f"{path} cannot be read as JSON: {error}. {remedy}") from error
 
 
 def is_plain_name(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -171,6 +172,46 @@ def test_the_first_use_makes_an_export_once_and_says_so(
     assert export.inputs == ["-"]  # compared on the development set, not on the text of the user
     said = capsys.readouterr().err
     assert said.count("making an int8 export once") == 1
+
+
+def test_of_two_processes_one_makes_the_export_and_the_other_waits_for_it(
+    unexported: Config, export: FakeExport, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def slow(config: Config, precision: torch.dtype) -> None:
+        begun.set()
+        assert go.wait(20)
+        export(config, precision)
+
+    def choose() -> None:
+        chosen.append(export_folder(choose_engine(unexported, CPU)).name)
+
+    monkeypatch.setattr(first_use, "export_checkpoint", slow)
+    chosen: list[str] = []
+    first, second = threading.Thread(target=choose), threading.Thread(target=choose)
+    first.start()
+    assert begun.wait(20)
+    second.start()
+    said = ""
+    while "waiting for another process" not in said and second.is_alive():
+        said += capsys.readouterr().err
+    go.set()
+    for each in (first, second):
+        each.join(20)
+    assert chosen == ["first-use-int8"] * 2
+    assert len(export.inputs) == 1
+
+
+def test_a_folder_that_may_only_be_read_does_not_keep_anybody_from_translating(
+    unexported: Config, export: FakeExport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise UserError("cannot write")
+
+    monkeypatch.setattr(first_use, "exclusive_folder", refuse)
+    assert choose_engine(unexported, CPU).engine == "ctranslate2"
+    assert len(export.inputs) == 1
 
 
 def test_an_export_of_the_first_use_that_loses_too_much_is_kept_as_proof_and_not_used(

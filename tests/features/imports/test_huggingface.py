@@ -72,6 +72,34 @@ def test_translations_are_those_of_transformers(
         assert len({*ours}) > 10
 
 
+@pytest.mark.parametrize(
+    ("in_files", "given", "expected"),
+    [
+        ({"source_lang": "it", "target_lang": "pt"}, {}, ("it", "pt")),
+        ({}, {}, ("fr", "es")),
+        ({"source_lang": "it", "target_lang": "pt"}, {"importing.languages": ["ca", "oc"]}, ("ca", "oc")),
+    ],
+)
+def test_languages_are_those_of_the_user_the_files_or_the_settings(
+    tmp_path: Path, marian: Path, in_files: dict[str, str], given: dict[str, object], expected: tuple[str, str]
+) -> None:
+    make(marian, "unigram", shared=True)
+    file = marian / "tokenizer_config.json"
+    named = {"source_lang", "target_lang"}
+    kept = {key: value for key, value in json.loads(file.read_text()).items() if key not in named}
+    file.write_text(json.dumps(kept | in_files))
+    named_by_settings = {"data.source_lang": "fr", "data.target_lang": "es"}
+    _, imported = import_folder(with_values(settings(tmp_path, marian), named_by_settings | given))
+    assert (imported.settings.data.source_lang, imported.settings.data.target_lang) == expected
+
+
+def test_a_damaged_file_of_a_fetched_model_is_not_to_be_deleted(tmp_path: Path, marian: Path) -> None:
+    make(marian, "unigram", shared=True)
+    (marian / "config.json").write_text("{")
+    with pytest.raises(UserError, match=r"config\.json cannot be read as JSON: .* Fetch it again\.$"):
+        import_folder(settings(tmp_path, marian))
+
+
 @pytest.mark.parametrize("shared", [True, False])
 def test_our_tokenizer_splits_text_as_marians(tmp_path: Path, marian: Path, shared: bool) -> None:
     transformers = pytest.importorskip("transformers", reason="needs the extra huggingface")

@@ -11,7 +11,7 @@ import torch
 from nmt.cli import main
 from nmt.commands import COMMANDS
 from nmt.config.choices import CHOICES
-from nmt.config.saved import to_yaml
+from nmt.config.saved import from_yaml, to_yaml
 from nmt.config.schema import Config
 from nmt.marian.files import NPZ, SETTINGS, write_npz
 from nmt.marian.vocabularies import write_vocabularies
@@ -50,6 +50,13 @@ def folder(tmp_path: Path) -> Path:
 
 def imported(source: Path, tmp_path: Path) -> int:
     return main(["import", f"source={source}", "name=again", f"paths.outputs={tmp_path / 'outputs'}"])
+
+
+def test_the_user_may_name_other_languages(folder: Path, tmp_path: Path) -> None:
+    words = [f"source={folder}", "name=again", f"paths.outputs={tmp_path}", "importing.languages=[fr,es]"]
+    assert main(["import", *words]) == 0
+    data = from_yaml(load(resolve(tmp_path / "again", "averaged")).config_text).data
+    assert (data.source_lang, data.target_lang) == ("fr", "es")
 
 
 def test_weights_and_vocabulary_come_back_as_they_were(folder: Path, tmp_path: Path) -> None:

@@ -117,6 +117,9 @@ def test_groups_that_are_no_fair_sample_of_seeds_are_named(runs: Config, capsys:
         (["nobody-*"], "no run in .* matches nobody-"),
         (["base-*", "base-seed?"], "base-seed1 is in two groups"),
         (["base-seed1*"], "only one run"),
+        (["base**", "short-*"], r"base\*\* is no pattern of runs"),
+        (["**"], "is no pattern of runs"),
+        (["/elsewhere/base-*"], "is no pattern of runs"),
     ],
 )
 def test_impossible_groups_are_refused(runs: Config, patterns: list[str], message: str) -> None:

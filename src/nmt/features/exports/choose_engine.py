@@ -8,7 +8,14 @@ from typing import NamedTuple
 from nmt.compute.machine import Machine
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
-from nmt.features.exports.first_use import compare_on_first_use, folder_of_first_use, make_on_first_use, say
+from nmt.features.exports.first_use import (
+    compare_on_first_use,
+    folder_of_first_use,
+    is_refused,
+    make_on_first_use,
+    one_at_a_time,
+    say,
+)
 from nmt.features.exports.record import EXPORT_RECORD, VerificationRecord, read_export_record
 from nmt.features.exports.settings import export_folder
 from nmt.runs.checkpoint_files import read_meta
@@ -86,8 +93,13 @@ def _compared(config: Config, weights: str) -> Comparison | None:
 
 def _made(config: Config, weights: str, machine: Machine) -> Comparison | None:
     """Make the export that the settings name, and say if it will not be used; None if it cannot be made."""
-    if not make_on_first_use(config, weights, machine):
+    if is_refused(config, weights):
         return None
+    with one_at_a_time(config):
+        if made := _compared(config, weights):  # by the process that this one has waited for
+            return made
+        if not make_on_first_use(config, weights, machine):
+            return None
     made = _compared(config, weights)
     if made and not _is_better(made.verified):
         say(f"{BETTER_MODEL} ({made.verified.summary})")

@@ -1,5 +1,7 @@
 """Export a checkpoint; keep the export only if it translates as the model does."""
 
+import sys
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import islice, repeat
 from pathlib import Path
@@ -163,19 +165,26 @@ def record_of(
 def _card_facts(
     partial: Path, config: Config, exporter: Exporter, trained: TrainedModel, record: ExportRecord
 ) -> CardFacts:
-    files = sorted(RunLayout(config.run_folder).evaluation.rglob("*.json"))
-    evaluations = [read_evaluation(file) for file in files]
     return CardFacts(
         exporter=exporter,
         trained=trained.settings,
         vocabularies=(trained.tokenizer.source_size, trained.tokenizer.target_size),
         record=record,
         filters=_filters(config),
-        evaluations=[each for each in evaluations if _is_of(each, record)],
+        evaluations=[each for each in _evaluations(config) if _is_of(each, record)],
         decoding=trained.decoding,
         size=sizes_in_words(partial),
         licence=config.of(ExportConfig).licence,
     )
+
+
+def _evaluations(config: Config) -> Iterator[EvaluationRecord]:
+    """Yield the scores of the run; an export does not fail because of a file that has none."""
+    for file in sorted(RunLayout(config.run_folder).evaluation.rglob("*.json")):
+        try:
+            yield read_evaluation(file)
+        except UserError as error:
+            print(f"warning: {error}", file=sys.stderr)
 
 
 def _filters(config: Config) -> list[FilterCount]:

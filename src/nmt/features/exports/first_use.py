@@ -1,8 +1,8 @@
 """Try int8 when a checkpoint first translates on a CPU, as an export or as it is, and never twice."""
 
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from nmt.features.exports.int8_engine import compare_with_model, has_operations
 from nmt.features.exports.record import VerificationRecord
 from nmt.features.exports.settings import ExportConfig, exports_of
 from nmt.storage.files import read_json, write_json
+from nmt.storage.lock import exclusive_folder
 
 FOLDER = "first-use-int8"
 """The folder of this export among those of the run; an export that the user makes has another one."""
@@ -34,7 +35,7 @@ def folder_of_first_use(config: Config) -> Path:
 
 def make_on_first_use(config: Config, weights: str, machine: Machine) -> bool:
     """Make the export that the settings name, of weights with this checksum; return whether there is one now."""
-    if _remembered(config, REFUSED, weights) or not may_try(config):
+    if is_refused(config, weights):
         return False
     say(f"making an int8 export once, {ONCE}")
     try:
@@ -48,9 +49,20 @@ def make_on_first_use(config: Config, weights: str, machine: Machine) -> bool:
 def compare_on_first_use(config: Config, weights: str, machine: Machine) -> tuple[VerificationRecord | None, bool]:
     """Return how the model in int8 compares with itself, or None if nobody knows; and whether it was just compared."""
     if found := _remembered(config, COMPARED, weights):
-        return VerificationRecord.from_json(found["verified"]) if "verified" in found else None, False
+        return _compared(found), False
     if not (may_try(config) and has_operations(config)):
         return None, False
+    with one_at_a_time(config):
+        if found := _remembered(config, COMPARED, weights):  # by the process that this one has waited for
+            return _compared(found), False
+        return _compare(config, weights, machine)
+
+
+def _compared(found: Mapping[str, Any]) -> VerificationRecord | None:
+    return VerificationRecord.from_json(found["verified"]) if "verified" in found else None
+
+
+def _compare(config: Config, weights: str, machine: Machine) -> tuple[VerificationRecord | None, bool]:
     say(f"comparing the model in int8 with itself once, {ONCE}")
     settings = with_values(config, {"input": "-", "export.target": "ctranslate2", "export.quantization": "int8"})
     try:
@@ -60,6 +72,21 @@ def compare_on_first_use(config: Config, weights: str, machine: Machine) -> tupl
         return None, False
     _remember(config, COMPARED, {"weights": weights, "verified": compared.to_json()})
     return compared, True
+
+
+def is_refused(config: Config, weights: str) -> bool:
+    """Return whether no export of weights with this checksum is to be made."""
+    return bool(_remembered(config, REFUSED, weights)) or not may_try(config)
+
+
+@contextmanager
+def one_at_a_time(config: Config) -> Iterator[None]:
+    """Let one process make what the first use makes, while others wait; in a folder that may only be read, all do."""
+    taken = "is in use: waiting for another process, which makes or compares the model in int8"
+    with ExitStack() as stack:
+        with suppress(UserError):
+            stack.enter_context(exclusive_folder(exports_of(config), taken=taken, setting="paths.outputs", wait=say))
+        yield
 
 
 def may_try(config: Config) -> bool:

@@ -14,10 +14,9 @@ from torch import Tensor
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, ModelConfig
 from nmt.errors import ConfigError, UserError
-from nmt.features.imports.importer import ImportedModel
+from nmt.features.imports.importer import FETCH_AGAIN, ImportedModel
 from nmt.features.imports.marian_vocabulary import Vocabulary, read_vocabularies
 from nmt.features.imports.marian_weights import MarianWeights
-from nmt.features.imports.settings import ImportingConfig
 from nmt.runs.layout import SETTINGS
 from nmt.storage.files import read_json
 from nmt.text.tokenizer import Tokenizer
@@ -72,7 +71,7 @@ class HuggingFaceImporter:
 
 def _read_settings(folder: Path) -> dict[str, Any]:
     """Return config.json; refuse by name what our model cannot represent."""
-    found = read_json(folder / "config.json")
+    found = read_json(folder / "config.json", FETCH_AGAIN)
     if not isinstance(found, dict):
         raise UserError(f"{folder / 'config.json'} is not the configuration of a model: fetch it again")
     for key, wanted in REQUIRED.items():
@@ -154,13 +153,13 @@ def _model(
 
 def _run_settings(folder: Path, settings: Config, model: ModelConfig, tokenizer: Tokenizer) -> Config:
     """Return the settings of the run: those that our own exports contain, else those of the command line."""
-    source, target = _languages(folder, settings)
     exported = folder / SETTINGS
     if exported.is_file():
         saved = from_yaml(exported.read_text(encoding="utf-8", errors="replace"))
         model = replace(model, initialization=saved.model.initialization)
         model = _with_depth_as_saved(model, saved.model)
         settings = replace(saved, name=settings.name, paths=settings.paths)
+    source, target = _languages(folder, settings)
     size = max(tokenizer.target_size, 8)
     return replace(
         settings,
@@ -178,12 +177,9 @@ def _with_depth_as_saved(model: ModelConfig, saved: ModelConfig) -> ModelConfig:
 
 
 def _languages(folder: Path, settings: Config) -> tuple[str, str]:
-    """Return the languages that the user names, else those in the tokenizer's settings, else those of the settings."""
-    if languages := settings.of(ImportingConfig).languages:
-        source, target = languages
-        return source, target
+    """Return the languages in the tokenizer's settings, else those of the run's settings."""
     file = folder / "tokenizer_config.json"
-    found = read_json(file) if file.is_file() else {}
-    named = (found.get("source_lang"), found.get("target_lang")) if isinstance(found, dict) else (None, None)
-    source, target = (str(name or default) for name, default in zip(named, ("en", "de"), strict=True))
-    return source, target
+    found = read_json(file, FETCH_AGAIN) if file.is_file() else {}
+    named = found if isinstance(found, dict) else {}
+    data = settings.data
+    return str(named.get("source_lang") or data.source_lang), str(named.get("target_lang") or data.target_lang)

@@ -1,8 +1,9 @@
 """Make a run of a model in another format."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from nmt.config.saved import to_yaml
@@ -10,7 +11,7 @@ from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.features.imports.importer import ImportedModel, Importer
 from nmt.features.imports.registry import IMPORTERS
-from nmt.features.imports.settings import ImportedFolder
+from nmt.features.imports.settings import ImportedFolder, ImportingConfig
 from nmt.runs.checkpoint_files import read_meta
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import Checkpoints
@@ -29,10 +30,19 @@ def import_folder(config: Config) -> tuple[Path, ImportedModel]:
     with exclusive_folder(layout.folder, taken=taken, setting="paths.outputs"):
         weights = _checksum(importer.weights_file(folder))
         _check_unused(config, weights)
-        imported = importer.read(folder, config)
+        imported = _in_languages(importer.read(folder, config), config.of(ImportingConfig).languages)
         name = folder.resolve().name
         _write(config, imported, CheckpointRecord(name, imported.step, sha256=weights, path=str(folder)))
     return layout.folder, imported
+
+
+def _in_languages(imported: ImportedModel, languages: Sequence[str]) -> ImportedModel:
+    """Return a model with the languages that the user names, if any, in place of those that its files name."""
+    if not languages:
+        return imported
+    source, target = languages
+    data = replace(imported.settings.data, source_lang=source, target_lang=target)
+    return replace(imported, settings=replace(imported.settings, data=data))
 
 
 def _importer(folder: Path) -> Importer:

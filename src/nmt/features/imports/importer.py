@@ -9,6 +9,9 @@ from torch import Tensor
 from nmt.config.schema import Config
 from nmt.text.tokenizer import Tokenizer
 
+FETCH_AGAIN = "Fetch it again."
+"""What to do about a damaged file of somebody else's model."""
+
 
 @dataclass(frozen=True, slots=True)
 class ImportedModel:

@@ -15,6 +15,7 @@ import numpy as np
 import sentencepiece
 
 from nmt.errors import UserError
+from nmt.features.imports.importer import FETCH_AGAIN
 from nmt.storage.files import read_json
 from nmt.text.changed_sentencepiece import (
     BOS_PIECE,
@@ -78,7 +79,8 @@ class _Special(NamedTuple):
 def read_vocabularies(folder: Path, settings: Mapping[str, Any]) -> tuple[Vocabulary, Vocabulary]:
     """Return the vocabularies of the source and the target, given the content of config.json."""
     shared = not (folder / "target_vocab.json").is_file()
-    named = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").is_file() else {}
+    file = folder / "tokenizer_config.json"
+    named = read_json(file, FETCH_AGAIN) if file.is_file() else {}
     special = _special(folder, settings, named if isinstance(named, dict) else {})
     source = _read_side(folder, "vocab.json", "source.spm", settings.get("vocab_size"))
     target_size = settings.get("decoder_vocab_size") or settings.get("vocab_size")
@@ -108,7 +110,7 @@ def _read_side(folder: Path, vocabulary: str, model: str, size: object) -> _Side
     for name in (vocabulary, model):
         if not (folder / name).is_file():
             raise UserError(f"{folder} has no {name}: fetch all files of the model")
-    ids = read_json(folder / vocabulary)
+    ids = read_json(folder / vocabulary, FETCH_AGAIN)
     rows = set(ids.values()) if isinstance(ids, dict) and all(isinstance(row, int) for row in ids.values()) else set()
     if not rows or rows != set(range(len(ids))) or len(ids) != size:
         raise UserError(

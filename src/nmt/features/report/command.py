@@ -61,6 +61,8 @@ def _matching(config: Config, pattern: str) -> list[str]:
     """Return the names of the runs that match a pattern, in which * and ? do not stand for a slash."""
     if not _is_pattern(pattern):
         return [pattern]
+    if "**" in pattern or Path(pattern).is_absolute():
+        raise UserError(f"{pattern} is no pattern of runs: name runs, or patterns such as base-*")
     outputs, plain = config.runs_folder, pattern.replace("[", "[[]")
     found = sorted(file.parent.relative_to(outputs).as_posix() for file in outputs.glob(f"{plain}/{SETTINGS}"))
     if not found:
