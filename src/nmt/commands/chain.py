@@ -21,7 +21,8 @@ def run_chain(config: Config) -> dict[str, float]:
     seconds = {}
     names = (*CHAIN, *(name for name, command in COMMANDS.items() if command.ends_chain))
     for name in filter(_runs_here, names):
-        print(f"\n== {name} ==", flush=True)
+        if _is_main():
+            print(f"\n== {name} ==", flush=True)
         started = time.monotonic()
         run_command(COMMANDS[name], config)
         seconds[name] = time.monotonic() - started
@@ -34,4 +35,8 @@ def _runs_here(name: str) -> bool:
     Preparing a corpus may take longer than processes wait there, so all begin it, and the lock lets one do it.
     """
     command = COMMANDS[name]
-    return command.distributed or command.owns == "corpus" or os.environ.get("RANK", "0") == "0"
+    return command.distributed or command.owns == "corpus" or _is_main()
+
+
+def _is_main() -> bool:
+    return os.environ.get("RANK", "0") == "0"  # before the processes have joined
