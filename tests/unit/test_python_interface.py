@@ -133,6 +133,8 @@ def test_attention_has_a_distribution_over_the_source_for_each_piece(model: Load
 
 
 def test_mistakes_are_named(model: LoadedModel, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="no option ensemble"):
+        model.translate(["a"], ensemble=["other"])
     with pytest.raises(TypeError, match="no option bean; did you mean beam"):
         model.translate(LINES, bean=3)
     with pytest.raises(TypeError, match="a list of lines"):

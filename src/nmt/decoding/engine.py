@@ -171,7 +171,8 @@ class Engine(ABC):
                 if not all(found):
                     raise UserError(
                         "the model gives no finite scores, so its training has diverged: use an earlier checkpoint, "
-                        "and continue training from it with a lower learning rate"
+                        "and continue training from it with a lower learning rate; or, if decoding.* forbids or "
+                        "requires words, no translation is left: lower one of these settings"
                     )
                 for index, hypotheses in zip(batch, found, strict=True):
                     results[index] = hypotheses

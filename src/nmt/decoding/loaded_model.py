@@ -47,7 +47,8 @@ class LoadedModel:
                 a warning. A `Request` is a line with constraints on its translation.
             token_scores: whether candidates have their tokens with log-probabilities, which takes an extra pass.
             seed: seed of the samples, if strategy is "sample".
-            options: settings of the search (`decoding.<name>`) that differ from those that the model was loaded with.
+            options: settings of the search (`decoding.<name>`) that differ from those that the model was loaded with;
+                not `ensemble`, whose models would have to be loaded.
         """
         if isinstance(lines, str):
             raise TypeError("translate takes a list of lines, not a single text: translate([text])")
@@ -97,7 +98,7 @@ class LoadedModel:
 
     def _search(self, options: Mapping[str, Any]) -> DecodingConfig:
         """Return the settings of a search: those of the engine, except for `options`."""
-        known = {field.name for field in fields(DecodingConfig)}
+        known = {field.name for field in fields(DecodingConfig)} - {"ensemble"}
         for name in options:
             if name not in known:
                 raise TypeError(f"translate has no option {name}; {nearest(name, known)}")

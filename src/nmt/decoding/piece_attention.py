@@ -26,7 +26,7 @@ class PieceAttention:
     """The attention of the pieces of a translation to those of its source."""
 
     cross: Weights
-    """(layers, heads, target pieces after the start mark, source pieces before the end mark)."""
+    """(layers, heads, start mark and target pieces, source pieces and end mark)."""
     source: Sequence[Sequence[int]]
     """The pieces of each source word, without punctuation."""
     target: Sequence[Sequence[int]]

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from nmt.errors import UserError
+from nmt.text.language import base_code
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
@@ -18,7 +19,7 @@ EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
 
 def bleu_tokenizer(target_lang: str, setting: str = AUTO) -> str:
     """Return the name of BLEU's tokenizer, given the target language and `evaluation.bleu_tokenizer`."""
-    return LANGUAGE_TOKENIZERS.get(target_lang, DEFAULT_TOKENIZER) if setting == AUTO else setting
+    return LANGUAGE_TOKENIZERS.get(base_code(target_lang), DEFAULT_TOKENIZER) if setting == AUTO else setting
 
 
 def make_bleu(tokenizer: str, *, effective_order: bool = False) -> "BLEU":

@@ -59,7 +59,7 @@ def evaluate(engine: Engine, split: Split, target_lang: str, settings: Evaluatio
     seconds = time.perf_counter() - started
     nll, references = reference_nll(engine, split), [split.references, *split.annotations.references]
     found = find_all(TranslatedSplit(engine, split, target_lang, decoded, settings))
-    hypotheses = list(task_of(target_lang).finish(split.sources, decoded))
+    hypotheses = list(task_of(target_lang).finish(split.untagged_sources, decoded))
     text = Translated(hypotheses, references, target_lang, split.untagged_sources, settings)
     scores = score_text(text)
     if not is_text(target_lang):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 
 from nmt.evaluation.metric import Score, Translated, corpus_score
+from nmt.text.language import base_code
 
 PLAIN_QUOTES = str.maketrans(dict.fromkeys("„“”‟«»", '"') | dict.fromkeys("‚‘’‛‹›", "'"))
 """Maps typographic quotes to plain ones."""
@@ -16,13 +17,14 @@ def paper_bleu(text: Translated) -> Score:
     """Return the BLEU of the paper's tokens."""
     from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - slow to import
 
-    tokenize = paper_tokenizer(text.target_lang)
+    language = base_code(text.target_lang)
+    tokenize = paper_tokenizer(language)
     found = corpus_score(
         BLEU(tokenize="none", force=True),
         [tokenize(line) for line in text.hypotheses],
         [[tokenize(line) for line in lines] for lines in text.references],
     )
-    return Score(found.score, found.signature.replace("tok:none", f"tok:{_tokenizer_signature(text.target_lang)}"))
+    return Score(found.score, found.signature.replace("tok:none", f"tok:{_tokenizer_signature(language)}"))
 
 
 def paper_tokenizer(language: str) -> Callable[[str], str]:

@@ -46,5 +46,5 @@ def read_split(folder: Path, name: str, languages: tuple[str, str], tag: str = "
         )
     if not sources:
         raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
-    task_of(languages[1]).check(sources, references, str(paths[1]))
+    task_of(languages[1]).check([untagged(source, tag) for source in sources], references, str(paths[1]))
     return Split(name, sources, references, annotations_of(folder, name), tag, folder)

@@ -38,7 +38,7 @@ class Item(NamedTuple):
 def write_npz(file: Path, arrays: Mapping[str, Any], settings: str) -> None:
     """Write model.npz."""
     items = {**arrays, SETTINGS: np.frombuffer(_text(settings), np.int8)}
-    np.savez(file, allow_pickle=False, **items)
+    np.savez(file, **items)
 
 
 def read_npz(file: Path) -> dict[str, Any]:

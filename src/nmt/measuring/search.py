@@ -135,7 +135,7 @@ class Search:
 
     def _open_default(self) -> None:
         """Open and time the default settings; if they fail, the first candidate that works is the reference."""
-        contender, seconds, start = None, list[float](), self.clock()
+        contender, seconds, start, failure = None, list[float](), self.clock(), ""
         try:
             with time_limit(self.max_seconds_to_open):
                 contender = self.bench.open({})
@@ -143,7 +143,9 @@ class Search:
             with time_limit(self.seconds_per_choice):
                 seconds.extend(contender.step(0) for _ in range(MIN_ROUNDS))
         except Exception as error:
-            self._add(Row(DEFAULT, None, note=_failure(error)))
+            failure = _failure(error)
+        if not seconds:
+            self._add(Row(DEFAULT, None, note=failure))
         if contender is not None and seconds:
             self._best, self._reference = contender, contender.check
             self._add(Row(DEFAULT, None, contender.tokens(0) / statistics.median(seconds), 1.0))

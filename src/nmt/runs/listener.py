@@ -48,15 +48,18 @@ class Listener:
         """Hear of the end of the command."""
 
 
-def open_listeners(config: Config, step: int) -> list[Listener]:
-    """Return the listeners that the settings ask for; they have heard of the events up to `step`."""
+def open_listeners(config: Config, step: int | None) -> list[Listener]:
+    """Return the listeners that the settings ask for.
+
+    Training goes on after `step`, and repeats what they have heard of later steps; None if nothing is trained.
+    """
     makers = [imported(code) for feature in features().values() for code in feature.listeners]
     return [listener for make in makers if (listener := make(config, step)) is not None]
 
 
 def tell_scored(config: Config, scored: Scored) -> None:
     """Report an evaluation to the listeners that the settings ask for."""
-    for each in open_listeners(config, scored.step):
+    for each in open_listeners(config, None):
         worked(each, each.log_scores, scored)
         worked(each, each.close, 0)
 

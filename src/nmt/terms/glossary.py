@@ -1,6 +1,7 @@
 """Terms and their translations, and which of them stand in a line."""
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
@@ -8,7 +9,10 @@ from typing import Self
 from nmt.errors import UserError
 from nmt.text.streams import read_input
 
-WORD = re.compile(r"\w+|[^\w\s]")
+LAST_MARK = 0x1FFFF
+MARKS = "".join(each for each in map(chr, range(LAST_MARK + 1)) if unicodedata.category(each)[0] == "M")
+"""Characters that belong to the letter before them, as in Hindi and in decomposed é, but are no \\w."""
+WORD = re.compile(rf"[\w{MARKS}]+|[^\w{MARKS}\s]")
 
 
 @dataclass(slots=True)
@@ -74,7 +78,8 @@ class Glossary:
     def find(self, line: str) -> tuple[str, ...]:
         """Return the translations of the terms that stand in a line as whole words, the longest term where several do.
 
-        A term in lower case also stands in a line in upper case, such as at its beginning; other terms only as written.
+        A lower-case word of a term also stands in a line in upper case, such as at its beginning; other words only as
+        they are written.
         """
         if not self._beginnings.following:
             return ()

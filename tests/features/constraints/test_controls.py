@@ -59,6 +59,11 @@ CONTROLS: list[tuple[dict[str, int | bool], Constraints, Allowed]] = [
     ({"suppress_unknown": True}, UNCONSTRAINED, lambda words: UNK not in words),
     ({}, Constraints(last_word=(C,)), lambda words: spelled(words).startswith("▁ab")),
     ({}, Constraints(last_word=(A,)), lambda words: spelled(words).startswith("▁a")),
+    (  # the words of a beginning may be repeated, whatever is forbidden for the rest
+        {"no_repeat_ngram": 1},
+        Constraints(last_word=(A, A)),
+        lambda words: spelled(words)[:4] == "▁a▁a" and not any(words[at] in words[:at] for at in range(2, len(words))),
+    ),
     (
         {"min_length": 2, "no_repeat_ngram": 2, "suppress_unknown": True},
         Constraints(last_word=(A, B)),

@@ -81,7 +81,7 @@ def test_temperature_flattens_the_sizes_of_the_corpora(temperature: float) -> No
 
 def test_no_pair_occurs_again_before_all_others_of_its_corpus() -> None:
     store = mixture(settings(main=2))
-    counts = Counter(chain.from_iterable(plan.order.tolist() for plan in rounds(store, 5)))
+    counts = Counter(chain.from_iterable(plan.order.tolist() for plan in rounds(store, 65)))
     start = 0
     for size in SIZES.values():
         times = [counts[pair] for pair in range(start, start + size)]
@@ -90,10 +90,26 @@ def test_no_pair_occurs_again_before_all_others_of_its_corpus() -> None:
     assert min(counts[pair] for pair in range(3000)) >= 1
 
 
+@pytest.mark.parametrize("size", [400, 1000, 3000])
+def test_the_pairs_of_a_small_corpus_do_not_meet_their_copies_in_a_round(size: int) -> None:
+    sizes = {"main": 20_000, "small": size}
+    random = np.random.default_rng(1)
+    lengths = PairLengths(*random.integers(3, 60, (2, sum(sizes.values()))))
+    config = DataConfig(mixture={"small": {"train": ["a", "b"]}})  # type: ignore[call-arg]
+    planner = RoundPlanner(lengths, list(sizes.values()), stage_shares(config, sizes), Batching(600, seed=1))
+    plans = [planner(number) for number in range(30)]
+    assert all(planning.FEWEST_BATCHES <= len(plan) <= 1.4 * planning.ROUND_BATCHES for plan in plans)
+    for plan in plans[1:]:
+        small = plan.order[plan.order >= sizes["main"]]
+        copies = len(small) - len(np.unique(small))
+        assert len(small) <= size + 1
+        assert copies < len(small) / 2  # those of the end of a pass and the beginning of the next one
+
+
 def test_batches_keep_the_budget_and_mix_the_corpora() -> None:
     store = mixture(settings())
     lengths, mixed = lengths_of(store), 0
-    for plan in rounds(store, 2):
+    for plan in rounds(store, 20):
         assert sorted(chain.from_iterable(plan[index].tolist() for index in range(len(plan)))) == sorted(plan.order)
         for index in range(len(plan)):
             assert max(lengths.source[plan[index]].sum(), lengths.target[plan[index]].sum()) <= 600

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ from nmt.config.compose import compose
 from nmt.config.multirun import SweptRun, multirun
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
-from nmt.features.sweep_results.record import read_sweeps
-from nmt.features.sweep_results.section import all_runs
+from nmt.features.sweep_results.record import RunRecord, read_sweeps
+from nmt.features.sweep_results.section import _shown, all_runs
 from nmt.features.sweep_results.watch import read_result, watch
 from nmt.runs.section import ShownRun
 
@@ -142,15 +141,17 @@ def test_the_plot_has_a_point_per_result_and_the_best_is_lowest(tmp_path: Path) 
     assert points == [("0.0", "0.0", ""), ("640.0", "220.0", ' class="best"')]
 
 
-def test_the_highest_score_is_the_best(tmp_path: Path) -> None:
-    configs = [finished(tmp_path, f"name=demo-{number}", "sweep.metric=test.chrf") for number in range(2)]
-    for number, config in enumerate(configs):
-        file = config.run_folder / "eval" / "test.json"
-        file.write_text(file.read_text().replace("41.5", str(30 + 10 * number)))
-        watch(swept(tmp_path, number, seed=str(number)), partial(configs.__getitem__, number))
-    section = all_runs(ShownRun(configs[0], {}))
-    assert section is not None
-    assert "40.0000 (best)" in section.body
+@pytest.mark.parametrize(
+    ("metric", "best"),
+    [("test.chrf", 2), ("test.comet", 2), ("test.bracket_f1", 2), ("test.ter", 1), ("test.nll", 1), ("loss", 1)],
+)
+def test_the_highest_score_and_the_lowest_error_are_the_best(metric: str, best: float) -> None:
+    records = [
+        RunRecord(sweep="demo", number=number, values={}, metric=metric, result=float(number)) for number in (1, 2)
+    ]
+    shown = _shown(records).best
+    assert shown is not None
+    assert shown.result == best
 
 
 def test_a_run_outside_of_sweeps_has_no_section(tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ def test_newstest_sets_of_wmt(tmp_path: Path, opened: Callable[..., object]) -> 
             "Orlando Bloom and Miranda Kerr still love each other",
         ),
     ]
+    assert len(read(source, reference, languages=("de-AT", "en_GB"), split="test")) == 3
     with pytest.raises(UserError, match="says it is in en, but de is wanted: check the order"):
         read(source, reference, languages=("en", "de"))
     short = write(tmp_path / f"short.de.sgm{end}", SOURCE_SET.splitlines()[:4], opened)

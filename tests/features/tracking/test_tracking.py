@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -178,10 +179,11 @@ def test_tensorboard_reads_the_curves_and_the_translations(tmp_path: Path) -> No
         with start(tmp_path, first - 1, tensorboard=True) as tracker:
             for step in (first, first + 1):
                 tracker.log("train", step, loss=step / first, text="no number")
-    tell_scored(settings_of(tmp_path, tensorboard=True), scored(tmp_path))
+    for step in (40, 1):  # scores of an earlier checkpoint hide nothing
+        tell_scored(settings_of(tmp_path, tensorboard=True), replace(scored(tmp_path), step=step))
     found = reading.EventAccumulator(str(tmp_path / "demo" / "tensorboard")).Reload()
     assert [(each.step, each.value) for each in found.Scalars("train/loss")] == [(1, 1.0), (2, 1.0), (3, 1.5)]
-    assert [(each.step, each.value) for each in found.Scalars("test/bleu")] == [(40, 12.5)]
+    assert [(each.step, each.value) for each in found.Scalars("test/bleu")] == [(40, 12.5), (1, 12.5)]
     text = found.Tensors("test/translations/text_summary")[0].tensor_proto.string_val[0].decode()
     assert "| a \\| cat | eine Katze | die\\\\Katze |" in text
 

@@ -95,6 +95,16 @@ def test_restricted_search_needs_no_repair(folder: Path) -> None:
     assert set(record["repairs"].values()) == {0}
 
 
+def test_a_tag_is_no_word_of_the_tree(folder: Path) -> None:
+    own = ["data.corpus=tagged", "name=tagged", "data.tag=@tree@", "decoding.well_formed=true"]
+    for command in ("data", "train", "eval"):
+        code, _, error = nmt(folder, command, *own)
+        assert code == 0, error
+    assert lines(folder / "data/tagged/test.en")[0].startswith("@tree@ ")
+    (file,) = (folder / "outputs/tagged/eval").rglob("test.json")
+    assert set(json.loads(file.read_text())["repairs"].values()) == {0}
+
+
 def test_parse_prints_a_tree_per_sentence(folder: Path) -> None:
     given = folder / "sentences"
     given.write_text("The old man ( sleeps ) .\n\nWhere is it ?\n")

@@ -10,7 +10,17 @@ from nmt.features.web_filter.rules import has_equal_links, is_sentence, share_of
 
 @pytest.mark.parametrize(
     ("text", "share"),
-    [("Hello world", 1.0), ("", 1.0), ("  ", 1.0), ("ab 12", 0.5), ("12:30", 0.0), ("日本語。", 0.75), ("a-b", 2 / 3)],
+    [
+        ("नई दिल्ली है", 1.0),
+        ("க்கு 12", 4 / 6),
+        ("Hello world", 1.0),
+        ("", 1.0),
+        ("  ", 1.0),
+        ("ab 12", 0.5),
+        ("12:30", 0.0),
+        ("日本語。", 0.75),
+        ("a-b", 2 / 3),
+    ],
 )
 def test_the_share_of_letters_leaves_out_spaces(text: str, share: float) -> None:
     assert share_of_letters(text) == pytest.approx(share)
@@ -29,6 +39,19 @@ def test_the_share_of_letters_leaves_out_spaces(text: str, share: float) -> None
         ("Text <b>bold</b> and more text here", "Text fett und noch mehr Text", False),
         ("5 < 6 and 7 > 6", "5 < 6 und 7 > 6", True),
         ("Meet me @ noon", "Mittags", True),
+        ("To book, visit www.a.org, or call us.", "Buchen Sie unter www.a.org oder am Telefon.", True),
+        ("Read more of it here (http://a.org/b).", "Hier ist noch mehr davon: http://a.org/b", True),
+        ("Please write to me@a.org.", "Bitte schreiben Sie an me@a.org, gern heute.", True),
+        (
+            "You will find the text at https://a.org/b?c=1.",
+            "全文请参见https://a.org/b?c=1。谢谢大家，再见，祝您愉快。",
+            True,
+        ),
+        (
+            "You will find the text at https://a.org/b?c=1.",
+            "全文请参见https://a.org/b?c=2。谢谢大家，再见，祝您愉快。",
+            False,
+        ),
     ],
 )
 def test_links_must_be_the_same_and_not_most_of_a_side(source: str, target: str, is_kept: bool) -> None:

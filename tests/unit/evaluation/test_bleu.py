@@ -26,7 +26,16 @@ REFERENCES = ["那只猫坐在垫子上。", "今天我去学校，他待在家�
 
 
 @pytest.mark.parametrize(
-    ("language", "tokenizer"), [("zh", "zh"), ("ja", "ja-mecab"), ("ko", "ko-mecab"), ("de", "13a"), ("fi", "13a")]
+    ("language", "tokenizer"),
+    [
+        ("zh", "zh"),
+        ("ja", "ja-mecab"),
+        ("ko", "ko-mecab"),
+        ("de", "13a"),
+        ("fi", "13a"),
+        ("zh-CN", "zh"),
+        ("pt_BR", "13a"),
+    ],
 )
 def test_the_tokenizer_is_that_of_the_language_unless_it_is_set(language: str, tokenizer: str) -> None:
     assert bleu_tokenizer(language) == tokenizer

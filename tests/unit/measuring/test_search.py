@@ -213,6 +213,19 @@ def test_a_candidate_that_opens_much_more_slowly_is_given_up(limits: list[float]
     assert outcome.settings == {"a": 2}
 
 
+def test_defaults_that_were_timed_once_are_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = FakeContender.step
+
+    def late(self: FakeContender, index: int) -> float:
+        if self.bench.steps >= 1:
+            raise OutOfTimeError
+        return step(self, index)
+
+    monkeypatch.setattr(FakeContender, "step", late)
+    outcome = tune(FakeBench({}))
+    assert [each.note for each in outcome.table] == [""]
+
+
 def test_first_candidate_that_works_replaces_defaults_that_fail() -> None:
     bench = FakeBench({"a": {1: MemoryError(), 2: 1.0, 3: 1.0}, "b": {"x": 0.5}}, default=MemoryError("default"))
     outcome = tune(bench)

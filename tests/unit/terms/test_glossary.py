@@ -114,3 +114,18 @@ def test_terms_with_some_words_in_lower_case_and_others_as_written_are_found_in_
         for _ in range(3):  # what was computed for one line serves the next
             line = " ".join(random.choices(["a", "A", "b", "B", "#", "c"], k=30))
             assert found.find(line) == longest_terms(terms, line)
+
+
+@pytest.mark.parametrize(
+    ("term", "line", "is_found"),
+    [
+        ("कम", "यह कमी है", False),
+        ("कमी", "यह कमी है", True),
+        ("cafe", "un cafe\u0301", False),
+        ("cafe\u0301", "un cafe\u0301!", True),
+        ("IBM cloud", "the IBM Cloud", True),
+        ("IBM cloud", "the ibm cloud", False),
+    ],
+)
+def test_marks_belong_to_words_and_each_word_has_its_case(term: str, line: str, is_found: bool) -> None:
+    assert bool(Glossary({term: "x"}).find(line)) is is_found

@@ -15,6 +15,7 @@ FEATURE = Feature(
             "bleu": Choice("nmt.features.minimum_bayes_risk.utilities:by_bleu", "BLEU"),
         },
     },
+    check="nmt.features.minimum_bayes_risk.check:check",
     search_in_words="nmt.features.minimum_bayes_risk.settings:in_words",
     search_settings="nmt.features.minimum_bayes_risk.settings:search_for_candidates",
 )

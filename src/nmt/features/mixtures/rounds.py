@@ -2,7 +2,8 @@
 
 Each corpus is an endless sequence of passes over its pairs, each pass in an order of its own. A round takes the next
 pairs of every corpus, in the proportion of the corpora's shares of the tokens, and divides them into global batches of
-similar lengths. So every batch is a mixture, and no pair occurs again before all others of its corpus.
+similar lengths. So every batch is a mixture, and no pair occurs again before all others of its corpus, unless that is
+so small that the fewest batches of a round need it more than once.
 
 A plan depends only on lengths, shares, seed and what earlier rounds have used: the number of their batches, then the
 number of pairs taken from each corpus. This is part of the position in the data, so resuming reads nothing before it.
@@ -22,8 +23,9 @@ from nmt.data.batches import EpochPlan, IntArray, PairLengths, divide_pairs
 from nmt.data.batching import Batching
 from nmt.features.mixtures.settings import MixtureData, Stage, training_stages
 
-ROUND_BATCHES = 250
-"""About how many global batches a round has: enough to find sentences of similar lengths."""
+ROUND_BATCHES, FEWEST_BATCHES = 250, 20
+"""About how many global batches a round has: enough to find sentences of similar lengths. It has fewer, but not very
+few, if it would otherwise pass over a small corpus several times, whose pairs would meet their copies in a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,8 @@ class RoundPlanner:
         batches, *taken = self._before
         stage = next(stage for stage in self._stages if batches < stage.end)
         random = np.random.default_rng([self._batching.seed, number])
-        limit = min(ROUND_BATCHES, stage.end - batches)
-        counts = self._pairs(stage.shares, limit, random)
+        per_batch = self._pairs_per_batch(stage.shares)
+        counts = self._pairs(per_batch, min(self._batches(per_batch), stage.end - batches), random)
         drawn = [self._draw(corpus, taken[corpus], count) for corpus, count in enumerate(counts)]
         order = random.permutation(np.concatenate(drawn))
         plan = divide_pairs(order, self._lengths, self._batching, random)
@@ -105,16 +107,26 @@ class RoundPlanner:
         before, self._before = self._before, after
         return EpochPlan(plan.order, bounds, before, after)
 
-    def _pairs(self, shares: npt.NDArray[np.float64], batches: int, random: np.random.Generator) -> list[int]:
+    def _pairs_per_batch(self, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return how many pairs of each corpus a batch has on average."""
+        of_pairs = shares / self._means.sum(axis=1)
+        of_pairs /= of_pairs.sum()
+        tokens_per_pair = (of_pairs @ self._means).max()
+        return cast("npt.NDArray[np.float64]", of_pairs * self._batching.tokens / tokens_per_pair)
+
+    def _batches(self, per_batch: npt.NDArray[np.float64]) -> int:
+        """Return the number of batches of a round."""
+        used = per_batch > 0
+        in_a_pass = (np.array(self._sizes)[used] / per_batch[used]).min()
+        return min(ROUND_BATCHES, max(FEWEST_BATCHES, int(in_a_pass)))
+
+    def _pairs(self, per_batch: npt.NDArray[np.float64], batches: int, random: np.random.Generator) -> list[int]:
         """Return how many pairs of each corpus fill a number of batches.
 
         They are rounded up or down at random, so that the shares are right in the long run even if they are tiny.
         """
-        of_pairs = shares / self._means.sum(axis=1)
-        of_pairs /= of_pairs.sum()
-        tokens_per_pair = (of_pairs @ self._means).max()
-        counts = np.floor(of_pairs * batches * self._batching.tokens / tokens_per_pair + random.random(len(shares)))
-        counts[shares.argmax()] = max(counts[shares.argmax()], 1)
+        counts = np.floor(batches * per_batch + random.random(len(per_batch)))
+        counts[per_batch.argmax()] = max(counts[per_batch.argmax()], 1)
         return [int(count) for count in counts]
 
     def _draw(self, corpus: int, start: int, count: int) -> IntArray:

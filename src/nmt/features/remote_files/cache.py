@@ -104,7 +104,7 @@ class Cache:
         lock = self._lock(entry)
         try:
             while True:
-                fcntl.flock(lock, fcntl.LOCK_SH)
+                _lock(lock, fcntl.LOCK_SH)
                 if file := entry.whole_copy():
                     os.utime(entry.folder)
                     return file
@@ -155,11 +155,20 @@ class Cache:
 
 
 def _lock_exclusively(lock: BinaryIO, address: str) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not _lock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB):
         print(f"{address}: waiting for another process that fetches or reads it", file=sys.stderr, flush=True)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _lock(lock, fcntl.LOCK_EX)
+
+
+def _lock(lock: BinaryIO, operation: int) -> bool:
+    """Lock a file; return whether it is locked, or on a file system that has no locks."""
+    try:
+        fcntl.flock(lock, operation)
+    except BlockingIOError:
+        return False
+    except OSError:  # better to work without a lock than not at all
+        return True
+    return True
 
 
 def _lock_file(folder: Path) -> Path:

@@ -9,8 +9,8 @@ from nmt.runs.section import Section, ShownRun
 
 WIDTH, HEIGHT = 640, 220
 """Size of the area of a plot, in its own units."""
-HIGHER_IS_BETTER = ("bleu", "chrf")
-"""Beginnings of the names of scores of which the highest is the best."""
+LOWER_IS_BETTER = ("loss", "nll", "perplexity", "ter")
+"""Names of figures of which the lowest is the best."""
 
 
 class Point(NamedTuple):
@@ -59,7 +59,7 @@ def _shown(records: Sequence[RunRecord]) -> ShownSweep:
     lowest, highest = (min(results), max(results)) if results else (0.0, 0.0)
     best = None
     if results:
-        wanted = highest if metric.rpartition(".")[2].startswith(HIGHER_IS_BETTER) else lowest
+        wanted = lowest if metric.rpartition(".")[2] in LOWER_IS_BETTER else highest
         best = next(each for each in done if each.result == wanted)
     points = list(_points(records, lowest, highest))
     return ShownSweep(records[0].sweep, metric, keys, records, best, points, lowest, highest)

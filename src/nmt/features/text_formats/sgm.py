@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.errors import UserError
+from nmt.text.language import base_code
 from nmt.text.lines import read_lines
 
 LANGUAGE_KEYS = {"src": "srclang", "ref": "trglang", "tst": "trglang"}
@@ -40,5 +41,5 @@ def _check_language(path: Path, text: str, language: str) -> None:
         return
     key = LANGUAGE_KEYS[opening[1].lower()]
     named = re.search(rf"\b{key}\s*=\s*[\"']?([\w-]+)", opening[2], re.IGNORECASE)
-    if named and len(named[1]) == 2 and named[1].lower() != language.lower():
+    if named and len(named[1]) == 2 and named[1].lower() != base_code(language):
         raise UserError(f"{path} says it is in {named[1]}, but {language} is wanted: check the order of the two files.")

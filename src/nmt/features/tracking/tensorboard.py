@@ -11,7 +11,7 @@ from nmt.features.tracking.settings import TRANSLATION_COLUMNS, TrackingConfig
 from nmt.runs.listener import Listener, Scored
 
 
-def board(config: Config, step: int) -> "Board | None":
+def board(config: Config, step: int | None) -> "Board | None":
     """Return what writes into the run's folder, if the settings ask for it."""
     return Board(config.run_folder, step) if config.of(TrackingConfig).tensorboard else None
 
@@ -21,15 +21,17 @@ class Board(Listener):
 
     service = "TensorBoard"
 
-    def __init__(self, run_folder: Path, step: int) -> None:
-        """Open a file; events of steps after `step` are hidden because a resumed run writes them again."""
+    def __init__(self, run_folder: Path, step: int | None) -> None:
+        """Open a file; if training goes on after `step`, later events are hidden because it writes them again."""
         try:
             from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 (slow to import, and optional)
         except ModuleNotFoundError as error:
             raise UserError(
                 "tracking.tensorboard=true needs the package tensorboard: .venv/bin/python -m pip install tensorboard"
             ) from error
-        self._writer: Any = SummaryWriter(str(run_folder / "tensorboard"), purge_step=step + 1)
+        self._writer: Any = SummaryWriter(
+            str(run_folder / "tensorboard"), purge_step=None if step is None else step + 1
+        )
 
     def log(self, event: str, step: int, fields: Mapping[str, Any]) -> None:
         """Write the numbers of an event immediately."""

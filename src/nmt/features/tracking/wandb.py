@@ -17,7 +17,7 @@ INIT_SECONDS = 60
 FINISH_SECONDS = 120
 
 
-def wandb_run(config: Config, step: int) -> "WandbRun | None":
+def wandb_run(config: Config, _: int | None) -> "WandbRun | None":
     """Return the run at Weights & Biases; None if the settings ask for none, and with a warning if it cannot start."""
     tracking = config.of(TrackingConfig)
     if tracking.wandb == "disabled":

@@ -20,7 +20,7 @@ class _Finding(Finding["Repairs"]):
             return None
         from nmt.features.trees.lines import repair_all  # noqa: PLC0415 - only trees need the library
 
-        return repair_all(translated.split.sources, translated.hypotheses)[1]
+        return repair_all(translated.split.untagged_sources, translated.hypotheses)[1]
 
     def to_json(self, found: "Repairs") -> object:
         """See `Finding.to_json`."""

@@ -14,7 +14,9 @@ class WellFormed(Control):
     def __init__(self, setup: SearchSetup) -> None:
         source, target = setup.tokenizer.vocabularies
         self._symbols = TreeSymbols.of(target, setup.device)
-        self._begins_word = torch.tensor([piece.startswith(SPACE_MARK) for piece in source], device=setup.device)
+        tags = setup.tokenizer.source_tags
+        begins_word = [piece.startswith(SPACE_MARK) and token not in tags for token, piece in enumerate(source)]
+        self._begins_word = torch.tensor(begins_word, device=setup.device)
 
     def begin(self, scorer: NextTokenScorer, batch: SearchBatch) -> tuple[NextTokenScorer, Choose | None]:
         """See `Control.begin`."""

@@ -1,6 +1,7 @@
 """Rules about the text of web pages, each for one sentence and its translation."""
 
 import re
+import unicodedata
 from typing import cast
 
 from nmt.config.schema import DataConfig
@@ -9,9 +10,10 @@ from nmt.data.parallel_filter import Keeps
 from nmt.features.web_filter.settings import WebData
 
 LINK = re.compile(
-    r"(?:https?://|www\.)[^\s<>\"']+|[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]+|</?[a-z][a-z0-9]{0,10}\b[^<>]{0,200}>", re.I
+    r"(?:https?://|www\.)[!#-&(-;=?-~]*[\w/#=&~-]|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]+)+|</?[a-z][a-z0-9]{0,10}\b[^<>]{0,200}>",
+    re.IGNORECASE | re.ASCII,
 )
-"""Addresses of pages, addresses of e-mail, and tags."""
+"""Addresses of pages and of e-mail, without punctuation after them or letters that no address has, and tags."""
 MAX_LINK_SHARE = 0.5
 """The largest share of links in the characters of a side."""
 SEPARATOR = re.compile(r"\s(?:[|»›•·>/]|::)\s")
@@ -42,7 +44,7 @@ def share_of_letters(text: str) -> float:
     characters = "".join(text.split())
     if not characters or characters.isalpha():
         return 1.0
-    return sum(map(str.isalpha, characters)) / len(characters)
+    return sum(unicodedata.category(each)[0] in "LM" for each in characters) / len(characters)
 
 
 def has_equal_links(source: str, target: str) -> bool:

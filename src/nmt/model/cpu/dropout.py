@@ -136,7 +136,7 @@ def _random_numbers(stream: Tensor) -> Tensor:
 
 def _first_kept(probability: float) -> int:
     """Return the smallest int16 that keeps a coordinate."""
-    return min(round(probability * LEVELS), LEVELS - 1) - LEVELS // 2
+    return min(max(round(probability * LEVELS), 1), LEVELS - 1) - LEVELS // 2
 
 
 class _AddMasked(torch.autograd.Function):

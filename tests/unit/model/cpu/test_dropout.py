@@ -39,3 +39,8 @@ def test_nothing_is_dropped_when_not_training() -> None:
     stream = torch.randn(10, 3)
     assert Dropout(0.9).eval()(stream) is stream
     assert Dropout(0.0)(stream) is stream
+
+
+def test_a_probability_below_the_smallest_step_is_no_error() -> None:
+    dropped = Dropout(5e-6)(torch.ones(3, 5))  # of a size that the operations in C do not take
+    assert ((dropped == 0) | (dropped - 1 < 1e-4)).all()
