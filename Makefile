@@ -6,10 +6,14 @@ override ARGS := $(value ARGS)
 export ARGS
 PYTHON ?= python3
 WHEELS ?=
-TORCH_INDEX ?=
 
 BIN := .venv/bin
 READY := .venv/ready
+# the index that .venv has torch from, which a later setup, after a change of the locked packages, takes again
+INDEX_FILE := .venv/torch_index
+INDEX_OF_VENV := $(shell cat $(INDEX_FILE) 2>/dev/null)
+TORCH_INDEX ?= $(INDEX_OF_VENV)
+OTHER_INDEX := $(if $(wildcard $(READY)),$(filter-out $(INDEX_OF_VENV),$(TORCH_INDEX)))
 VENV_PYTHON := "$(BIN)/python"
 LAUNCH := $(VENV_PYTHON) scripts/launch.py
 PIP_INSTALL := $(VENV_PYTHON) -m pip install -qq --disable-pip-version-check \
@@ -20,6 +24,7 @@ PIP_INSTALL := $(VENV_PYTHON) -m pip install -qq --disable-pip-version-check \
 # AMD's builds of torch bring a Triton of their own, in the same folder as the other.
 ON_AMD := $(findstring rocm,$(TORCH_INDEX))
 LOCKED := $(if $(ON_AMD),.venv/requirements.txt,requirements.lock)
+LOCK_FOR_AMD := $(if $(ON_AMD),awk '/^[a-z]/ { kept = !/^triton==/ } kept' requirements.lock > $(LOCKED))
 TORCH_INSTALL := $(PIP_INSTALL) $(if $(TORCH_INDEX),--index-url "$(TORCH_INDEX)") --constraint constraints.lock torch
 
 LAUNCHED := demo data train batch average eval translate synthesize serve parse score export import report compare attention describe doctor \
@@ -36,7 +41,7 @@ help: ## List the targets
 	@echo '  TORCH_INDEX=URL    the package index to take torch from, such as that of torch'"'"'s CPU builds'
 
 setup: $(READY) ## Make .venv with the package and its locked dependencies
-	@echo 'setup: .venv is ready'
+	@echo 'setup: .venv is ready$(if $(OTHER_INDEX), and keeps its torch: for another TORCH_INDEX run `make clean` first)'
 
 $(READY): requirements.lock constraints.lock pyproject.toml
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setup: nmt needs Python 3.11 or newer, \
@@ -44,20 +49,21 @@ $(READY): requirements.lock constraints.lock pyproject.toml
 	@echo 'setup: creating .venv with $(shell "$(PYTHON)" --version 2>&1)' >&2
 	@"$(PYTHON)" -m venv .venv
 	@echo 'setup: installing the packages of requirements.lock$(if $(WHEELS), from $(WHEELS)); torch may take minutes' >&2
-	@$(if $(ON_AMD),awk '/^[a-z]/ { kept = !/^triton==/ } kept' requirements.lock > $(LOCKED))
+	@$(LOCK_FOR_AMD)
 	@$(PIP_INSTALL) $(if $(WHEELS),-r "$(WHEELS)/requirements.txt",--require-hashes -r $(LOCKED))
 	@$(TORCH_INSTALL)
 	@echo 'setup: installing nmt itself, editable' >&2
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@printf '%s\n' '$(TORCH_INDEX)' > $(INDEX_FILE)
 	@touch $@
 
 wheels: $(READY) ## Download all dependencies to .wheels, for `make setup WHEELS=.wheels` offline
-	@$(VENV_PYTHON) -m pip wheel -qq --disable-pip-version-check --wheel-dir .wheels --require-hashes \
-		-r requirements.lock
+	@$(LOCK_FOR_AMD)
+	@$(VENV_PYTHON) -m pip wheel -qq --disable-pip-version-check --wheel-dir .wheels --require-hashes -r $(LOCKED)
 	@$(VENV_PYTHON) -m pip download -qq --disable-pip-version-check --dest .wheels \
 		$(if $(TORCH_INDEX),--index-url "$(TORCH_INDEX)") --constraint constraints.lock torch
 # a wheel that was built here has another hash than the sources, whose hash was checked
-	@sed -e '/^ *--hash/d' -e 's/ *\\$$//' requirements.lock > .wheels/requirements.txt
+	@sed -e '/^ *--hash/d' -e 's/ *\\$$//' $(LOCKED) > .wheels/requirements.txt
 
 lock: ## Update the locked dependencies and their list (SBOM) to the newest releases that pyproject.toml allows
 	@PYTHON="$(PYTHON)" scripts/lock

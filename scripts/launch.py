@@ -18,6 +18,7 @@ from typing import NoReturn
 SCRIPTS = Path(__file__).resolve().parent
 ON_ALL_GPUS = ("train", "eval", "synthesize")
 USER_ERROR = 2
+HELP = ("-h", "--help")
 LEAST_TOKENS = 1024
 """Source tokens, and target tokens, that a GPU should get per step: with fewer, it waits for its host."""
 PARALLEL = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
@@ -37,7 +38,8 @@ def main() -> None:
         words += split_words(os.environ.pop("ARGS", ""))
     except ValueError as error:
         refuse(f"ARGS cannot be split into words ({error}): close or escape the quotation mark")
-    processes = gpu_count() if target in ON_ALL_GPUS else 1
+    uses_gpus = target in ON_ALL_GPUS and not any(word in HELP for word in words)
+    processes = gpu_count() if uses_gpus else 1
     if processes > 1:
         processes = useful_processes(target, words, processes)
     if processes > 1:
@@ -104,9 +106,25 @@ def useful_processes(target: str, words: Sequence[str], gpus: int) -> int:
     return useful
 
 
+def first_of_several(words: Sequence[str]) -> list[str]:
+    """Return the words of the first run of a sweep, whose search would need results that `describe` does not have."""
+    from nmt.config.flags import parse  # noqa: PLC0415 - slow to import, and most targets do without it
+    from nmt.config.multirun import first_run, split  # noqa: PLC0415
+    from nmt.errors import UserError  # noqa: PLC0415
+
+    try:
+        line = parse(words)
+        if not line.is_multirun:
+            return [*words]
+        folder = line.flags.config_dir
+        return [*([f"--config-dir={folder}"] if folder else []), *first_run(split(line.overrides)[0])]
+    except UserError:
+        return [*words]  # `describe` reports it
+
+
 def check_settings(words: Sequence[str]) -> None:
     """Exit if the settings are wrong, so that the mistake is reported once and not by every process."""
-    check = [sys.executable, *command("describe", words)]
+    check = [sys.executable, *command("describe", first_of_several(words))]
     if code := subprocess.run(check, stdout=subprocess.DEVNULL, check=False).returncode:
         sys.exit(code)
 

@@ -8,7 +8,7 @@
     .venv/bin/python scripts/bench minutes --minutes 10 --engines ours,huggingface
     .venv/bin/python scripts/bench breakdown              # time of nmt's training step, and of the data pipeline
     .venv/bin/python scripts/bench scaling                # processes compared with threads
-    .venv/bin/python scripts/bench decode --checkpoint outputs/multi30k/checkpoints/averaged
+    .venv/bin/python scripts/bench decode --checkpoint outputs/demo/checkpoints/averaged
 
 `setup` creates a virtual environment per peer and installs the peer with pip, which reads its usual settings (for
 example PIP_EXTRA_INDEX_URL for an index of CPU builds of torch). The tables name each peer that is missing or fails,

@@ -77,7 +77,8 @@ def _run(words: list[str]) -> None:
     elif name not in COMMANDS:
         raise UserError(f"there is no command {name}; {nearest(name, COMMANDS)}")
     elif any(word in _HELP for word in overrides):
-        _print_command_usage(name, [word for word in overrides if word not in _HELP])
+        if os.environ.get("RANK", "0") == "0":
+            _print_command_usage(name, [word for word in overrides if word not in _HELP])
     elif COMMANDS[name].distributed or os.environ.get("RANK", "0") == "0":
         _start(name, overrides)
 

@@ -113,7 +113,7 @@ def test_the_formula_of_describe_agrees_with_the_counts(settings: tuple[str, ...
     precision = precision_on(DEVICE_OF[settings], config.runtime.precision)
     batch = Batch(tokens, tokens, TYPICAL_LENGTH, precision, device.fused)
     size = count_parameters(config.model, words, words)
-    operations = step_operations(config.model, size, words, batch, micro_batches)
+    operations = step_operations(config.model, size, (words, words), batch, micro_batches)
     seconds = sum(device.seconds(each.bytes, each.flops, precision) for each in operations)
     parts = {part: [each for each in operations if each.part == part] for part in Part}
     for part, phases in PHASES.items():

@@ -186,7 +186,26 @@ def test_runs_on_a_cpu_and_of_another_launcher_are_one_process_and_not_checked_b
 def test_other_runs_have_a_process_per_gpu(tmp_path: Path, words: list[str]) -> None:
     started = launched(tmp_path, "train", "", *words, gpus=2, code=0)
     run = ["torchrun", "--standalone", "--nproc-per-node=2", "-m", "nmt", "train", *words]
-    assert started == (0, [["nmt", "describe", *words], run], "")
+    checked = ["runtime.device=cuda"] if words[0] != "-m" else ["seed=1"]
+    assert started == (0, [["nmt", "describe", *checked], run], "")
+
+
+def test_of_a_search_the_first_run_is_checked(tmp_path: Path) -> None:
+    words = [
+        "-m",
+        "--config-dir=conf",
+        "hydra/sweeper=search",
+        "hydra.sweeper.n_trials=2",
+        "model.dropout=interval(0,0.3)",
+    ]
+    (tmp_path / "conf").mkdir()
+    _, started, _ = launched(tmp_path, "train", "", *words, gpus=2, code=0)
+    assert started[0] == ["nmt", "describe", "--config-dir=conf", "model.dropout=0.0"]
+    assert started[1][-len(words) :] == words
+
+
+def test_help_is_one_process(tmp_path: Path) -> None:
+    assert launched(tmp_path, "train", "", "--help", gpus=8, code=0) == (0, [["nmt", "train", "--help"]], "")
 
 
 @pytest.mark.parametrize(("target", "code"), [("data", 7), ("translate", 7), ("report", 7), ("train", 1)])

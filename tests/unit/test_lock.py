@@ -63,5 +63,22 @@ def test_setup_installs_the_whole_lock_with_other_builds(tmp_path: Path) -> None
     assert kept_by_setup(tmp_path, "https://example.org/whl/cu128") == text("requirements.lock")
 
 
+def test_a_later_setup_takes_torch_from_the_same_index_and_says_if_another_one_is_named(tmp_path: Path) -> None:
+    kept_by_setup(tmp_path, "https://example.org/whl/rocm6.4")
+    (tmp_path / ".venv/torch_index").write_text("https://example.org/whl/rocm6.4\n")
+
+    def printed(*words: str) -> str:
+        done = subprocess.run(["make", "-n", *words], capture_output=True, text=True, check=True, cwd=tmp_path)
+        return done.stdout
+
+    again = printed("setup")  # as after a change of the locked packages
+    assert "-r .venv/requirements.txt" in again
+    assert '--index-url "https://example.org/whl/rocm6.4"' in again
+    assert "-r .venv/requirements.txt" in printed("wheels")
+    (tmp_path / ".venv/ready").touch()
+    assert printed("setup") == "echo 'setup: .venv is ready'\n"
+    assert "run `make clean` first" in printed("setup", "TORCH_INDEX=https://example.org/whl/cpu")
+
+
 def test_the_list_of_components_names_no_index() -> None:
     assert "://" not in json.dumps(json.loads(text("sbom.cdx.json"))["components"])

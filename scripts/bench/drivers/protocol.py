@@ -36,7 +36,8 @@ def serve(handlers: Mapping[str, Handler]) -> None:
         result = handlers[job["kind"]](job)
     except (RefusedError, UserError) as reason:
         result = {"refused": str(reason)}
-    of_children = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    unit = 1 if sys.platform == "darwin" else 1024
+    of_children = unit * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     result.setdefault("memory", max(peak_memory(), of_children))  # the largest process
     Path(job["result"]).write_text(json.dumps(result), encoding="utf-8")
 

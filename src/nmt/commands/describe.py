@@ -14,6 +14,7 @@ from nmt.config.schema import Config
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.batching import Batching
 from nmt.data.corpora import training_splits
+from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.data.records import encode_task
 from nmt.data.task import task_of
@@ -135,7 +136,9 @@ def describe(config: Config, devices: int) -> RunFigures:
         memory=_memory(config, size, devices, device_batch, length),
         longest_memory=_memory(config, size, devices, device_batch, longest).total,
         need=_need(config, size, devices, longest),
-        estimate=run_estimate(config, size, flops, Share(devices, accumulation, device_batch, length)),
+        estimate=run_estimate(
+            config, size, flops, Share(devices, accumulation, device_batch, length), _target_words(config)
+        ),
     )
 
 
@@ -161,9 +164,10 @@ def _device_count(config: Config) -> int:
 
 
 def _epoch_figures(config: Config) -> EpochFigures | None:
-    """Return the figures of an epoch, or None if the data, or one of several corpora, is not prepared."""
-    tasks = read_manifest(config.data_folder).tasks
-    if not all(encode_task(each.name) in tasks for each in training_splits(config.data)):
+    """Return the figures of an epoch, or None if the data, or one of several corpora, is not prepared or not here."""
+    tasks, layout = read_manifest(config.data_folder).tasks, CorpusLayout(config.data_folder)
+    names = [each.name for each in training_splits(config.data)]
+    if not all(encode_task(name) in tasks and layout.store(name).is_file() for name in names):
         return None
     store = open_training_text(config.data_folder, config.data)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from nmt.discovery import features
-from nmt.errors import UserError, has_makefile
+from nmt.errors import UserError
 
 INSTALL_COMMAND = "NMT_INSTALL"
 """Environment variable with the command that installs a missing package; make sets it for the targets that may."""
@@ -24,8 +24,7 @@ def import_optional(module: str) -> Any:
             raise
         if not os.environ.get(INSTALL_COMMAND):
             command = f"{sys.executable} -m pip install '{_requirement(package)}'"
-            made = "make installs it with this target, or " if has_makefile() else ""
-            raise UserError(f"this needs the package {package}: {made}{command}") from error
+            raise UserError(f"this needs the package {package}: {command}") from error
     _install(_requirement(package))
     return importlib.import_module(module)
 

@@ -73,9 +73,9 @@ def check_at_least(key: str, value: float, minimum: float) -> None:
 
 
 def check_above_zero(key: str, value: float) -> None:
-    """Make sure that a number is above 0."""
-    if not value > 0:
-        raise ConfigError(f"{key}={value} must be above 0")
+    """Make sure that a number is above 0 and finite."""
+    if not 0 < value < math.inf:
+        raise ConfigError(f"{key}={value} must be above 0{' and finite' if value == math.inf else ''}")
 
 
 def check_between(key: str, value: float, minimum: float, maximum: float) -> None:

@@ -11,7 +11,7 @@ BASH = """\
 _nmt() {
     local IFS=$'\\n'
     COMPREPLY=($("${COMP_WORDS[0]}" completion -- "${COMP_LINE:0:COMP_POINT}" 2>/dev/null))
-    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
 }
 complete -F _nmt nmt
 """

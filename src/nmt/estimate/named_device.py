@@ -33,15 +33,18 @@ class Share:
     """Typical number of tokens of a sentence."""
 
 
-def run_estimate(config: Config, size: ParameterCounts, flops: int, share: Share) -> Estimate | None:
-    """Return what a run takes on the device that `describe.device` names; None if it names none."""
+def run_estimate(config: Config, size: ParameterCounts, flops: int, share: Share, target_words: int) -> Estimate | None:
+    """Return what a run takes on the device that `describe.device` names; None if it names none.
+
+    `target_words` is the size of the target vocabulary.
+    """
     name = config.describe.device
     if not name:
         return None
     device, precision = find_device(name), precision_on(name, config.runtime.precision)
     tokens = passes_per_batch(config.training) * share.tokens
     batch = Batch(tokens, tokens, share.length, precision, device.fused)
-    words = config.tokenizer.vocab_size
+    words = config.tokenizer.vocab_size, target_words
     parts = step_seconds(config.model, config.training, size, words, batch, device, share.micro_batches)
     measured = _measured(config, size)
     step = sum(seconds * (measured.ratios[part] if measured else 1) for part, seconds in parts.items())

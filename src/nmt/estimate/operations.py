@@ -49,11 +49,11 @@ class Batch(NamedTuple):
 
 
 def step_operations(
-    config: ModelConfig, size: ParameterCounts, vocabulary: int, batch: Batch, micro_batches: int = 1
+    config: ModelConfig, size: ParameterCounts, vocabularies: tuple[int, int], batch: Batch, micro_batches: int = 1
 ) -> list[Operation]:
-    """Return the operations of a step with this many equal micro-batches."""
+    """Return the operations of a step with this many equal micro-batches, and words of source and target."""
     parameters = size.total
-    operations = micro_batches * list(_micro_batch(config, vocabulary, batch))
+    operations = micro_batches * list(_micro_batch(config, vocabularies, batch))
     operations += (micro_batches - 1) * _gradient_sums(config, parameters)
     return operations + list(in_part(Part.OPTIMIZER, _update(parameters, batch)))
 
@@ -96,17 +96,19 @@ def _gradient_sums(config: ModelConfig, parameters: int) -> list[Operation]:
     return tensors * list(backward(parameters / tensors, FLOAT32_BYTES, 3))
 
 
-def _micro_batch(config: ModelConfig, vocabulary: int, batch: Batch) -> Iterator[Operation]:
+def _micro_batch(config: ModelConfig, vocabularies: tuple[int, int], batch: Batch) -> Iterator[Operation]:
+    source_words, target_words = vocabularies
     stacks = architecture_of(config).stacks(config)
     yield from in_part(Part.OPTIMIZER, 12 * [LAUNCH])  # copies of the batch to the device, the seed of dropout
     for stack in stacks:
-        yield from _embedding(config, vocabulary, batch, batch.tokens(stack))
+        words = target_words if stack.reads_target else source_words
+        yield from _embedding(config, words, batch, batch.tokens(stack))
         for _ in range(stack.layers):
             yield from _layer(config, stack, batch)
-    yield from _loss(config.d_model, vocabulary, batch)
+    yield from _loss(config.d_model, target_words, batch)
     shared = 1 + len(stacks) if config.tie_embeddings else 1
     # sums of their gradients
-    yield from backward(vocabulary * config.d_model, FLOAT32_BYTES, *((shared - 1) * [3]))
+    yield from backward(target_words * config.d_model, FLOAT32_BYTES, *((shared - 1) * [3]))
 
 
 def _embedding(config: ModelConfig, vocabulary: int, batch: Batch, tokens: int) -> Iterator[Operation]:

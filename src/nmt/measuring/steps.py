@@ -2,6 +2,7 @@
 
 import gc
 import resource
+import sys
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -34,7 +35,8 @@ def peak_memory(device: torch.device) -> int:
     """Return the peak memory of this process in bytes: on the GPU, or of the whole process on a CPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_reserved(device)
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def update(trainer: Trainer, batch: GlobalBatch) -> None:

@@ -153,6 +153,8 @@ def test_mixture_has_figures_only_if_all_its_corpora_are_prepared(
     whole = describe(compose(mixture), 1).data
     assert whole is not None
     assert whole.pairs == 100
+    (tmp_path / "toy" / "train.store.json").unlink()  # as where only the test text was fetched
+    assert describe(compose(words), 1).data is None
 
 
 def test_output_to_a_file_is_refused() -> None:

@@ -4,12 +4,13 @@ from pathlib import Path
 
 from nmt.data.sources.source import Pair
 from nmt.errors import UserError
+from nmt.storage.files import expanded
 from nmt.text.alignments import GoldAlignment, check_links
 
 
 def alignments_file(name: str, setting: str) -> Path:
     """Return the file with alignments that a setting names."""
-    path = Path(name).expanduser()
+    path = expanded(name)
     if not path.is_file():
         raise UserError(f"{path} does not exist or is not a file: check {setting}.")
     return path

@@ -7,6 +7,7 @@ import shutil
 import socket
 from pathlib import Path
 
+from nmt.compute.control_group import memory_limits
 from nmt.compute.cores import cpu_description, usable_cores
 
 HUB = ("huggingface.co", 443)
@@ -50,9 +51,9 @@ def compiler() -> str:
 
 
 def memory_gib() -> float | None:
-    """Return the memory of the machine; None if the system does not tell."""
+    """Return the memory of the machine or of its container; None if the system does not tell."""
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / GIB
+        return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *memory_limits()]) / GIB
     except (AttributeError, OSError, ValueError):
         return None
 

@@ -176,7 +176,7 @@ def _estimated_seconds(
     count, sentences = len(micro_batches), sum(len(each.target.lengths) for each in micro_batches)
     batch = Batch(sources // count, targets // count, -(-targets // sentences), machine.precision_name, sheet.fused)
     per_step = round(count / len(batches))
-    return step_seconds(config.model, config.training, size, WORDS, batch, sheet, per_step)
+    return step_seconds(config.model, config.training, size, (WORDS, WORDS), batch, sheet, per_step)
 
 
 def _estimated_memory(config: Config, size: ParameterCounts, machine: Machine, batches: Sequence[GlobalBatch]) -> int:

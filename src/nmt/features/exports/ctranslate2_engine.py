@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from nmt.compute.packages import import_optional
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.batches import DecodingPlan, serial_plan
 from nmt.decoding.beam import Hypothesis, length_penalty
@@ -39,12 +40,7 @@ class CTranslate2Engine(Engine):
         max_positions: int = MAX_SOURCE_TOKENS,
     ) -> None:
         """Load the model in `folder`, which accepts sentences of at most `max_positions` tokens, onto `device`."""
-        try:
-            import ctranslate2  # noqa: PLC0415 - an optional dependency
-        except ModuleNotFoundError as error:
-            raise UserError(
-                "this needs the package ctranslate2: .venv/bin/python -m pip install ctranslate2"
-            ) from error
+        ctranslate2 = import_optional("ctranslate2")
         tokenizer = Tokenizer.load(folder)
         super().__init__(tokenizer, config, min(max_positions, MAX_SOURCE_TOKENS), max_positions)
         self.source_pieces, self.target_pieces = tokenizer.vocabularies

@@ -14,7 +14,7 @@ from nmt.errors import UserError
 from nmt.features.trees.settings import TreeData
 from nmt.parsing.linearise import tree_pair
 from nmt.parsing.trees import clean, read_trees
-from nmt.storage.files import checksums
+from nmt.storage.files import checksums, expanded
 
 ENDINGS = tuple(ending + packed for ending in (".mrg", ".trees", ".ptb") for packed in ("", *COMPRESSED))
 """Endings of the files that are read from a folder."""
@@ -48,7 +48,7 @@ def _inputs(config: DataConfig, split: str) -> list[Path]:
 
 def _files_of(name: str, setting: str) -> Sequence[Path]:
     """Return the files that a name in the settings stands for: a file, a folder, a pattern or sections."""
-    path = Path(name).expanduser()
+    path = expanded(name)
     if path.is_dir():
         return _files_in(path)
     if path.is_file():
@@ -71,7 +71,7 @@ def _matches(path: Path) -> Iterator[Path]:
 def _section_folders(folder: str, first: str, last: str | None, setting: str) -> Iterator[Path]:
     """Yield the folders of sections: the numbers from first to last, written with as many digits as the first."""
     for number in range(int(first), int(last or first) + 1):
-        section = Path(folder).expanduser() / f"{number:0{len(first)}}"
+        section = expanded(folder) / f"{number:0{len(first)}}"
         if not section.is_dir():
             raise UserError(
                 f"{section} is not a folder: check {setting}={folder}:{first}{'-' if last else ''}{last or ''}."

@@ -46,10 +46,10 @@ def compiled(definitions: Sequence[str]) -> CDLL | None:
 
 def cache_folder() -> Path | None:
     """Return the folder for this package in the user's cache; None if nothing can be written there."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "nmt"
     try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "nmt"
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: this user has no home
         return None
     return folder if os.access(folder, os.W_OK | os.X_OK) else None
 
