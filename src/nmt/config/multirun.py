@@ -8,7 +8,7 @@ import traceback
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import PurePath
 from typing import Any
 
@@ -21,7 +21,7 @@ from hydra.core.override_parser.types import Glob, IntervalSweep, Override
 from hydra.version import setbase
 from omegaconf import DictConfig
 
-from nmt.config.checks import MAX_NAME_CHARACTERS
+from nmt.config.checks import MAX_NAME_CHARACTERS, NOT_OF_THE_TEXT
 from nmt.config.compose import ROOT, adding_keys, compose, compose_with_hydra, register_schema, without_unknown_groups
 from nmt.config.conf_folder import EXPERIMENT, conf_folder, options, own_groups
 from nmt.config.flags import CommandLine, parse
@@ -29,7 +29,7 @@ from nmt.config.keys import all_keys, describe_keys, value_of
 from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.plain_names import settings_name
 from nmt.config.renamed import rename_overrides
-from nmt.config.schema import Config
+from nmt.config.schema import Config, DataConfig
 from nmt.discovery import features, imported, learned_groups
 from nmt.errors import ConfigError, UserError
 
@@ -217,14 +217,27 @@ def _raising_errors() -> Iterator[None]:
 
 
 def named_by_values(overrides: Sequence[str], keys: Collection[str]) -> list[str]:
-    """Return the overrides of a run with its values of these settings in its name: each run needs its own folder."""
+    """Return the overrides of a run with its values of these settings in its name: each run needs its own folder.
+
+    So does each prepared text: values that it depends on are in the name of the corpus, too.
+    """
     config = compose(overrides)
     given = {each.key_or_group: each.value() for each in _parsed(overrides)}
     values = {key: value_of(config, key) if key in all_keys() else given[key] for key in keys if key != "seed"}
     seed = f"-seed{config.seed}" if "seed" in keys else ""
     room = MAX_NAME_CHARACTERS - len(f"{PurePath(config.name).name}-{seed}")
     name = f"{config.name}-{settings_name(values, room)}{seed}" if values else config.name + seed
-    return [*overrides, f"name={_quoted(name)}"]
+    of_text = {key: value for key, value in values.items() if _is_of_the_text(key)}
+    room = MAX_NAME_CHARACTERS - len(f"{config.data.corpus}-")
+    corpus = [f"data.corpus={_quoted(f'{config.data.corpus}-{settings_name(of_text, room)}')}"] if of_text else []
+    return [*overrides, *corpus, f"name={_quoted(name)}"]
+
+
+def _is_of_the_text(key: str) -> bool:
+    """Return whether the prepared text depends on a setting."""
+    group, _, name = key.partition(".")
+    others = {each.name for each in fields(DataConfig) if each.metadata.keys() & NOT_OF_THE_TEXT.keys()}
+    return bool(name) and (group == "tokenizer" or (group == "data" and name.rpartition(".")[2] not in others))
 
 
 def first_run(words: Sequence[str]) -> list[str]:

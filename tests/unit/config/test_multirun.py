@@ -57,6 +57,27 @@ def test_words_that_cannot_be_read_are_refused_in_one_line(words: list[str]) -> 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("words", "corpora"),
+    [
+        (["tokenizer.vocab_size=100,200"], ["toy-tokenizer.vocab_size_100", "toy-tokenizer.vocab_size_200"]),
+        (["data.max_words=9,10", "model.dropout=0.1"], ["toy-data.max_words_9", "toy-data.max_words_10"]),
+        (["model.dropout=0.1,0.2"], ["toy", "toy"]),
+        (["data.check_counts=true,false"], ["toy", "toy"]),
+        (["seed=1,2"], ["toy", "toy"]),
+        (["++data.mixture.more.train=[a,b]", "++data.mixture.more.weight=1,2"], ["toy", "toy"]),
+        (["data.corpus=a,b"], ["a", "b"]),
+    ],
+)
+def test_each_prepared_text_of_a_sweep_has_a_folder_of_its_own(
+    words: list[str], corpora: list[str], tmp_path: Path
+) -> None:
+    of_all = [] if words[0].startswith("data.corpus") else ["data.corpus=toy"]
+    seen: list[str] = []
+    multirun(lambda run: seen.append(compose(run).data.corpus), [*of_all, *words], outputs=str(tmp_path))
+    assert seen == corpora
+
+
 @pytest.mark.parametrize("word", ["name=a,b", "paths.data=a,b", "decoding.beam=1,4"])
 def test_a_search_over_what_does_not_change_the_result_is_refused(
     word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
