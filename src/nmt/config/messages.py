@@ -8,7 +8,7 @@ import yaml
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
 from nmt import DISTRIBUTION
-from nmt.config.conf_folder import EXPERIMENT, groups, own_groups, shown_path
+from nmt.config.conf_folder import EXPERIMENT, groups, own_folders, own_groups, shown_path
 from nmt.config.keys import all_keys, nearest_key
 from nmt.errors import ConfigError
 
@@ -51,6 +51,8 @@ def _suggestion(key: str) -> str:
 
 
 def _explain(error: BaseException, overrides: Sequence[str]) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"{', '.join(_files_not_in_utf8())}: this is not UTF-8; save it in that encoding"
     file = _file_prefix(str(error))
     cause = _omegaconf_cause(error)
     key = cause.full_key or "" if cause else ""
@@ -76,6 +78,17 @@ def _omegaconf_cause(error: BaseException) -> OmegaConfBaseException | None:
     while cause is not None and not isinstance(cause, OmegaConfBaseException):
         cause = cause.__cause__ or cause.__context__
     return cause
+
+
+def _files_not_in_utf8() -> Iterator[str]:
+    """Yield the files of settings of the user that are not UTF-8, because Hydra does not name them."""
+    for file in sorted(file for folder in own_folders() for file in folder.rglob("*.yaml")):
+        try:
+            file.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            yield str(file)
+        except OSError:
+            continue
 
 
 def _file_prefix(message: str) -> str:

@@ -108,3 +108,12 @@ def test_a_named_folder_without_settings_is_refused(here: Path) -> None:
     (here / "empty").mkdir()
     with adding_folder("empty"), pytest.raises(ConfigError, match="has no settings: write some"):
         compose([])
+
+
+def test_a_file_in_another_encoding_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(here / "conf", experiment_good=GLOBAL)
+    (here / "conf" / "experiment" / "mine.yaml").write_bytes(b"# @package _global_\nname: \xff\n")
+    assert main(["describe", "experiment=mine"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"nmt: {here}/conf/experiment/mine.yaml: this is not UTF-8")
+    assert error.count("\n") == 1
