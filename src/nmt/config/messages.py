@@ -27,6 +27,8 @@ def one_line_errors(overrides: Sequence[str] = ()) -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{', '.join(_files_not_in_utf8())}: this is not UTF-8; save it in that encoding") from error
     except _errors_about_settings() as error:
         raise ConfigError(_explain(error, overrides)) from error
 
@@ -51,8 +53,6 @@ def _suggestion(key: str) -> str:
 
 
 def _explain(error: BaseException, overrides: Sequence[str]) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return f"{', '.join(_files_not_in_utf8())}: this is not UTF-8; save it in that encoding"
     file = _file_prefix(str(error))
     cause = _omegaconf_cause(error)
     key = cause.full_key or "" if cause else ""

@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -37,6 +37,15 @@ def exclusive_folder(
                 raise UserError(f"{folder} {taken}")
             wait(f"{folder} {taken}")
             fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def folder_in_use(folder: Path) -> Iterator[None]:
+    """Keep others from locking a folder exclusively during this block; any number of processes may do so together."""
+    with (folder / LOCK).open("a") as lock:
+        with suppress(OSError):  # this file system has no locks
+            fcntl.flock(lock, fcntl.LOCK_SH)
         yield
 
 

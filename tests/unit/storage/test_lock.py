@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UserError
-from nmt.storage.lock import exclusive_folder
+from nmt.storage.lock import exclusive_folder, folder_in_use
 
 
 def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
@@ -24,6 +24,22 @@ def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -
     assert "UserError" in refused.stderr
     assert f"{folder} is taken." in refused.stderr
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_several_may_use_a_folder_together_and_nobody_has_it_alone_meanwhile(tmp_path: Path) -> None:
+    with exclusive_folder(tmp_path, taken="is taken.", setting="x"):
+        pass
+    with folder_in_use(tmp_path):
+        with (
+            folder_in_use(tmp_path),
+            pytest.raises(UserError, match=r"is taken\."),
+            exclusive_folder(tmp_path, taken="is taken.", setting="x"),
+        ):
+            pass
+        with pytest.raises(UserError), exclusive_folder(tmp_path, taken="is taken.", setting="x"):
+            pass
+    with exclusive_folder(tmp_path, taken="is taken.", setting="x"):
+        pass
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -53,7 +53,9 @@ def _translate_here(config: Config) -> None:
         translator = Translator.of(loaded, machine)
         with distributed.together():
             if distributed.is_main():
-                stack.enter_context(folder.exclusive(translator.made_with(config, text)))
+                with folder.exclusive(translator.made_with(config, text)):
+                    pass  # the check is all that one process does alone
+        stack.enter_context(folder.in_use())
         missing = folder.missing()
         if distributed.is_main():
             print(f"{folder.path}: {text.lines:,} lines in {folder.shards:,} shards, {len(missing):,} to translate")

@@ -1,7 +1,7 @@
 """The folder of a translated file: shards that are a corpus, and a manifest that says how they are made."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from nmt.config.checks import NAMES_A_FILE, marked
 from nmt.config.schema import DecodingConfig
 from nmt.errors import UserError
 from nmt.storage.files import PARTIAL, read_json, seal, write_json
-from nmt.storage.lock import LOCK, exclusive_folder
+from nmt.storage.lock import LOCK, exclusive_folder, folder_in_use
 
 MANIFEST = "manifest.json"
 CHECKSUMS = ("input", "checkpoint", "decoding.ensemble")
@@ -63,6 +63,10 @@ class SynthesisFolder:
                 _check_new(self.path)
                 write_json(manifest, {"made_with": made_with, "seal": seal(made_with)})
             yield
+
+    def in_use(self) -> AbstractContextManager[None]:
+        """Keep other commands from writing into the folder, while all processes of this one do."""
+        return folder_in_use(self.path)
 
 
 def _check_new(folder: Path) -> None:
