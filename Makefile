@@ -13,7 +13,7 @@ READY := .venv/ready
 INDEX_FILE := .venv/torch_index
 INDEX_OF_VENV := $(shell cat $(INDEX_FILE) 2>/dev/null)
 TORCH_INDEX ?= $(INDEX_OF_VENV)
-OTHER_INDEX := $(if $(wildcard $(READY)),$(filter-out $(INDEX_OF_VENV),$(TORCH_INDEX)))
+OTHER_INDEX := $(if $(wildcard $(INDEX_FILE)),$(filter-out $(INDEX_OF_VENV),$(TORCH_INDEX)))
 VENV_PYTHON := "$(BIN)/python"
 LAUNCH := $(VENV_PYTHON) scripts/launch.py
 PIP_INSTALL := $(VENV_PYTHON) -m pip install -qq --disable-pip-version-check \
@@ -54,7 +54,7 @@ $(READY): requirements.lock constraints.lock pyproject.toml
 	@$(TORCH_INSTALL)
 	@echo 'setup: installing nmt itself, editable' >&2
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
-	@printf '%s\n' '$(TORCH_INDEX)' > $(INDEX_FILE)
+	@printf '%s\n' '$(if $(OTHER_INDEX),$(INDEX_OF_VENV),$(TORCH_INDEX))' > $(INDEX_FILE)
 	@touch $@
 
 wheels: $(READY) ## Download all dependencies to .wheels, for `make setup WHEELS=.wheels` offline

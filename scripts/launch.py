@@ -106,15 +106,15 @@ def useful_processes(target: str, words: Sequence[str], gpus: int) -> int:
     return useful
 
 
-def first_of_several(words: Sequence[str]) -> list[str]:
-    """Return the words of the first run of a sweep, whose search would need results that `describe` does not have."""
+def first_of_search(words: Sequence[str]) -> list[str]:
+    """Return the words of the first run of a search, which needs results that `describe` does not have."""
     from nmt.config.flags import parse  # noqa: PLC0415 - slow to import, and most targets do without it
     from nmt.config.multirun import first_run, split  # noqa: PLC0415
     from nmt.errors import UserError  # noqa: PLC0415
 
     try:
         line = parse(words)
-        if not line.is_multirun:
+        if not (line.is_multirun and any(word.startswith("hydra/sweeper=") for word in line.overrides)):
             return [*words]
         folder = line.flags.config_dir
         return [*([f"--config-dir={folder}"] if folder else []), *first_run(split(line.overrides)[0])]
@@ -124,7 +124,7 @@ def first_of_several(words: Sequence[str]) -> list[str]:
 
 def check_settings(words: Sequence[str]) -> None:
     """Exit if the settings are wrong, so that the mistake is reported once and not by every process."""
-    check = [sys.executable, *command("describe", first_of_several(words))]
+    check = [sys.executable, *command("describe", first_of_search(words))]
     if code := subprocess.run(check, stdout=subprocess.DEVNULL, check=False).returncode:
         sys.exit(code)
 

@@ -25,7 +25,7 @@ from nmt.config.checks import MAX_NAME_CHARACTERS, NOT_OF_THE_TEXT
 from nmt.config.compose import ROOT, adding_keys, compose, compose_with_hydra, register_schema, without_unknown_groups
 from nmt.config.conf_folder import EXPERIMENT, conf_folder, options, own_groups
 from nmt.config.flags import CommandLine, parse
-from nmt.config.keys import all_keys, describe_keys, value_of
+from nmt.config.keys import all_keys, describe_keys, open_keys, value_of
 from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.plain_names import settings_name
 from nmt.config.renamed import rename_overrides
@@ -236,6 +236,8 @@ def named_by_values(overrides: Sequence[str], keys: Collection[str]) -> list[str
 def _is_of_the_text(key: str) -> bool:
     """Return whether the prepared text depends on a setting."""
     group, _, name = key.partition(".")
+    if key == "tokenizer" or (group == "data" and key in open_keys()):
+        return True
     others = {each.name for each in fields(DataConfig) if each.metadata.keys() & NOT_OF_THE_TEXT.keys()}
     return bool(name) and (group == "tokenizer" or (group == "data" and name.rpartition(".")[2] not in others))
 

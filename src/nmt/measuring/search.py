@@ -143,8 +143,10 @@ class Search:
             with time_limit(self.seconds_per_choice):
                 seconds.extend(contender.step(0) for _ in range(MIN_ROUNDS))
         except Exception as error:
-            failure = _failure(error)
-        if not seconds:
+            if not (_is_out_of_time(error) and seconds):
+                failure = _failure(error)
+                seconds.clear()
+        if failure:
             self._add(Row(DEFAULT, None, note=failure))
         if contender is not None and seconds:
             self._best, self._reference = contender, contender.check

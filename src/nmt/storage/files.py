@@ -18,7 +18,7 @@ from nmt.storage.exchange import exchange
 from nmt.storage.lock import held, is_held
 
 PARTIAL = ".partial"
-"""Suffix of temporary names; anything with this suffix that nobody holds is unfinished and may be deleted."""
+"""Suffix of temporary names; anything with this suffix that no process holds is unfinished and may be deleted."""
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 """Errors of a disk, which name no file if they arise while an open file is written."""
 TOKEN_BYTES = 6
@@ -33,15 +33,19 @@ def replacing(path: Path) -> Iterator[Path]:
         with _explaining_disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             _remove_leftovers(path)
-            os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
             after.callback(remove, partial)
-            after.enter_context(held(partial))
+            after.enter_context(held(partial, lambda: _create(partial)))
         with _explaining_write_errors(path, partial):
             yield partial
         with _explaining_disk_errors(path):
             sync(partial)
             partial.replace(path)
             sync(path.parent)
+
+
+def _create(path: Path) -> None:
+    """Create a file where there must be nothing."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
 
 
 @contextmanager
@@ -52,9 +56,8 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         with _explaining_disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             _remove_leftovers(path)
-            partial.mkdir()
             after.callback(shutil.rmtree, partial, ignore_errors=True)
-            after.enter_context(held(partial))
+            after.enter_context(held(partial, partial.mkdir))
         with _explaining_write_errors(path, partial):
             yield partial
         with _explaining_disk_errors(path):

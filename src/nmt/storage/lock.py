@@ -4,6 +4,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -15,8 +16,10 @@ LOCK = ".lock"
 @contextmanager
 def exclusive_folder(
     folder: Path, *, taken: str, setting: str, wait: Callable[[str], None] | None = None
-) -> Iterator[None]:
+) -> Iterator[Callable[[], None]]:
     """Lock a folder during this block; create it if it does not exist.
+
+    Yield a function that lets others use the folder together with this process (`folder_in_use`), but not alone.
 
     Args:
         folder: The folder.
@@ -26,7 +29,7 @@ def exclusive_folder(
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / LOCK).open("a")
+        lock = (folder / LOCK).open("a+")
     except OSError as error:
         raise UserError(
             f"cannot write to {folder}: {error.strerror or error}. Choose another with {setting}."
@@ -37,27 +40,50 @@ def exclusive_folder(
                 raise UserError(f"{folder} {taken}")
             wait(f"{folder} {taken}")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield partial(_share, lock)
 
 
 @contextmanager
 def folder_in_use(folder: Path) -> Iterator[None]:
     """Keep others from locking a folder exclusively during this block; any number of processes may do so together."""
-    with (folder / LOCK).open("a") as lock:
-        with suppress(OSError):  # this file system has no locks
-            fcntl.flock(lock, fcntl.LOCK_SH)
+    with (folder / LOCK).open("a+") as lock:  # some file systems share only what may be read
+        _share(lock)
         yield
+
+
+def _share(lock: IO[str]) -> None:
+    with suppress(OSError):  # this file system has no locks
+        fcntl.flock(lock, fcntl.LOCK_SH)
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Lock a new file or folder during this block, also if it is renamed meanwhile."""
-    descriptor = os.open(path, os.O_RDONLY)
+def held(path: Path, create: Callable[[], object]) -> Iterator[None]:
+    """Create a file or folder, and keep it locked during this block, also if it is renamed meanwhile.
+
+    Create it again if somebody has removed it before it was locked.
+    """
+    descriptor = None
+    while descriptor is None:
+        create()
+        descriptor = _locked(path)
     try:
-        _is_held(descriptor)
         yield
     finally:
         os.close(descriptor)
+
+
+def _locked(path: Path) -> int | None:
+    """Return the opened file or folder with its lock; None if it is not there any more."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    with suppress(OSError):  # this file system has no locks, or none of what is only read
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # waits for somebody who looks whether it is held
+    if path.exists():
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def is_held(path: Path) -> bool:

@@ -80,8 +80,10 @@ class Loop:
                     continue
                 decision = self._agree(stop_request)
                 ending = Ending(decision.ending) if decision.ending else None
-                if ending == Ending.BUDGET and self._validated_step != self.trainer.step:
-                    state.validation_due, ending = True, None  # these weights are the result of the run
+                if self._validated_step != self.trainer.step and (
+                    ending == Ending.BUDGET or (ending and self._time_is_spent())
+                ):  # these weights are the result of the run; if there is no time now, they are validated on resuming
+                    state.validation_due, ending = True, None if ending == Ending.BUDGET else ending
                 if ending or (decision.saving and not state.validation_due):
                     self._stop_or_rewind_if_diverged()
                     interrupted = ending is not None and ending >= Ending.TIME
@@ -139,15 +141,14 @@ class Loop:
         state, config, step = self.state, self.config, self.trainer.step
         saving = Saving.BEST if self._validated_step == step and not state.best.stale else Saving.NONE
         late = config.save_minutes and time.monotonic() - self._since_scheduled.start > 60 * config.save_minutes
-        spent = config.max_training_minutes and state.training_seconds() > 60 * config.max_training_minutes
-        if late or spent or self._is_save_step(step):
+        if late or self._time_is_spent() or self._is_save_step(step):
             saving = Saving.SCHEDULED
         endings = []
         if state.finished:
             endings.append(Ending.DONE)
         if config.patience and state.best.stale >= config.patience:
             endings.append(Ending.NO_GAIN)
-        if spent:
+        if self._time_is_spent():
             endings.append(Ending.BUDGET)
         self._deadline.expect("save", self.checkpoint_manager.write_seconds)
         if stop_request.late or not self._deadline.has_time_for(self._next_tasks(saving)):
@@ -156,6 +157,11 @@ class Loop:
             endings.append(Ending.SIGNAL)
         last_step = reachable_step(step, state.training_seconds(), config)
         return Decision(max(endings, default=0), saving, step_microseconds, last_step)
+
+    def _time_is_spent(self) -> bool:
+        """Return whether training.max_training_minutes are over."""
+        limit = 60 * self.config.max_training_minutes
+        return bool(limit) and self.state.training_seconds() > limit
 
     def _next_tasks(self, saving: Saving) -> list[str]:
         """Return the tasks until the next decision that must end before the time limit.

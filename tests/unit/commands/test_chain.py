@@ -31,9 +31,15 @@ def test_of_several_processes_one_writes_what_they_do_not_make_together(monkeypa
     last = [name for name, command in COMMANDS.items() if command.ends_chain]
     for name in (*CHAIN, *last):
         monkeypatch.setattr(import_module(COMMANDS[name].module), "run", lambda _, name=name: seen.append(name))
+    monkeypatch.setattr("nmt.commands.chain._wait_for_all", lambda _: seen.append("wait"))
+    monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
     assert main(["all", "experiment=multi30k"]) == 0
-    assert seen == ["data", "train", "eval"]
+    assert seen == ["data", "train", "wait", "eval", *["wait"] * len(last)]
+    seen.clear()
+    monkeypatch.setenv("RANK", "0")
+    assert main(["all", "experiment=multi30k"]) == 0
+    assert seen == ["data", "train", "average", "wait", "eval", *(word for name in last for word in (name, "wait"))]
 
 
 def test_the_chain_stops_at_the_first_error(monkeypatch: pytest.MonkeyPatch) -> None:

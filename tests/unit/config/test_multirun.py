@@ -62,6 +62,7 @@ def test_words_that_cannot_be_read_are_refused_in_one_line(words: list[str]) -> 
     [
         (["tokenizer.vocab_size=100,200"], ["toy-tokenizer.vocab_size_100", "toy-tokenizer.vocab_size_200"]),
         (["data.max_words=9,10", "model.dropout=0.1"], ["toy-data.max_words_9", "toy-data.max_words_10"]),
+        (["tokenizer=bpe,unigram"], ["toy-tokenizer_bpe", "toy-tokenizer_unigram"]),
         (["model.dropout=0.1,0.2"], ["toy", "toy"]),
         (["data.check_counts=true,false"], ["toy", "toy"]),
         (["seed=1,2"], ["toy", "toy"]),

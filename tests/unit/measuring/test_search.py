@@ -226,6 +226,21 @@ def test_defaults_that_were_timed_once_are_one_row(monkeypatch: pytest.MonkeyPat
     assert [each.note for each in outcome.table] == [""]
 
 
+def test_defaults_that_fail_in_a_later_step_are_no_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = FakeContender.step
+
+    def fail_once(self: FakeContender, index: int) -> float:
+        if self.bench.steps == 1:
+            self.bench.steps += 1
+            raise MemoryError("later")
+        return step(self, index)
+
+    monkeypatch.setattr(FakeContender, "step", fail_once)
+    outcome = tune(FakeBench({"a": {1: 1.0}}))
+    assert outcome.table[0].note == "failed: MemoryError: later"
+    assert outcome.settings == {"a": 1}
+
+
 def test_first_candidate_that_works_replaces_defaults_that_fail() -> None:
     bench = FakeBench({"a": {1: MemoryError(), 2: 1.0, 3: 1.0}, "b": {"x": 0.5}}, default=MemoryError("default"))
     outcome = tune(bench)

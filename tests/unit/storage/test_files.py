@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -63,6 +64,25 @@ def test_two_writers_do_not_touch_what_the_other_one_writes(
     assert names(tmp_path / "made") == ["file", "last"]
     assert (tmp_path / "made" / "file").read_text() == (tmp_path / "file").read_text() == "slow"
     assert names(tmp_path) == ["file", "made"]
+
+
+@pytest.mark.parametrize("way", [replacing, replacing_folder])
+def test_what_somebody_removes_before_it_is_locked_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Callable[[Path], AbstractContextManager[Path]]
+) -> None:
+    opened, taken = os.open, []
+
+    def remove_first(path: str | Path, flags: int, *mode: int, **more: Any) -> int:
+        if flags == os.O_RDONLY and not taken:
+            taken.append(path)
+            remove(Path(path))
+        return opened(path, flags, *mode, **more)
+
+    monkeypatch.setattr(os, "open", remove_first)
+    with way(tmp_path / "made") as partial:
+        assert partial.exists()
+    assert taken
+    assert names(tmp_path) == ["made"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs an operation of Linux")

@@ -26,6 +26,15 @@ def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+def test_who_has_a_folder_alone_may_share_it(tmp_path: Path) -> None:
+    with exclusive_folder(tmp_path, taken="is taken.", setting="x") as share:
+        share()
+        with folder_in_use(tmp_path):  # which would otherwise wait forever
+            pass
+        with pytest.raises(UserError), exclusive_folder(tmp_path, taken="is taken.", setting="x"):
+            pass
+
+
 def test_several_may_use_a_folder_together_and_nobody_has_it_alone_meanwhile(tmp_path: Path) -> None:
     with exclusive_folder(tmp_path, taken="is taken.", setting="x"):
         pass

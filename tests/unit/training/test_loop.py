@@ -192,6 +192,30 @@ def test_the_weights_that_the_minutes_gave_are_validated_once_and_count_as_the_r
     assert not again.state.validation_due
 
 
+def test_weights_that_time_and_a_signal_ended_together_are_validated_on_resuming(
+    tmp_path: Path, time_of: Clock, store: PairStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"max_training_minutes": 55 / 60}
+    update = Trainer.update
+
+    def stopping(self: Trainer, *what: Any) -> None:
+        update(self, *what)
+        if self.step == 6:
+            signal.raise_signal(signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "update", stopping)
+        assert build(tmp_path, time_of, settings).train(store) == Ending.SIGNAL
+    kept = load_last_good(tmp_path)
+    assert kept is not None
+    assert (kept.step, kept.meta.valid) == (6, {})
+    again = build(tmp_path, time_of, settings, kept)
+    assert again.state.validation_due
+    assert again.train(store) == Ending.BUDGET
+    last = Checkpoints(tmp_path).steps()[-1]
+    assert (last.step, last.interim, last.valid) == (6, False, {"loss": 1 / 7})
+
+
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "wsd"])
 def test_the_rate_ends_where_the_minutes_end(
     tmp_path: Path, time_of: Clock, store: PairStore, schedule: str, monkeypatch: pytest.MonkeyPatch

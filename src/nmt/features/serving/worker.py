@@ -16,6 +16,8 @@ from nmt.errors import ConfigError, LimitError, UserError
 from nmt.features.serving.errors import RETRY, report_error
 from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource, Task
 
+FAILED = 500
+"""The status of an error that nobody expects."""
 MAX_ATTENTION_BYTES = 1 << 28
 """The most memory that the attention of a sentence may need in a process."""
 
@@ -63,8 +65,10 @@ def answer(model: LoadedModel, batch: Batch) -> list[Answer | Failure]:
         if len(batch.requests) == 1:
             failure = _failure(error, batch)
     # after the block, because the error keeps the memory of its frames
-    free_cached_memory(model.engine.device)
-    check_usable(model.engine.device)
+    if failure is None:
+        free_cached_memory(model.engine.device)
+    elif failure.status == FAILED:
+        check_usable(model.engine.device)
     if failure:
         return [failure]
     half = len(batch.requests) // 2
@@ -86,7 +90,7 @@ def _failure(error: Exception, batch: Batch) -> Failure:
         wrong = isinstance(error, ConfigError) or request.terms or request.beginning
         return Failure(str(error), 400 if wrong else 500)
     report_error(error)
-    return Failure("the model failed", 500)
+    return Failure("the model failed", FAILED)
 
 
 def _out_of_memory(task: Task) -> Failure:

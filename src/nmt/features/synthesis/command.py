@@ -53,8 +53,8 @@ def _translate_here(config: Config) -> None:
         translator = Translator.of(loaded, machine)
         with distributed.together():
             if distributed.is_main():
-                with folder.exclusive(translator.made_with(config, text)):
-                    pass  # the check is all that one process does alone
+                share = stack.enter_context(folder.exclusive(translator.made_with(config, text)))
+                share()
         stack.enter_context(folder.in_use())
         missing = folder.missing()
         if distributed.is_main():

@@ -1,6 +1,6 @@
 """The folder of a translated file: shards that are a corpus, and a manifest that says how they are made."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,17 +52,20 @@ class SynthesisFolder:
         return sum(len(self.lines_of(number)) for number in self.missing())
 
     @contextmanager
-    def exclusive(self, made_with: MadeWith) -> Iterator[None]:
-        """Lock the folder; refuse it if it is made with other settings, or if it is something else."""
+    def exclusive(self, made_with: MadeWith) -> Iterator[Callable[[], None]]:
+        """Lock the folder; refuse it if it is made with other settings, or if it is something else.
+
+        Yield a function that lets other processes of this command use it, too (`in_use`).
+        """
         taken = "is being written by another process: wait until it is done, or choose another synthesize.folder"
-        with exclusive_folder(self.path, taken=taken, setting="synthesize.folder"):
+        with exclusive_folder(self.path, taken=taken, setting="synthesize.folder") as share:
             manifest = self.path / MANIFEST
             if manifest.is_file():
                 _check_same(self.path, _read(manifest), made_with)
             else:
                 _check_new(self.path)
                 write_json(manifest, {"made_with": made_with, "seal": seal(made_with)})
-            yield
+            yield share
 
     def in_use(self) -> AbstractContextManager[None]:
         """Keep other commands from writing into the folder, while all processes of this one do."""
