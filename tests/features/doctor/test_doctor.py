@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -74,3 +75,28 @@ def test_a_password_of_a_proxy_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_output_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "output=page.txt"]) == 2
     assert "doctor prints text, or JSON" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "asked", "said"),
+    [
+        ("", ("huggingface.co", 443), "reachable"),
+        ("https://hub.example.org", ("hub.example.org", 443), "reachable at hub.example.org"),
+        ("http://hub.example.org:8080/x", ("hub.example.org", 8080), "reachable at hub.example.org"),
+    ],
+)
+def test_the_hub_is_the_one_that_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch, endpoint: str, asked: tuple[str, int], said: str
+) -> None:
+    found: list[tuple[str, int]] = []
+
+    def connect(address: tuple[str, int], _: float) -> SimpleNamespace:
+        found.append(address)
+        return SimpleNamespace(close=lambda: None)
+
+    for name in ("HF_HUB_OFFLINE", "HTTPS_PROXY", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_ENDPOINT", endpoint)
+    monkeypatch.setattr("socket.create_connection", connect)
+    assert machine.hub() == said
+    assert found == [asked]

@@ -17,6 +17,7 @@ from nmt.errors import UserError
 from nmt.features.report import command as report
 from nmt.features.report import compare_command as compare
 from nmt.features.report import page
+from nmt.runs.section import Section, ShownRun
 from tests.features.report.runs import SCRIPT_LIKE_SOURCE, references, renamed
 
 
@@ -135,6 +136,37 @@ def test_a_page_without_data_and_checkpoint_has_the_other_sections(first: Config
     assert "there is no prepared data in" in html
     assert "BLEU as in the paper" in html
     assert len(data_of(html)["charts"]) == 6
+
+
+def test_a_renamed_run_is_another_one_with_the_same_scores_which_differ_by_chance(
+    first: Config, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = renamed(first, "copy")
+    shutil.copytree(first.run_folder, copy.run_folder)
+    try:
+        compare.run(with_values(first, {"compare": ["first", "copy"]}))
+    finally:
+        shutil.rmtree(copy.run_folder)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["copy"]]
+    assert rows
+    assert {row[-1] for row in rows} == {"1.000"}
+
+
+@pytest.mark.parametrize("name", ["moved", "deep/moved"])
+def test_sections_of_features_get_the_place_where_the_run_is_now(
+    first: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    seen: list[Config] = []
+
+    def note(run: ShownRun) -> list[Section]:
+        seen.append(run.config)
+        return []
+
+    monkeypatch.setattr(page, "added_sections", note)
+    moved = with_values(first, {"name": name, "paths.outputs": str(tmp_path)})
+    shutil.copytree(first.run_folder, moved.run_folder)
+    run_report(moved)
+    assert seen[0].run_folder == moved.run_folder
 
 
 def test_a_comparison_prints_p_values_and_marks_significant_differences(

@@ -70,7 +70,7 @@ def test_two_writers_do_not_touch_what_the_other_one_writes(
 def test_what_somebody_removes_before_it_is_locked_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Callable[[Path], AbstractContextManager[Path]]
 ) -> None:
-    opened, taken = os.open, []
+    opened, taken = os.open, list[str | Path]()
 
     def remove_first(path: str | Path, flags: int, *mode: int, **more: Any) -> int:
         if flags == os.O_RDONLY and not taken:

@@ -6,11 +6,14 @@ import shlex
 import shutil
 import socket
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from nmt.compute.control_group import memory_limits
 from nmt.compute.cores import cpu_description, usable_cores
 
-HUB = ("huggingface.co", 443)
+HUB = "https://huggingface.co"
+"""The Hub's address, unless HF_ENDPOINT names a mirror."""
+PORTS = {"http": 80, "https": 443}
 HUB_SECONDS = 2.0
 """The longest time to wait for the Hub."""
 GIB = 2**30
@@ -73,11 +76,14 @@ def hub() -> str:
         return "not asked, because HF_HUB_OFFLINE is set"
     if proxy := os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
         return f"not asked, because a proxy is set ({proxy.rpartition('@')[2]})"
+    endpoint = urlsplit(os.environ.get("HF_ENDPOINT") or HUB)
+    host = endpoint.hostname or ""
+    mirror = f" at {host}" if endpoint.hostname != urlsplit(HUB).hostname else ""
     try:
-        socket.create_connection(HUB, HUB_SECONDS).close()
-    except OSError as error:
-        return f"not reachable ({_one_line(error)}): data.source=hub needs it, or its cache"
-    return "reachable"
+        socket.create_connection((host, endpoint.port or PORTS.get(endpoint.scheme, 443)), HUB_SECONDS).close()
+    except (OSError, ValueError) as error:
+        return f"not reachable{mirror} ({_one_line(error)}): data.source=hub needs it, or its cache"
+    return f"reachable{mirror}"
 
 
 def python() -> str:

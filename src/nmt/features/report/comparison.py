@@ -121,14 +121,20 @@ def _compare_split(split: str, evaluated: Mapping[str, Evaluated]) -> list[Score
         test = PairedTest(systems, made, first.all_references, test_type="bs", n_samples=BOOTSTRAP_SAMPLES)
         signatures, results = test()
         ((name, signature),) = signatures.items()  # sacreBLEU's own name for the metric
-        scores = [_run_score(run, result) for run, result in zip(evaluated, results[name], strict=True)]
+        (_, baseline), *_ = found = list(zip(evaluated, results[name], strict=True))
+        scores = [_run_score(run, result, baseline) for run, result in found]
         compared.append(ScoreComparison(split, metric.title, str(signature), scores))
     return compared
 
 
-def _run_score(run: str, result: Result | str) -> RunScore:
+def _run_score(run: str, result: Result | str, baseline: Result | str) -> RunScore:
+    """Return a score with its p-value, which is 1 for equal scores; sacreBLEU calls them significantly different."""
     assert isinstance(result, Result)
-    return RunScore(run, float(result.score), float(result.ci or 0.0), result.p_value)
+    assert isinstance(baseline, Result)
+    p_value = result.p_value
+    if p_value is not None and result.score == baseline.score:
+        p_value = 1.0
+    return RunScore(run, float(result.score), float(result.ci or 0.0), p_value)
 
 
 def differing_sentences(runs: Runs, split: str) -> list[DifferingSentence]:

@@ -148,7 +148,7 @@ def report(run: Run, load_model: LoadModel) -> str:
             if shows_translations
         },
         "shows_translations": shows_translations,
-        "added": added_sections(ShownRun(run.config, evaluated)),
+        "added": added_sections(ShownRun(run.config_here, evaluated)),
         "attention": attentions,
         "model": build_section(lambda: _model(run)),
         "settings": about.settings(run.config),

@@ -1,8 +1,8 @@
 """Read the files of a run, once for the whole report."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
 
 import numpy as np
 
@@ -59,9 +59,18 @@ class Run:
     """The folder of the scores to show."""
 
     @property
+    def config_here(self) -> Config:
+        """The settings with the name and the folder that the run has now: it may have been renamed or moved."""
+        name = PurePath(self.config.name)
+        if self.folder.parts[-len(name.parts) :] != name.parts:
+            name = PurePath(self.folder.name)
+        outputs = self.folder.parents[len(name.parts) - 1]
+        return replace(self.config, name=str(name), paths=replace(self.config.paths, outputs=str(outputs)))
+
+    @property
     def name(self) -> str:
         """The name of the run."""
-        return self.config.name
+        return self.config_here.name
 
     @property
     def languages(self) -> tuple[str, str]:

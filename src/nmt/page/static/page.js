@@ -155,11 +155,13 @@ const onKey = (event) => {
 
 // The start
 
-const copy = (text, button) => async () => {
-  await navigator.clipboard.writeText(text());
-  const before = button.textContent;
-  button.textContent = "Copied";
-  setTimeout(() => { button.textContent = before; }, 1500);
+const copy = (text, button) => {
+  const usual = button.textContent;
+  return async () => {
+    await navigator.clipboard.writeText(text());
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = usual; }, 1500);
+  };
 };
 
 /** Show what the address contains; what was typed before the models arrived takes the place of its text. */

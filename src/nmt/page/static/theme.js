@@ -1,6 +1,7 @@
 // Light or dark: as the system says, until the user chooses. The choice is remembered in this browser.
 
 import { find } from "./dom.js";
+import { recall, remember } from "./remembered.js";
 
 const CHOICE = "nmt-theme";
 const root = document.documentElement;
@@ -13,10 +14,10 @@ const setTheme = (theme) => {
 };
 
 export const startTheme = () => {
-  const chosen = localStorage.getItem(CHOICE);
+  const chosen = recall("localStorage", CHOICE);
   if (chosen) setTheme(chosen);
   find("#theme").addEventListener("click", () => {
     setTheme(isDark() ? "light" : "dark");
-    localStorage.setItem(CHOICE, root.dataset.theme);
+    remember("localStorage", CHOICE, root.dataset.theme);
   });
 };

@@ -31,22 +31,23 @@
     return made;
   };
 
-  // Return text in which every match of the query is marked.
+  // Return text in which every match of the query is marked. Lower case may have other lengths, as that of İ.
   const marked = (text, query) => {
     const made = document.createDocumentFragment();
-    const low = text.toLowerCase();
     let from = 0;
-    for (let at = query ? low.indexOf(query) : -1; at >= 0; at = low.indexOf(query, from)) {
-      made.append(text.slice(from, at), element("mark", text.slice(at, at + query.length)));
-      from = at + query.length;
+    for (const { 0: match, index } of query ? text.matchAll(new RegExp(escaped(query), "giu")) : []) {
+      made.append(text.slice(from, index), element("mark", match));
+      from = index + match.length;
     }
     made.append(text.slice(from));
     return made;
   };
+  const escaped = (text) => text.replace(/[$()*+.?[\\\]^{|}/]/g, "\\$&");
 
   // Return a line as a paragraph; every second segment is not shared with the other line and gets the tag.
   const compared = (segments, tag, query) => {
     const made = element("p");
+    made.dir = "auto";
     segments.forEach((segment, index) => {
       const parent = index % 2 ? made.appendChild(element(tag)) : made;
       parent.append(marked(segment, query));
@@ -77,12 +78,16 @@
         if (className) content.className = className;
       };
       const source = element("p");
+      source.dir = "auto";
       source.append(marked(each.source, state.query));
       add(`line ${each.number}`, source, "source");
       if (second) {
         add(`${first} ${(each.bleu - each.chrf).toFixed(1)}`, compared(each.hypothesis, "del", state.query));
         add(`${second} ${each.bleu.toFixed(1)}`, compared(each.reference, "ins", state.query));
-        add("reference", element("p", each.other));
+        const reference = element("p");
+        reference.dir = "auto";
+        reference.append(marked(each.other, state.query));
+        add("reference", reference);
       } else {
         add(`chrF ${each.chrf.toFixed(1)}`, compared(each.hypothesis, "del", state.query));
         add("reference", compared(each.reference, "ins", state.query));

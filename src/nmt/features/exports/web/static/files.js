@@ -34,6 +34,15 @@ const verify = async (name, content, sha256) => {
   }
 };
 
+/** Return the store of a version; none if the browser has none, or forbids it. */
+const opened = async (version) => {
+  try {
+    return await self.caches?.open(storeName(new URL("./", location.href).href, version));
+  } catch {
+    return undefined;
+  }
+};
+
 /** Return the list of all files. */
 export const listing = async () => /** @type {Promise<Listing>} */ ((await fetched("files.json")).json());
 
@@ -45,7 +54,7 @@ export const listing = async () => /** @type {Promise<Listing>} */ ((await fetch
  */
 export const load = async (name, list, received) => {
   const { bytes, sha256 } = list.files[name];
-  const store = await self.caches?.open(storeName(new URL("./", location.href).href, list.version));
+  const store = await opened(list.version);
   const kept = await store?.match(name);
   const content = await read(kept ?? (await fetched(name)), bytes, received);
   await verify(name, content, sha256);

@@ -1,26 +1,32 @@
 // Requests to the server. Addresses are relative, so that a proxy may serve the page under any path.
 
 import { Problem } from "./problem.js";
+import { recall, remember } from "./remembered.js";
 
 const KEY = "nmt-api-key";
 const NEEDS_KEY = [401, 403];
 const ALTERNATIVES = 3;
 
-const takeKey = (key) => sessionStorage.setItem(KEY, key);
+const takeKey = (key) => remember("sessionStorage", KEY, key);
 
+/** Return the response with its text, which may break off. */
 const send = async (path, options) => {
   try {
-    return await fetch(path, options);
+    const response = await fetch(path, options);
+    return { response, text: await response.text() };
   } catch (error) {
     throw error.name === "AbortError" ? error : new Problem("The server cannot be reached.");
   }
 };
 
 const request = async (path, options) => {
-  const response = await send(path, options);
-  const text = await response.text();
+  const { response, text } = await send(path, options);
   if (!response.ok) throw problemOf(response, text);
-  return JSON.parse(text);
+  try {
+    return JSON.parse(text);
+  } catch { // a proxy in between, which wants a new login for example
+    throw new Problem("The answer is not from the server: load the page again.");
+  }
 };
 
 const problemOf = (response, text) => {
@@ -35,7 +41,7 @@ const problemOf = (response, text) => {
 };
 
 const post = (path, body, signal) => {
-  const key = sessionStorage.getItem(KEY);
+  const key = recall("sessionStorage", KEY);
   return request(path, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
