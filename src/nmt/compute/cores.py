@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from nmt.compute.control_group import processor_quotas
+from nmt.compute.control_group import lines_of, processor_quotas
 
 SYSTEM = Path("/sys")
 """Where Linux describes the machine."""
@@ -42,7 +42,7 @@ def computing_threads() -> int:
 
 def bind_near(pci_address: str) -> None:
     """Let this process run only on the cores that are near a device, if Linux says which ones these are."""
-    near = _numbers(" ".join(_lines(SYSTEM / "bus" / "pci" / "devices" / pci_address / "local_cpulist")))
+    near = _numbers(" ".join(lines_of(SYSTEM / "bus" / "pci" / "devices" / pci_address / "local_cpulist")))
     if hasattr(os, "sched_setaffinity") and near & _usable_numbers():
         os.sched_setaffinity(0, near & _usable_numbers())
 
@@ -73,9 +73,9 @@ def cpu_description() -> str:
     instructions = [name for flag, name in INSTRUCTIONS.items() if flag in flags]
     caches = SYSTEM / "devices" / "system" / "cpu" / "cpu0" / "cache"
     sizes = [
-        f"L{' '.join(_lines(each / 'level'))} {' '.join(_lines(each / 'size'))}"
+        f"L{' '.join(lines_of(each / 'level'))} {' '.join(lines_of(each / 'size'))}"
         for each in sorted(caches.glob("index*"))
-        if _lines(each / "type") != ["Instruction"] and _lines(each / "size")
+        if lines_of(each / "type") != ["Instruction"] and lines_of(each / "size")
     ]
     return ", ".join([cpu_model(), *instructions, *sizes])
 
@@ -97,10 +97,10 @@ def _whole_cores_of_quota() -> int:
 
 def _fast(numbers: set[int]) -> set[int]:
     """Leave out efficiency cores."""
-    performance = _numbers(" ".join(_lines(SYSTEM / "devices" / "cpu_core" / "cpus")))  # Intel's name for the others
+    performance = _numbers(" ".join(lines_of(SYSTEM / "devices" / "cpu_core" / "cpus")))  # Intel's name for the others
     if performance & numbers:
         return performance & numbers
-    capacities = {each: " ".join(_lines(_folder(each) / "cpu_capacity")) for each in numbers}
+    capacities = {each: " ".join(lines_of(_folder(each) / "cpu_capacity")) for each in numbers}
     if not all(map(str.isdigit, capacities.values())):
         return numbers
     fastest = max(map(int, capacities.values()))
@@ -109,7 +109,9 @@ def _fast(numbers: set[int]) -> set[int]:
 
 def _one_per_core(numbers: Iterable[int]) -> set[int]:
     """Return the first of the logical processors of each core."""
-    cores = {each: _numbers(" ".join(_lines(_folder(each) / "topology" / "thread_siblings_list"))) for each in numbers}
+    cores = {
+        each: _numbers(" ".join(lines_of(_folder(each) / "topology" / "thread_siblings_list"))) for each in numbers
+    }
     return {min({each, *siblings} & cores.keys()) for each, siblings in cores.items()}
 
 
@@ -138,12 +140,5 @@ def _fast_cores_of_macos() -> int:
 
 def _cpuinfo(key: str) -> str:
     """Return the first value of a key in /proc/cpuinfo; empty if there is none."""
-    lines = (line for line in _lines(Path("/proc/cpuinfo")) if line.startswith(key))
+    lines = (line for line in lines_of(Path("/proc/cpuinfo")) if line.startswith(key))
     return next(lines, "").partition(":")[2].strip()
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from nmt.compute.control_group import memory_limits
+from nmt.compute.control_group import usable_memory
 from nmt.compute.cores import bind_near, computing_threads, cpu_is_by_amd, cpu_model, usable_cores
 from nmt.compute.replaced import Fast, works
 from nmt.config.schema import RuntimeConfig
@@ -230,7 +230,7 @@ def memory_of(device: torch.device) -> int:
         return int(torch.cuda.get_device_properties(device).total_memory)
     if device.type == "mps":
         return int(torch.mps.recommended_max_memory())
-    return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *memory_limits()])
+    return usable_memory()
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -8,7 +8,7 @@ import traceback
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -21,7 +21,7 @@ from hydra.core.override_parser.types import Glob, IntervalSweep, Override
 from hydra.version import setbase
 from omegaconf import DictConfig
 
-from nmt.config.checks import MAX_NAME_CHARACTERS, NOT_OF_THE_TEXT
+from nmt.config.checks import MAX_NAME_CHARACTERS, NOT_OF_THE_TEXT, marked
 from nmt.config.compose import ROOT, adding_keys, compose, compose_with_hydra, register_schema, without_unknown_groups
 from nmt.config.conf_folder import EXPERIMENT, conf_folder, options, own_groups
 from nmt.config.flags import CommandLine, parse
@@ -238,7 +238,7 @@ def _is_of_the_text(key: str) -> bool:
     group, _, name = key.partition(".")
     if key == "tokenizer" or (group == "data" and key in open_keys()):
         return True
-    others = {each.name for each in fields(DataConfig) if each.metadata.keys() & NOT_OF_THE_TEXT.keys()}
+    others = marked(DataConfig, NOT_OF_THE_TEXT)
     return bool(name) and (group == "tokenizer" or (group == "data" and name.rpartition(".")[2] not in others))
 
 

@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from nmt.config.checks import NOT_OF_THE_TEXT, marked
 from nmt.config.keys import written
 from nmt.config.schema import Config, DataConfig
 from nmt.config.schema.corpora import corpora_of
@@ -157,7 +158,8 @@ class _Prepared:
         before, now = self._before.get(split.corpus), split.data
         if before is None:
             return []
-        wanted = [each.name for each in fields(now) if "not_of_the_text" not in each.metadata]
+        others = marked(now, NOT_OF_THE_TEXT)
+        wanted = [each.name for each in fields(now) if each.name not in others]
         pairs = [(name, getattr(before, name), getattr(now, name)) for name in wanted if names is None or name in names]
         return [(f"{split.prefix}{name}", old, new) for name, old, new in pairs if old != new]
 

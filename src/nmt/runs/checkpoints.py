@@ -23,8 +23,7 @@ from nmt.runs.checkpoint_files import (
 )
 from nmt.runs.layout import AVERAGED, BEST, LAST, META, RunLayout, step_folder_name, step_of_folder_name
 from nmt.runs.remote_checkpoint import fetch_checkpoint
-from nmt.storage.files import PARTIAL, link, remove, remove_folder
-from nmt.storage.lock import is_held
+from nmt.storage.files import PARTIAL, link, remove, remove_abandoned, remove_folder
 
 __all__ = [
     "AVERAGED",
@@ -156,8 +155,7 @@ class Checkpoints:
     def remove_leftovers(self) -> None:
         """Delete the temporary files of an interrupted run, but not those that another command is writing."""
         for leftover in (*self.run_folder.glob(f"*{PARTIAL}"), *self.folder.glob(f"*{PARTIAL}")):
-            if not is_held(leftover):
-                remove(leftover)
+            remove_abandoned(leftover)
 
     def _link(self, saved: Sequence[Saved]) -> None:
         for name, checkpoints in ((LAST, saved[-1:]), (BEST, rank(saved, self.best_by))):

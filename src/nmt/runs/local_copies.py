@@ -1,11 +1,11 @@
 """Run a command in local copies of its folders if paths.data or paths.outputs are addresses."""
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import PurePosixPath
 
+from nmt.compute.processes import is_main_process
 from nmt.config.folders import is_address
 from nmt.config.schema import Config
 from nmt.data.corpora import corpus_splits
@@ -46,7 +46,7 @@ def _run(command: Command, config: Config) -> Iterator[None]:
     """Keep a copy of the run; the main process stores its changes."""
     mirror = Mirror(_below(config.paths.outputs, config.name), config.run_folder, "paths.outputs")
     with ExitStack() as stack:
-        is_main = os.environ.get("RANK", "0") == "0"
+        is_main = is_main_process()
         if is_main and command.owns == "run":
             taken = "is being trained by another process: wait until it is done, or give this run another name="
             stack.enter_context(mirror.owned(taken))

@@ -15,7 +15,7 @@ from typing import Any
 
 from nmt.errors import UserError
 from nmt.storage.exchange import exchange
-from nmt.storage.lock import held, is_held
+from nmt.storage.lock import held, unheld
 
 PARTIAL = ".partial"
 """Suffix of temporary names; anything with this suffix that no process holds is unfinished and may be deleted."""
@@ -33,8 +33,8 @@ def replacing(path: Path) -> Iterator[Path]:
         with _explaining_disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             _remove_leftovers(path)
-            after.callback(remove, partial)
             after.enter_context(held(partial, lambda: _create(partial)))
+            after.callback(remove, partial)
         with _explaining_write_errors(path, partial):
             yield partial
         with _explaining_disk_errors(path):
@@ -56,8 +56,8 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         with _explaining_disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             _remove_leftovers(path)
-            after.callback(shutil.rmtree, partial, ignore_errors=True)
             after.enter_context(held(partial, partial.mkdir))
+            after.callback(shutil.rmtree, partial, ignore_errors=True)
         with _explaining_write_errors(path, partial):
             yield partial
         with _explaining_disk_errors(path):
@@ -108,8 +108,15 @@ def _remove_leftovers(path: Path) -> None:
     """Delete the temporary files and folders of `path` that killed processes have left, if they can be deleted."""
     # more than one ending: a temporary folder may be put in its place by way of another
     name = re.compile(rf"{re.escape(path.name)}(\.[0-9a-f]{{{2 * TOKEN_BYTES}}}{re.escape(PARTIAL)})+")
-    for leftover in [each for each in path.parent.iterdir() if name.fullmatch(each.name) and not is_held(each)]:
+    for leftover in [each for each in path.parent.iterdir() if name.fullmatch(each.name)]:
         with suppress(UserError):
+            remove_abandoned(leftover)
+
+
+def remove_abandoned(leftover: Path) -> None:
+    """Delete a temporary file or folder, unless a process is writing it."""
+    with unheld(leftover) as is_abandoned:
+        if is_abandoned:
             remove(leftover)
 
 

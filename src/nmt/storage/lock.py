@@ -3,20 +3,31 @@
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from nmt.errors import UserError
 
 LOCK = ".lock"
 
 
+def take(opened: IO[Any] | int, operation: int) -> bool:
+    """Do an operation of `fcntl.flock` with an opened file; return whether nobody else's lock prevents it."""
+    try:
+        fcntl.flock(opened, operation)
+    except BlockingIOError:
+        return False
+    except OSError:  # this file system has no such locks: better to work without one than not at all
+        return True
+    return True
+
+
 @contextmanager
 def exclusive_folder(
     folder: Path, *, taken: str, setting: str, wait: Callable[[str], None] | None = None
-) -> Iterator[Callable[[], None]]:
+) -> Iterator[Callable[[], object]]:
     """Lock a folder during this block; create it if it does not exist.
 
     Yield a function that lets others use the folder together with this process (`folder_in_use`), but not alone.
@@ -35,25 +46,20 @@ def exclusive_folder(
             f"cannot write to {folder}: {error.strerror or error}. Choose another with {setting}."
         ) from error
     with lock:
-        if _is_held(lock):
+        if not take(lock, fcntl.LOCK_EX | fcntl.LOCK_NB):
             if wait is None:
                 raise UserError(f"{folder} {taken}")
             wait(f"{folder} {taken}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield partial(_share, lock)
+            take(lock, fcntl.LOCK_EX)
+        yield partial(take, lock, fcntl.LOCK_SH)
 
 
 @contextmanager
 def folder_in_use(folder: Path) -> Iterator[None]:
     """Keep others from locking a folder exclusively during this block; any number of processes may do so together."""
     with (folder / LOCK).open("a+") as lock:  # some file systems share only what may be read
-        _share(lock)
+        take(lock, fcntl.LOCK_SH)
         yield
-
-
-def _share(lock: IO[str]) -> None:
-    with suppress(OSError):  # this file system has no locks
-        fcntl.flock(lock, fcntl.LOCK_SH)
 
 
 @contextmanager
@@ -78,32 +84,22 @@ def _locked(path: Path) -> int | None:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
-    with suppress(OSError):  # this file system has no locks, or none of what is only read
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # waits for somebody who looks whether it is held
+    take(descriptor, fcntl.LOCK_EX)  # waits for somebody who takes it for abandoned
     if path.exists():
         return descriptor
     os.close(descriptor)
     return None
 
 
-def is_held(path: Path) -> bool:
-    """Return whether somebody holds the lock of a file or folder."""
+@contextmanager
+def unheld(path: Path) -> Iterator[bool]:
+    """Yield whether nobody holds a file or folder; if so, nobody can hold it during this block."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return False
+    except OSError:  # a link, or what may not be read
+        descriptor = None
     try:
-        return _is_held(descriptor)
+        yield descriptor is None or take(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     finally:
-        os.close(descriptor)
-
-
-def _is_held(lock: IO[str] | int) -> bool:
-    """Return whether another opened file holds the lock; otherwise take it."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # this file system has no locks: better to work without one than not at all
-        return False
-    return False
+        if descriptor is not None:
+            os.close(descriptor)

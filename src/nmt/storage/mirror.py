@@ -21,6 +21,7 @@ from nmt.storage.addresses import RemoteFolder, remote_folder
 from nmt.storage.files import PARTIAL, checksum, is_plain_name, link, read_json, remove, replacing, write_json
 from nmt.storage.index import Entry, is_within, read_index, write_index
 from nmt.storage.lease import Lease, LostLeaseError, leased
+from nmt.storage.lock import take
 
 STATE, LOCK = ".mirror.json", ".mirror.lock"
 OWNER, WRITER = "owner.lease", "writer.lease"
@@ -151,8 +152,7 @@ class Mirror:
         """Let one thread of one process at a time compare the copy."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._thread_lock, (self.folder / LOCK).open("a") as lock:
-            with suppress(OSError):  # this file system has no locks
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            take(lock, fcntl.LOCK_EX)
             yield
 
     def _read_state(self) -> dict[str, Seen]:

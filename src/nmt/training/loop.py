@@ -80,10 +80,8 @@ class Loop:
                     continue
                 decision = self._agree(stop_request)
                 ending = Ending(decision.ending) if decision.ending else None
-                if self._validated_step != self.trainer.step and (
-                    ending == Ending.BUDGET or (ending and self._time_is_spent())
-                ):  # these weights are the result of the run; if there is no time now, they are validated on resuming
-                    state.validation_due, ending = True, None if ending == Ending.BUDGET else ending
+                if ending and self._validated_step != self.trainer.step:
+                    ending = self._after_last_validation(ending)
                 if ending or (decision.saving and not state.validation_due):
                     self._stop_or_rewind_if_diverged()
                     interrupted = ending is not None and ending >= Ending.TIME
@@ -157,6 +155,12 @@ class Loop:
             endings.append(Ending.SIGNAL)
         last_step = reachable_step(step, state.training_seconds(), config)
         return Decision(max(endings, default=0), saving, step_microseconds, last_step)
+
+    def _after_last_validation(self, ending: Ending) -> Ending | None:
+        """Let the weights that the minutes gave be validated: now, or on resuming if there is no time; else end."""
+        if ending == Ending.BUDGET or self._time_is_spent():
+            self.state.validation_due = True
+        return None if ending == Ending.BUDGET else ending
 
     def _time_is_spent(self) -> bool:
         """Return whether training.max_training_minutes are over."""

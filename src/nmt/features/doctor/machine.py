@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from nmt.compute.control_group import memory_limits
+from nmt.compute.control_group import usable_memory
 from nmt.compute.cores import cpu_description, usable_cores
 
 HUB = "https://huggingface.co"
@@ -56,7 +56,7 @@ def compiler() -> str:
 def memory_gib() -> float | None:
     """Return the memory of the machine or of its container; None if the system does not tell."""
     try:
-        return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *memory_limits()]) / GIB
+        return usable_memory() / GIB
     except (AttributeError, OSError, ValueError):
         return None
 

@@ -75,7 +75,7 @@ def _compare(config: Config, weights: str, machine: Machine) -> tuple[Verificati
 
 
 def is_refused(config: Config, weights: str) -> bool:
-    """Return whether no export of weights with this checksum is to be made."""
+    """Return whether weights with this checksum get no export: it failed before, or may not be tried."""
     return bool(_remembered(config, REFUSED, weights)) or not may_try(config)
 
 

@@ -17,7 +17,8 @@ from typing import BinaryIO
 
 from nmt.errors import ConfigError, UserError
 from nmt.features.remote_files.remote import Version
-from nmt.storage.files import checksum, is_plain_name, read_json, remove_folder, seal, sync, write_json
+from nmt.storage.files import checksum, expanded, is_plain_name, read_json, remove_folder, seal, sync, write_json
+from nmt.storage.lock import take
 
 FOLDER = "NMT_CACHE"
 """Environment variable that names the folder."""
@@ -80,7 +81,7 @@ class Cache:
     def of_this_machine(cls) -> "Cache":
         """Return the cache that the environment describes."""
         base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        folder = Path(os.environ.get(FOLDER) or Path(base) / "nmt" / "files").expanduser()
+        folder = expanded(os.environ.get(FOLDER) or Path(base) / "nmt" / "files")
         given = os.environ.get(LIMIT) or DEFAULT_GB
         try:
             gigabytes = float(given)
@@ -104,7 +105,7 @@ class Cache:
         lock = self._lock(entry)
         try:
             while True:
-                _lock(lock, fcntl.LOCK_SH)
+                take(lock, fcntl.LOCK_SH)
                 if file := entry.whole_copy():
                     os.utime(entry.folder)
                     return file
@@ -155,20 +156,9 @@ class Cache:
 
 
 def _lock_exclusively(lock: BinaryIO, address: str) -> None:
-    if not _lock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB):
+    if not take(lock, fcntl.LOCK_EX | fcntl.LOCK_NB):
         print(f"{address}: waiting for another process that fetches or reads it", file=sys.stderr, flush=True)
-        _lock(lock, fcntl.LOCK_EX)
-
-
-def _lock(lock: BinaryIO, operation: int) -> bool:
-    """Lock a file; return whether it is locked, or on a file system that has no locks."""
-    try:
-        fcntl.flock(lock, operation)
-    except BlockingIOError:
-        return False
-    except OSError:  # better to work without a lock than not at all
-        return True
-    return True
+        take(lock, fcntl.LOCK_EX)
 
 
 def _lock_file(folder: Path) -> Path:

@@ -1,9 +1,9 @@
 """Do a run of a sweep, record its result, and return it to the search."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
+from nmt.compute.processes import is_main_process
 from nmt.config.multirun import SweptRun
 from nmt.config.schema import Config
 from nmt.errors import UserError
@@ -33,7 +33,7 @@ def watch(swept: SweptRun, do: Callable[[], Config | None]) -> float | None:
 
 def _record(swept: SweptRun, **found: object) -> None:
     """Write the record of a run on the main process, if the run has values of its own."""
-    if swept.values and os.environ.get("RANK", "0") == "0":
+    if swept.values and is_main_process():
         write_record(swept, **found)
 
 

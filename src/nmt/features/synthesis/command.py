@@ -1,7 +1,6 @@
 """`nmt synthesize`: translate a file of any size into a corpus, for back-translation or distillation."""
 
 import json
-import os
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain
@@ -11,6 +10,7 @@ import numpy as np
 from tqdm import tqdm
 
 from nmt.compute import distributed, joining
+from nmt.compute.processes import is_main_process
 from nmt.config.choices import find
 from nmt.config.folders import is_address
 from nmt.config.schema import Config
@@ -37,7 +37,7 @@ def run(config: Config) -> None:
     engine: type[Engine] = find("data.engine", config.data.engine)
     if not engine.has_devices:
         _translate_here(config)
-    elif os.environ.get("RANK", "0") == "0":  # torchrun may have started several processes
+    elif is_main_process():  # torchrun may have started several processes
         text = scan_input(config.input)
         folder = _folder(config, text)
         if translate_elsewhere(config, text, folder):

@@ -52,7 +52,7 @@ class SynthesisFolder:
         return sum(len(self.lines_of(number)) for number in self.missing())
 
     @contextmanager
-    def exclusive(self, made_with: MadeWith) -> Iterator[Callable[[], None]]:
+    def exclusive(self, made_with: MadeWith) -> Iterator[Callable[[], object]]:
         """Lock the folder; refuse it if it is made with other settings, or if it is something else.
 
         Yield a function that lets other processes of this command use it, too (`in_use`).

@@ -44,6 +44,13 @@
   };
   const escaped = (text) => text.replace(/[$()*+.?[\\\]^{|}/]/g, "\\$&");
 
+  const paragraph = (text, query) => {
+    const made = element("p");
+    made.dir = "auto";
+    made.append(marked(text, query));
+    return made;
+  };
+
   // Return a line as a paragraph; every second segment is not shared with the other line and gets the tag.
   const compared = (segments, tag, query) => {
     const made = element("p");
@@ -77,17 +84,11 @@
         made.append(element("span", label, "of"), content);
         if (className) content.className = className;
       };
-      const source = element("p");
-      source.dir = "auto";
-      source.append(marked(each.source, state.query));
-      add(`line ${each.number}`, source, "source");
+      add(`line ${each.number}`, paragraph(each.source, state.query), "source");
       if (second) {
         add(`${first} ${(each.bleu - each.chrf).toFixed(1)}`, compared(each.hypothesis, "del", state.query));
         add(`${second} ${each.bleu.toFixed(1)}`, compared(each.reference, "ins", state.query));
-        const reference = element("p");
-        reference.dir = "auto";
-        reference.append(marked(each.other, state.query));
-        add("reference", reference);
+        add("reference", paragraph(each.other, state.query));
       } else {
         add(`chrF ${each.chrf.toFixed(1)}`, compared(each.hypothesis, "del", state.query));
         add("reference", compared(each.reference, "ins", state.query));
