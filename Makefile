@@ -14,6 +14,7 @@ INDEX_FILE := .venv/torch_index
 INDEX_OF_VENV := $(shell cat $(INDEX_FILE) 2>/dev/null)
 TORCH_INDEX ?= $(INDEX_OF_VENV)
 OTHER_INDEX := $(if $(wildcard $(INDEX_FILE)),$(filter-out $(INDEX_OF_VENV),$(TORCH_INDEX)))
+INDEX := $(if $(OTHER_INDEX),$(INDEX_OF_VENV),$(TORCH_INDEX))
 VENV_PYTHON := "$(BIN)/python"
 LAUNCH := $(VENV_PYTHON) scripts/launch.py
 PIP_INSTALL := $(VENV_PYTHON) -m pip install -qq --disable-pip-version-check \
@@ -22,10 +23,10 @@ PIP_INSTALL := $(VENV_PYTHON) -m pip install -qq --disable-pip-version-check \
 # index of such builds is asked for torch and nothing else, so it cannot replace another package. The packages that all
 # builds need are in requirements.lock.
 # AMD's builds of torch bring a Triton of their own, in the same folder as the other.
-ON_AMD := $(findstring rocm,$(TORCH_INDEX))
+ON_AMD := $(findstring rocm,$(INDEX))
 LOCKED := $(if $(ON_AMD),.venv/requirements.txt,requirements.lock)
 LOCK_FOR_AMD := $(if $(ON_AMD),awk '/^[a-z]/ { kept = !/^triton==/ } kept' requirements.lock > $(LOCKED))
-TORCH_INSTALL := $(PIP_INSTALL) $(if $(TORCH_INDEX),--index-url "$(TORCH_INDEX)") --constraint constraints.lock torch
+TORCH_INSTALL := $(PIP_INSTALL) $(if $(INDEX),--index-url "$(INDEX)") --constraint constraints.lock torch
 
 LAUNCHED := demo data train batch average eval translate synthesize serve parse score export import report compare attention describe doctor \
 	tune table3 bench test test-all
@@ -54,14 +55,14 @@ $(READY): requirements.lock constraints.lock pyproject.toml
 	@$(TORCH_INSTALL)
 	@echo 'setup: installing nmt itself, editable' >&2
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
-	@printf '%s\n' '$(if $(OTHER_INDEX),$(INDEX_OF_VENV),$(TORCH_INDEX))' > $(INDEX_FILE)
+	@printf '%s\n' '$(INDEX)' > $(INDEX_FILE)
 	@touch $@
 
 wheels: $(READY) ## Download all dependencies to .wheels, for `make setup WHEELS=.wheels` offline
 	@$(LOCK_FOR_AMD)
 	@$(VENV_PYTHON) -m pip wheel -qq --disable-pip-version-check --wheel-dir .wheels --require-hashes -r $(LOCKED)
 	@$(VENV_PYTHON) -m pip download -qq --disable-pip-version-check --dest .wheels \
-		$(if $(TORCH_INDEX),--index-url "$(TORCH_INDEX)") --constraint constraints.lock torch
+		$(if $(INDEX),--index-url "$(INDEX)") --constraint constraints.lock torch
 # a wheel that was built here has another hash than the sources, whose hash was checked
 	@sed -e '/^ *--hash/d' -e 's/ *\\$$//' $(LOCKED) > .wheels/requirements.txt
 

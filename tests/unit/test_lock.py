@@ -75,6 +75,9 @@ def test_a_later_setup_takes_torch_from_the_same_index_and_says_if_another_one_i
     assert "-r .venv/requirements.txt" in again
     assert '--index-url "https://example.org/whl/rocm6.4"' in again
     assert "-r .venv/requirements.txt" in printed("wheels")
+    other = printed("setup", "TORCH_INDEX=https://example.org/whl/cpu")  # what is installed is what is recorded
+    assert "whl/cpu" not in other
+    assert other.count("https://example.org/whl/rocm6.4") == 2
     (tmp_path / ".venv/ready").touch()
     assert printed("setup") == "echo 'setup: .venv is ready'\n"
     assert "run `make clean` first" in printed("setup", "TORCH_INDEX=https://example.org/whl/cpu")

@@ -1,10 +1,9 @@
 """`nmt all`: run the whole chain, from text to scores."""
 
-import os
 import time
 
 from nmt.commands import COMMANDS
-from nmt.compute.processes import launched_processes
+from nmt.compute.processes import is_main_process, launched_processes
 from nmt.config.schema import Config
 from nmt.runs.local_copies import run_command
 
@@ -19,16 +18,17 @@ def run(config: Config) -> None:
 
 def run_chain(config: Config) -> dict[str, float]:
     """Run one command after the other, and return the seconds that each took."""
-    seconds = {}
-    names = (*CHAIN, *(name for name, command in COMMANDS.items() if command.ends_chain))
-    for name in names:
-        if _is_main():
+    seconds, is_together = {}, True
+    for name in (*CHAIN, *(name for name, command in COMMANDS.items() if command.ends_chain)):
+        is_for_all = _is_for_all(name)
+        if is_for_all and not is_together and launched_processes() > 1:
+            _wait_for_all(config)
+        is_together = is_for_all
+        if is_main_process():
             print(f"\n== {name} ==", flush=True)
         started = time.monotonic()
-        if _is_main() or _is_for_all(name):
+        if is_for_all or is_main_process():
             run_command(COMMANDS[name], config)
-        if launched_processes() > 1 and not _is_for_all(name):
-            _wait_for_all(config)
         seconds[name] = time.monotonic() - started
     return seconds
 
@@ -39,12 +39,8 @@ def _is_for_all(name: str) -> bool:
 
 
 def _wait_for_all(config: Config) -> None:
-    """Wait until all processes are here."""
-    from nmt.compute import joining  # noqa: PLC0415 - imports torch, which the command before may do without
+    """Wait until all processes are here, for a command that reads what the main one has written."""
+    from nmt.compute import distributed, joining  # noqa: PLC0415 - they import torch, which `nmt data` does without
 
     with joining.session(config.runtime):
-        pass
-
-
-def _is_main() -> bool:
-    return os.environ.get("RANK", "0") == "0"  # before the processes have joined
+        distributed.barrier()

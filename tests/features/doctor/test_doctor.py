@@ -81,8 +81,8 @@ def test_an_output_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     ("endpoint", "asked", "said"),
     [
         ("", ("huggingface.co", 443), "reachable"),
-        ("https://hub.example.org", ("hub.example.org", 443), "reachable at hub.example.org"),
-        ("http://hub.example.org:8080/x", ("hub.example.org", 8080), "reachable at hub.example.org"),
+        ("https://hub.example.org", ("hub.example.org", 443), "reachable at https://hub.example.org"),
+        ("http://hub.example.org:8080/x", ("hub.example.org", 8080), "reachable at http://hub.example.org:8080/x"),
     ],
 )
 def test_the_hub_is_the_one_that_the_environment_names(
@@ -100,3 +100,11 @@ def test_the_hub_is_the_one_that_the_environment_names(
     monkeypatch.setattr("socket.create_connection", connect)
     assert machine.hub() == said
     assert found == [asked]
+
+
+@pytest.mark.parametrize("endpoint", ["https://[::1", "http://hub.example.org:99999"])
+def test_an_address_of_the_hub_that_is_none_is_an_answer(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    for name in ("HF_HUB_OFFLINE", "HTTPS_PROXY", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_ENDPOINT", endpoint)
+    assert machine.hub().startswith(f"not reachable at {endpoint} (")

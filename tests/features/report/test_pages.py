@@ -152,6 +152,16 @@ def test_a_renamed_run_is_another_one_with_the_same_scores_which_differ_by_chanc
     assert {row[-1] for row in rows} == {"1.000"}
 
 
+def test_runs_in_folders_of_the_same_name_are_different_ones(
+    first: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = with_values(first, {"paths.outputs": str(tmp_path), "compare": ["a/x", "b/x"]})
+    for name in ("a/x", "b/x"):
+        shutil.copytree(first.run_folder, tmp_path / name)
+    compare.run(elsewhere)
+    assert {"a/x", "b/x"} <= set(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize("name", ["moved", "deep/moved"])
 def test_sections_of_features_get_the_place_where_the_run_is_now(
     first: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -166,7 +176,7 @@ def test_sections_of_features_get_the_place_where_the_run_is_now(
     moved = with_values(first, {"name": name, "paths.outputs": str(tmp_path)})
     shutil.copytree(first.run_folder, moved.run_folder)
     run_report(moved)
-    assert seen[0].run_folder == moved.run_folder
+    assert (seen[0].name, seen[0].run_folder) == (name, moved.run_folder)
 
 
 def test_a_comparison_prints_p_values_and_marks_significant_differences(

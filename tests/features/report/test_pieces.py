@@ -37,7 +37,7 @@ from tests.features.report.runs import EVENTS
 
 
 def read(config: Config, name: str = "first") -> Run:
-    return read_run(Path(config.paths.outputs) / name, Path(config.paths.data), from_yaml)
+    return read_run(Path(config.paths.outputs), name, Path(config.paths.data), from_yaml)
 
 
 def evaluation(**fields: Any) -> EvaluationRecord:
@@ -51,7 +51,7 @@ def test_error_for_a_missing_run_names_the_most_similar_run(first: Config) -> No
 
 def test_error_without_any_run_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="run `make train` first"):
-        read_run(tmp_path / "a", tmp_path, from_yaml)
+        read_run(tmp_path, "a", tmp_path, from_yaml)
 
 
 def test_training_time_excludes_the_time_between_interruption_and_resume(first: Config) -> None:

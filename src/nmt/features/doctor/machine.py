@@ -76,11 +76,12 @@ def hub() -> str:
         return "not asked, because HF_HUB_OFFLINE is set"
     if proxy := os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
         return f"not asked, because a proxy is set ({proxy.rpartition('@')[2]})"
-    endpoint = urlsplit(os.environ.get("HF_ENDPOINT") or HUB)
-    host = endpoint.hostname or ""
-    mirror = f" at {host}" if endpoint.hostname != urlsplit(HUB).hostname else ""
+    address = os.environ.get("HF_ENDPOINT") or HUB
+    mirror = f" at {address}" if address != HUB else ""
     try:
-        socket.create_connection((host, endpoint.port or PORTS.get(endpoint.scheme, 443)), HUB_SECONDS).close()
+        endpoint = urlsplit(address)
+        port = endpoint.port or PORTS.get(endpoint.scheme, 443)
+        socket.create_connection((endpoint.hostname or "", port), HUB_SECONDS).close()
     except (OSError, ValueError) as error:
         return f"not reachable{mirror} ({_one_line(error)}): data.source=hub needs it, or its cache"
     return f"reachable{mirror}"

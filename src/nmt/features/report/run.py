@@ -47,6 +47,8 @@ class Evaluated:
 class Run:
     """The files of a run."""
 
+    name: str
+    """The name of the run, which may have been another one when it was trained."""
     folder: Path
     data_folder: Path
     config: Config
@@ -61,16 +63,8 @@ class Run:
     @property
     def config_here(self) -> Config:
         """The settings with the name and the folder that the run has now: it may have been renamed or moved."""
-        name = PurePath(self.config.name)
-        if self.folder.parts[-len(name.parts) :] != name.parts:
-            name = PurePath(self.folder.name)
-        outputs = self.folder.parents[len(name.parts) - 1]
-        return replace(self.config, name=str(name), paths=replace(self.config.paths, outputs=str(outputs)))
-
-    @property
-    def name(self) -> str:
-        """The name of the run."""
-        return self.config_here.name
+        outputs = self.folder.parents[len(PurePath(self.name).parts) - 1]
+        return replace(self.config, name=self.name, paths=replace(self.config.paths, outputs=str(outputs)))
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -145,21 +139,24 @@ class Run:
         return float(np.sum([after.time - before.time for before, after in steps if after.event != "start"]))
 
 
-def read_run(folder: Path, data: Path, parse: Callable[[str], Config], scores: Path | None = None) -> Run:
+def read_run(outputs: Path, name: str, data: Path, parse: Callable[[str], Config], scores: Path | None = None) -> Run:
     """Read a run.
 
     Args:
-        folder: The folder of the run.
+        outputs: The folder of all runs.
+        name: The name of the run.
         data: The folder of the prepared corpora.
         parse: A function that parses a config.yaml into settings.
         scores: The folder of the scores to show; by default those of the run's own checkpoint.
     """
+    folder = outputs / name
     layout = RunLayout(folder)
     if not layout.settings.is_file():
         raise UserError(f"there is no run {folder.name} in {folder.parent}: {_advice(folder)}")
     config = parse(layout.settings.read_text(encoding="utf-8"))
     environment, metrics = layout.environment, layout.metrics
     return Run(
+        name,
         folder,
         data / config.data.corpus,
         config,

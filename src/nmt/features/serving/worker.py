@@ -65,10 +65,10 @@ def answer(model: LoadedModel, batch: Batch) -> list[Answer | Failure]:
         if len(batch.requests) == 1:
             failure = _failure(error, batch)
     # after the block, because the error keeps the memory of its frames
-    if failure is None:
-        free_cached_memory(model.engine.device)
-    elif failure.status == FAILED:
+    if failure and failure.status == FAILED:
         check_usable(model.engine.device)
+    else:
+        free_cached_memory(model.engine.device)
     if failure:
         return [failure]
     half = len(batch.requests) // 2

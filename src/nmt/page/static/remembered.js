@@ -4,15 +4,17 @@ const here = new Map();
 
 export const recall = (storage, key) => {
   try {
-    return self[storage].getItem(key);
+    return here.get(key) ?? self[storage].getItem(key);
   } catch {
-    return here.get(key) ?? null;
+    return null;
   }
 };
 
 export const remember = (storage, key, value) => {
-  here.set(key, value);
   try {
     self[storage].setItem(key, value);
-  } catch { /* it is kept here */ }
+    here.delete(key);
+  } catch {
+    here.set(key, value);
+  }
 };
