@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import sentencepiece
 import torch
 
@@ -44,9 +45,8 @@ def vocabulary(models: list[bytes], *, shared: bool) -> dict[str, int]:
 
 
 def make(folder: Path, kind: str, *, shared: bool, **changes: Any) -> None:
-    """Write a model and its tokenizer."""
-    import transformers
-
+    """Write a model and its tokenizer; a test that asks for them is skipped without the library."""
+    transformers = pytest.importorskip("transformers", reason="needs the extra huggingface")
     models = [pieces(SOURCE, kind), pieces(TARGET, kind, 50)]
     if shared and kind == "bpe":  # text would be merged into pieces of the other language
         models = [pieces(SOURCE + TARGET, kind, 90)] * 2

@@ -61,7 +61,6 @@ def marian(tmp_path: Path) -> Path:
 def test_translations_are_those_of_transformers(
     tmp_path: Path, marian: Path, kind: str, shared: bool, changes: dict[str, Any]
 ) -> None:
-    pytest.importorskip("transformers", reason="needs the extra huggingface")
     make(marian, kind, shared=shared, **changes)
     run_folder, imported = import_folder(settings(tmp_path, marian))
     assert imported.settings.model.tie_embeddings == shared
@@ -157,7 +156,6 @@ def test_our_export_imported_again_equals_itself_bit_by_bit(
 
 
 def test_an_import_can_be_exported_and_imported_again(tmp_path: Path, marian: Path) -> None:
-    pytest.importorskip("transformers", reason="needs the extra huggingface")
     make(marian, "unigram", shared=True)
     run_folder, imported = import_folder(settings(tmp_path, marian))
     again = tmp_path / "again"
@@ -270,7 +268,6 @@ def test_special_pieces_are_never_generated(tmp_path: Path, marian: Path) -> Non
 
 
 def test_a_size_that_the_weights_do_not_have_is_refused_before_memory_is_taken(marian: Path, tmp_path: Path) -> None:
-    pytest.importorskip("transformers", reason="needs the extra huggingface")
     make(marian, "unigram", shared=True)
     file = marian / "config.json"
     content = json.loads(file.read_text(encoding="utf-8"))
