@@ -15,6 +15,7 @@ from nmt.commands import COMMANDS
 from nmt.compute import uptime  # noqa: F401 - imported first because its fallback measures from its own import
 from nmt.discovery import features, imported, unsearchable_groups
 from nmt.errors import CommonError, UserError, for_this_installation, nearest
+from nmt.launched import is_main_process, launched_rank
 
 if TYPE_CHECKING:
     from nmt.config.keys import Key
@@ -77,9 +78,9 @@ def _run(words: list[str]) -> None:
     elif name not in COMMANDS:
         raise UserError(f"there is no command {name}; {nearest(name, COMMANDS)}")
     elif any(word in _HELP for word in overrides):
-        if os.environ.get("RANK", "0") == "0":
+        if is_main_process():
             _print_command_usage(name, [word for word in overrides if word not in _HELP])
-    elif COMMANDS[name].distributed or os.environ.get("RANK", "0") == "0":
+    elif COMMANDS[name].distributed or is_main_process():
         _start(name, overrides)
 
 
@@ -106,7 +107,7 @@ def _start(name: str, words: list[str]) -> None:
     command, line = COMMANDS[name], parse([*COMMANDS[name].defaults, *words])
     with adding_folder(line.flags.config_dir):
         if line.shows:
-            if os.environ.get("RANK", "0") == "0":
+            if is_main_process():
                 multirun.show(line)
         elif command.composes:
             _refuse_addresses(name, line.overrides)
@@ -153,11 +154,10 @@ def composed_settings(overrides: list[str]) -> "Config":
 
 def _print_error(error: UserError) -> None:
     """Print an error that all ranks share on the first rank only; any other names its rank."""
-    rank = os.environ.get("RANK", "0")
-    if rank == "0":
+    if is_main_process():
         print(f"nmt: {_printable(for_this_installation(str(error)))}", file=sys.stderr)
     elif not isinstance(error, CommonError):
-        print(f"nmt: rank {rank}: {_printable(for_this_installation(str(error)))}", file=sys.stderr)
+        print(f"nmt: rank {launched_rank()}: {_printable(for_this_installation(str(error)))}", file=sys.stderr)
 
 
 def _printable(text: str) -> str:

@@ -1,6 +1,5 @@
 """The features that are there: each folder of `nmt/features/`, and those that other installed packages declare."""
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import nmt.features
 from nmt.errors import ConfigError
 from nmt.feature import Feature, Group
+from nmt.launched import is_main_process
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -93,7 +93,7 @@ def _broken(name: str, package: str, version: str, error: Exception) -> Extensio
     kind = "" if isinstance(error, ConfigError) else f"{type(error).__name__}: "
     problem = f"{kind}{' '.join(str(error).split())}; update or uninstall it"
     extension = Extension(name, package, version, None, problem)
-    if os.environ.get("RANK", "0") == "0":
+    if is_main_process():
         print(f"nmt: the extension {extension} is off: {extension.problem}", file=sys.stderr)
     return extension
 

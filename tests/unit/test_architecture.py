@@ -56,6 +56,7 @@ LAYERS = [
     Layer("which features there are", ("nmt.discovery",)),
     Layer("what a feature declares", ("nmt.feature",)),
     Layer("whether an extension was made for this version", ("nmt.versions",)),
+    Layer("the processes that torchrun has started", ("nmt.launched",)),
     Layer("messages to the user", ("nmt.errors",)),
 ]
 """From top to bottom. A name may import itself and lower layers; names of one layer do not import each other."""
@@ -310,7 +311,7 @@ def test_slow_packages_are_imported_inside_functions_only() -> None:
 def test_schema_imports_only_the_standard_library() -> None:
     parts = ("schema", "capabilities", "checks", "choices", "folders")
     config = tuple(f"nmt.config.{part}" for part in parts)
-    core = (*config, "nmt.discovery", "nmt.feature", "nmt.features", "nmt.errors")
+    core = (*config, "nmt.discovery", "nmt.feature", "nmt.features", "nmt.errors", "nmt.launched")
     groups = [group.code.partition(":")[0] for each in features().values() for group in each.settings.values()]
     inside = (*core, *groups)
     imported = {found.imported for found in ALL if found.importer in inside or within(found.importer, core[0])}

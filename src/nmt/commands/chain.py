@@ -3,8 +3,8 @@
 import time
 
 from nmt.commands import COMMANDS
-from nmt.compute.processes import is_main_process, launched_processes
 from nmt.config.schema import Config
+from nmt.launched import is_main_process, launched_processes
 from nmt.runs.local_copies import run_command
 
 CHAIN = ("data", "train", "average", "eval")

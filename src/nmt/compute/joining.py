@@ -15,6 +15,7 @@ from torch.distributed.rendezvous import rendezvous
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.schema import RuntimeConfig
 from nmt.errors import CommonError, UserError
+from nmt.launched import launched_processes
 
 POLL_SECONDS = 0.05
 """Seconds between rank 0's checks for processes that have not answered yet."""
@@ -25,7 +26,7 @@ def session(config: RuntimeConfig) -> Iterator[Machine]:
     """Choose this process's device, and join the other processes if torchrun started several."""
     local_rank, local_processes = os.environ.get("LOCAL_RANK", "0"), os.environ.get("LOCAL_WORLD_SIZE", "1")
     machine = prepare_machine(config, int(local_rank), int(local_processes))
-    if os.environ.get("WORLD_SIZE", "1") == "1":
+    if launched_processes() == 1:
         yield machine
         return
     if machine.device.type == "mps":

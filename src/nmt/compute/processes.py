@@ -26,16 +26,6 @@ PR_SET_PDEATHSIG = 1
 """Linux's number of the request to be told of the parent's end."""
 
 
-def launched_processes() -> int:
-    """Return the number of processes that torchrun has started to train together; 1 without it."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def is_main_process() -> bool:
-    """Return whether this is the main one of the processes that torchrun has started, also before they have joined."""
-    return os.environ.get("RANK", "0") == "0"
-
-
 def end_with_parent() -> None:
     """End this process when its parent does, for whatever reason, and leave Ctrl-C to the parent.
 

@@ -1,11 +1,12 @@
 """Settings of earlier versions: old names, which are still understood for one version, and old meanings."""
 
-import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
+
+from nmt.launched import is_main_process
 
 RENAMED = {
     "device": "describe.device",
@@ -59,5 +60,5 @@ def _renamed(found: re.Match[str]) -> str:
 @cache
 def _hint(old: str) -> None:
     """Name the new setting, once per process, and on the first process only."""
-    if os.environ.get("RANK", "0") == "0":
+    if is_main_process():
         print(f"nmt: {old}= is now {RENAMED[old]}=; the next version will not accept the old name", file=sys.stderr)

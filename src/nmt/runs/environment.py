@@ -13,10 +13,10 @@ import torch
 
 from nmt import __version__
 from nmt.compute.cores import cpu_model, usable_cores
-from nmt.compute.processes import launched_processes
 from nmt.compute.replaced import replaced
 from nmt.config.schema import Config
 from nmt.errors import UserError
+from nmt.launched import launched_processes
 from nmt.model.kernels.c.library import uses_operations
 from nmt.storage.files import checksum, read_json
 

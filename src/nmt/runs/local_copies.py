@@ -5,13 +5,13 @@ from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import PurePosixPath
 
-from nmt.compute.processes import is_main_process
 from nmt.config.folders import is_address
 from nmt.config.schema import Config
 from nmt.data.corpora import corpus_splits
 from nmt.data.layout import column_name, text_names
 from nmt.data.store import file_names
 from nmt.feature import Command
+from nmt.launched import is_main_process
 from nmt.runs.layout import TRAINER, RunLayout
 from nmt.runs.remote_checkpoint import is_heavy, is_weights_of
 from nmt.storage.mirror import Mirror, Wanted, publishing

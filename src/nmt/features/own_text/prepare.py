@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from nmt.compute.processes import launched_processes
 from nmt.config.keys import value_of, with_values, written
 from nmt.config.schema import Config
 from nmt.data.manifest import read_manifest
@@ -13,6 +12,7 @@ from nmt.data.training_text import open_training_text
 from nmt.features.own_text.complete import as_begun
 from nmt.features.own_text.plan import Given, Plan, Shape, Text, plan, settings_of
 from nmt.features.own_text.settings import HOLD_OUT, SHAPE, VOCABULARY, OwnText, reason_not_to_derive
+from nmt.launched import launched_processes
 from nmt.training.preparation import Prepared
 
 

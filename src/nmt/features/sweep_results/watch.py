@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from nmt.compute.processes import is_main_process
 from nmt.config.multirun import SweptRun
 from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.evaluation.record import read_evaluation
 from nmt.features.sweep_results.record import write_record
 from nmt.features.sweep_results.settings import FIGURES, SweepConfig
+from nmt.launched import is_main_process
 from nmt.runs.layout import RunLayout, scores_file
 from nmt.runs.metrics import MetricsEvent, read_metrics
 from nmt.runs.scores import scores_folder

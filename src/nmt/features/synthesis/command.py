@@ -10,7 +10,6 @@ import numpy as np
 from tqdm import tqdm
 
 from nmt.compute import distributed, joining
-from nmt.compute.processes import is_main_process
 from nmt.config.choices import find
 from nmt.config.folders import is_address
 from nmt.config.schema import Config
@@ -24,6 +23,7 @@ from nmt.features.synthesis.folder import SynthesisFolder
 from nmt.features.synthesis.model import Translator
 from nmt.features.synthesis.settings import SynthesizeConfig
 from nmt.features.synthesis.shards import SCORE, InputText, scan_input, write_shards
+from nmt.launched import is_main_process
 from nmt.text.lines import read_lines
 
 SHARES = (0.1, 0.5, 0.9)

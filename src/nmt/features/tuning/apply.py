@@ -6,12 +6,12 @@ settings resumes without them, and one that began with some resumes with the sam
 
 from functools import partial
 
-from nmt.compute.processes import launched_processes
 from nmt.config.keys import value_of, with_values, written
 from nmt.config.schema import Config
 from nmt.errors import CommonError, UserError
 from nmt.features.tuning.record import Tuned, fingerprint, first_difference, read_tuned, tuned_file
 from nmt.features.tuning.settings import TunedRuntime
+from nmt.launched import launched_processes
 from nmt.measuring.choices import TUNABLE
 from nmt.runs.layout import RunLayout, step_of_folder_name
 from nmt.storage.files import remove, write_text

@@ -10,6 +10,7 @@ import torch
 
 from nmt.config.schema import Config
 from nmt.features.watching.settings import WatchConfig
+from nmt.launched import launched_processes
 from nmt.storage.files import write_text
 from nmt.training.preparation import Prepared
 
@@ -23,7 +24,7 @@ RECORDERS = ("_dump_fr_trace_json", "_dump_nccl_trace_json")
 
 def prepare(config: Config) -> Prepared:
     """Turn on the flight recorder before the processes join, and let NCCL's watchdog write into the run's folder."""
-    if config.of(WatchConfig).every and os.environ.get("WORLD_SIZE", "1") != "1":
+    if config.of(WatchConfig).every and launched_processes() > 1:
         os.environ.setdefault("TORCH_FR_BUFFER_SIZE", OPERATIONS)
         if torch.cuda.is_available():
             folder = config.run_folder / FOLDER
