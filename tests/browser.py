@@ -51,6 +51,17 @@ def wait(browser: Browser, condition: str, *arguments: object) -> None:
     )
 
 
+def press(browser: Browser, *keys: str) -> None:
+    """Press keys wherever the focus is."""
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    actions = ActionChains(browser)
+    for key in keys:
+        actions.send_keys(getattr(Keys, key) if hasattr(Keys, key) else key)
+    actions.perform()
+
+
 def point_at(browser: Browser, selector: str, across: float = 0.5, down: float = 0.5) -> None:
     """Move the pointer to a place in an element, given as a share of its width and height."""
     box = browser.execute_script(

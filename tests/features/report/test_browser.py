@@ -8,7 +8,7 @@ import pytest
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
 from nmt.features.report import command as report
-from tests.browser import Browser, console_messages, needs_browser, phone, point_at, wait
+from tests.browser import Browser, console_messages, needs_browser, phone, point_at, press, wait
 
 pytestmark = needs_browser
 
@@ -52,7 +52,7 @@ def test_a_run_page_draws_charts_and_searches_sentences(browser: Browser, pages:
     assert console_messages(browser) == []
 
 
-def test_attention_follows_the_pointer_and_the_head_buttons(browser: Browser, pages: dict[str, Path]) -> None:
+def test_attention_follows_the_pointer_the_head_buttons_and_keys(browser: Browser, pages: dict[str, Path]) -> None:
     open_page(browser, pages["run"], charts=10)
     weights = (
         "return [...document.querySelectorAll('#look-keys span')]"
@@ -67,6 +67,13 @@ def test_attention_follows_the_pointer_and_the_head_buttons(browser: Browser, pa
         browser.execute_script("document.getElementById('look-on').click()")
         assert browser.execute_script(where) == expected
     browser.execute_script("document.querySelector('[data-part=decoder]').click()")
+    browser.execute_script("document.querySelector('#look-queries span:nth-child(3)').focus()")
+    wait(browser, "return document.querySelector('#look-queries span:nth-child(3)').classList.contains('looking')")
+    before = browser.execute_script(weights)
+    press(browser, "ARROW_RIGHT")
+    wait(browser, "return document.getElementById('look-where').textContent === 'layer 2/2, head 2/2'")
+    wait(browser, "return document.querySelector('#look-queries span:nth-child(3)').classList.contains('looking')")
+    assert browser.execute_script(weights) != before
     point_at(browser, "#look-queries span:nth-child(1)")
     wait(browser, "return document.querySelector('#look-queries span:nth-child(1)').classList.contains('looking')")
     assert browser.execute_script(weights)[:2] == [1, 0]  # the first piece attends only to itself

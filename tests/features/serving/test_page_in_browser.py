@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.browser import Browser, console_messages, needs_browser, phone, point_at, wait
+from tests.browser import Browser, console_messages, needs_browser, phone, point_at, press, wait
 from tests.features.serving.stand_in import Failure, StandIn
 
 pytestmark = needs_browser
@@ -47,17 +47,6 @@ def open_page(browser: Browser, server: StandIn, expected: int = 1, **shown: str
     wait(browser, "return document.querySelectorAll('#first option').length > 0")
     if shown.get("text"):
         wait(browser, f"return document.querySelectorAll('#sentences > li').length === {expected}")
-
-
-def press(browser: Browser, *keys: str) -> None:
-    """Press keys wherever the focus is."""
-    from selenium.webdriver import ActionChains
-    from selenium.webdriver.common.keys import Keys
-
-    actions = ActionChains(browser)
-    for key in keys:
-        actions.send_keys(getattr(Keys, key) if hasattr(Keys, key) else key)
-    actions.perform()
 
 
 def value(browser: Browser, script: str) -> Any:

@@ -122,7 +122,7 @@
   if (looking) {
     const plain = (piece) => piece.replaceAll("▁", "·");
     const pieceLists = { encoder: ["source", "source"], decoder: ["target", "target"], cross: ["target", "source"] };
-    const state = { sentence: 0, kind: "cross", head: 0 };
+    const state = { sentence: 0, kind: "cross", head: 0, query: 0 };
     const weights = new Map();
     const bytes = (sentence, kind) => {
       const name = `${sentence} ${kind}`;
@@ -138,6 +138,7 @@
     };
     const highlight = (query) => {
       const { keys, at } = matrix();
+      state.query = query;
       $$("#look-queries span").forEach((span, index) => span.classList.toggle("looking", index === query));
       $$("#look-keys span").forEach((span, index) => {
         span.style.setProperty("--weight", at(query, index).toFixed(3));
@@ -164,22 +165,23 @@
       made.dataset.index = index;
       return made;
     };
-    const show = () => {
+    const showHead = (number) => {
       const { layers: { [state.kind]: layers }, heads } = data.attention[state.sentence];
-      state.head %= layers * heads;
-      const shown = matrix();
-      $("#look-queries").replaceChildren(...shown.queries.map(span));
-      $("#look-keys").replaceChildren(...shown.keys.map(span));
+      state.head = (number + layers * heads) % (layers * heads);
       $("#look-where").textContent = `layer ${1 + Math.floor(state.head / heads)}/${layers}, head ${1 + (state.head % heads)}/${heads}`;
+      highlight(state.query);
+      return draw("#look-picture", heatmap(matrix()));
+    };
+    const show = () => {
+      const [queries, keys] = pieceLists[state.kind].map((list) => data.attention[state.sentence][list]);
+      $("#look-queries").replaceChildren(...queries.map(span));
+      for (const query of $$("#look-queries span")) query.tabIndex = 0;
+      $("#look-keys").replaceChildren(...keys.map(span));
       for (const button of $$("[data-part]", looking)) button.setAttribute("aria-pressed", button.dataset.part === state.kind);
-      highlight(Math.min(1, shown.queries.length - 1));
-      return draw("#look-picture", heatmap(shown));
+      state.query = Math.min(1, queries.length - 1);
+      return showHead(state.head);
     };
-    const step = (by) => {
-      const { layers: { [state.kind]: layers }, heads } = data.attention[state.sentence];
-      state.head = (state.head + by + layers * heads) % (layers * heads);
-      show();
-    };
+    const step = (by) => showHead(state.head + by);
     $("#look-sentence").append(...data.attention.map(({ source }, index) => {
       const option = element("option", source.slice(0, -1).join("").replaceAll("▁", " ").trim());
       option.value = index;
@@ -195,7 +197,7 @@
       if (event.key === "ArrowRight") step(1);
     });
     const queries = $("#look-queries");
-    for (const kind of ["pointerover", "click"]) {
+    for (const kind of ["pointerover", "click", "focusin"]) {
       queries.addEventListener(kind, (event) => { if (event.target.dataset.index) highlight(Number(event.target.dataset.index)); });
     }
     show();
