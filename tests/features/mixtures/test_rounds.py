@@ -1,6 +1,6 @@
 """The plan of a mixture, compared with counts of its batches and with what the settings promise."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
 from itertools import chain, islice
@@ -90,6 +90,15 @@ def test_no_pair_occurs_again_before_all_others_of_its_corpus() -> None:
     assert min(counts[pair] for pair in range(3000)) >= 1
 
 
+def test_each_pass_has_another_order() -> None:
+    seen = defaultdict[int, list[int]](list)
+    for number, plan in enumerate(rounds(mixture(settings()), 40)):
+        for pair in plan.order.tolist():
+            seen[pair].append(number)
+    gaps = {found[1] - found[0] for pair, found in seen.items() if pair < SIZES["main"] and len(found) > 1}
+    assert len(gaps) > 4  # with one order, all pairs come again after equally many rounds, or one more
+
+
 @pytest.mark.parametrize("size", [400, 1000, 3000])
 def test_the_pairs_of_a_small_corpus_do_not_meet_their_copies_in_a_round(size: int) -> None:
     sizes = {"main": 20_000, "small": size}
@@ -130,11 +139,13 @@ def test_batches_of_random_lengths_have_the_mean_length_of_the_mixture() -> None
 
 def test_a_stage_ends_at_its_step() -> None:
     store = mixture(settings("crawled until 20", "crawled main:3 until 300", "tiny"))
-    steps = chain.from_iterable(chain(*[[plan[index] for index in range(len(plan))]]) for plan in rounds(store, 4))
-    corpora = [{store.corpus_of(pair) for pair in batch.tolist()} for batch in islice(steps, 310)]
+    batches = [[plan[index] for index in range(len(plan))] for plan in rounds(store, 4)]
+    corpora = [{store.corpus_of(pair) for pair in batch.tolist()} for batch in islice(chain(*batches), 310)]
     assert set().union(*corpora[:20]) == {"crawled"}
     assert set().union(*corpora[20:300]) == {"crawled", "main"}
     assert set().union(*corpora[300:]) == {"tiny"}
+    for plan, made in zip(rounds(store, 4), batches, strict=True):  # pairs without a batch are lost to this pass
+        assert sum(map(len, made)) > 0.8 * len(plan.order)
 
 
 def test_another_seed_gives_another_plan_and_the_same_seed_the_same() -> None:

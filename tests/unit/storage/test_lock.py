@@ -1,14 +1,17 @@
 """Only one process at a time works in a folder."""
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from nmt.errors import UserError
-from nmt.storage.lock import exclusive_folder, folder_in_use
+from nmt.storage.lock import exclusive_folder, folder_in_use, held, take, unheld
 
 
 def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
@@ -59,3 +62,89 @@ def test_a_folder_that_is_not_writable_is_an_error(tmp_path: Path) -> None:
         exclusive_folder(tmp_path / "run", taken="", setting="paths.outputs"),
     ):
         pass
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_that_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(UserError, match=r"file/run: Not a directory\. Choose another with paths\.outputs\.$"),
+        exclusive_folder(tmp_path / "file" / "run", taken="", setting="paths.outputs"),
+    ):
+        pass
+
+
+def test_a_process_that_may_wait_says_so_and_begins_after_the_other_one(tmp_path: Path) -> None:
+    events = list[str]()
+
+    def second() -> None:
+        with exclusive_folder(tmp_path, taken="is taken.", setting="x", wait=events.append):
+            events.append("second")
+
+    with exclusive_folder(tmp_path, taken="is taken.", setting="x"):
+        thread = Thread(target=second)
+        thread.start()
+        thread.join(0.5)
+        assert events == [f"{tmp_path} is taken."]
+        events.append("first")
+    thread.join()
+    assert events[1:] == ["first", "second"]
+
+
+def test_a_file_system_without_locks_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with (tmp_path / "file").open("w") as opened:
+        assert take(opened, fcntl.LOCK_EX | fcntl.LOCK_NB) is True
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_is_held_is_so_under_any_name_until_the_end_of_the_block(tmp_path: Path, kind: str) -> None:
+    path, renamed = tmp_path / "unfinished", tmp_path / "finished"
+    with held(path, path.touch if kind == "file" else path.mkdir):
+        with unheld(path) as free:
+            assert not free
+        path.rename(renamed)
+        with unheld(renamed) as free:
+            assert not free
+    with unheld(renamed) as free:
+        assert free
+        with unheld(renamed) as free_again:
+            assert not free_again
+    with unheld(renamed) as free:
+        assert free
+
+
+def test_what_is_removed_while_its_lock_is_waited_for_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, flock, created, opened = tmp_path / "unfinished", fcntl.flock, [], set()
+
+    def create() -> None:
+        path.touch()
+        created.append(path.stat().st_ino)
+
+    def remove_the_first(descriptor: int, operation: int) -> None:
+        opened.add(descriptor)
+        if len(created) == 1:
+            path.unlink()
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", remove_the_first)
+    with held(path, create):
+        assert len(created) == 2
+        assert path.exists()
+    for descriptor in opened:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
+
+
+def test_links_and_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    os.mkfifo(tmp_path / "pipe")  # to open one waits for a writer, unless it is asked not to
+    with held(tmp_path / "file", lambda: None), unheld(tmp_path / "link") as free:
+        assert free  # a link is removed, and not what it points to
+    with unheld(tmp_path / "pipe") as free:
+        assert free

@@ -110,9 +110,8 @@ class RoundPlanner:
     def _pairs_per_batch(self, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return how many pairs of each corpus a batch has on average."""
         of_pairs = shares / self._means.sum(axis=1)
-        of_pairs /= of_pairs.sum()
-        tokens_per_pair = (of_pairs @ self._means).max()
-        return cast("npt.NDArray[np.float64]", of_pairs * self._batching.tokens / tokens_per_pair)
+        tokens = (of_pairs @ self._means).max()
+        return cast("npt.NDArray[np.float64]", of_pairs * self._batching.tokens / tokens)
 
     def _batches(self, per_batch: npt.NDArray[np.float64]) -> int:
         """Return the number of batches of a round."""
