@@ -25,6 +25,9 @@ from sacrebleu.metrics.ter import TER
 from tables import table
 
 from nmt.config.saved import from_yaml
+from nmt.errors import UserError
+from nmt.runs.checkpoint_files import load
+from nmt.text.tokenizer import Tokenizer
 
 Case = tuple[str, str, str]
 """An engine, a precision and a control."""
@@ -54,8 +57,10 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
     """Measure every checkpoint with every batch size, and print a table for each."""
     results = {}
     for checkpoint in options.checkpoint:
-        trained = from_yaml((checkpoint / "config.yaml").read_text(encoding="utf-8"))
+        trained = from_yaml(load(checkpoint).config_text)
         corpus = open_corpus(options.overrides, bench.threads)
+        if Tokenizer.load(checkpoint).contents != corpus.tokenizer.contents:
+            raise UserError(f"{checkpoint} has another tokenizer than the corpus: name the experiment of its training")
         test = corpus.store("test")
         sources = [test.source(index).tolist() for index in range(min(options.sentences or len(test), len(test)))]
         with tempfile.TemporaryDirectory(prefix="bench-") as text:

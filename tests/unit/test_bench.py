@@ -14,10 +14,13 @@ import pytest
 
 from nmt.compute.cores import cpu_description
 from nmt.config.compose import compose
+from nmt.config.saved import to_yaml
 from nmt.data.prepare import prepare
 from nmt.data.store import PairStore
+from nmt.runs.checkpoint_files import write
 from tests.integration.toy import pairs
 from tests.quick_processes import Running, run_script
+from tests.unit.small_models import make_model, make_tokenizer
 
 BENCH = Path(__file__).parents[2] / "scripts" / "bench"
 COMPARE_STEPS = BENCH.parent / "dev" / "compare_steps"
@@ -89,6 +92,22 @@ def test_unknown_engine_is_refused_by_name() -> None:
     result = Running(run_script, BENCH, "train", "--engines=fairsec").wait()
     assert result.returncode == 2
     assert "'fairsec' is not one of ours, huggingface" in result.stderr
+
+
+def test_a_checkpoint_is_refused_if_it_is_missing_or_has_another_tokenizer(tmp_path: Path, settings: list[str]) -> None:
+    missing = Running(run_script, BENCH, "decode", "--checkpoint", str(tmp_path / "none"), *settings).wait()
+    assert missing.returncode == 2
+    assert missing.stderr.startswith(f"bench: {tmp_path}/none")
+    tokenizer = make_tokenizer()
+    tokenizer.save(tmp_path)
+    files = [tmp_path / name for name in tokenizer.file_names]
+    write(
+        tmp_path / "other", step=1, weights=make_model(tokenizer).state_dict(), trainer=None, tokenizer_files=files,
+        config_text=to_yaml(compose(settings)), valid={}, data="x",
+    )  # fmt: skip
+    found = Running(run_script, BENCH, "decode", "--checkpoint", str(tmp_path / "other"), *settings).wait()
+    assert found.returncode == 2
+    assert "other has another tokenizer than the corpus" in found.stderr
 
 
 def test_padding_is_not_counted_as_tokens(tmp_path: Path, settings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

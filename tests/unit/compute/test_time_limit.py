@@ -3,6 +3,8 @@
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -25,19 +27,42 @@ def test_block_without_time_does_not_begin(seconds: float) -> None:
         pytest.fail("the block has begun")
 
 
-def test_timer_and_handler_of_the_caller_are_restored() -> None:
+@contextmanager
+def alarms(seconds: float) -> Iterator[list[int]]:
+    """Yield the alarms that reach the caller of the block, who has set a timer, unless the seconds are 0."""
     reached: list[int] = []
     before = signal.signal(signal.SIGALRM, lambda number, _: reached.append(number))
-    outer = signal.setitimer(signal.ITIMER_REAL, 0.05)
+    outer = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
+        yield reached
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *outer)
+
+
+def test_timer_and_handler_of_the_caller_are_restored() -> None:
+    with alarms(0.05) as reached:
         with time_limit(30):
             pass
         while not reached:
             time.sleep(0.001)
-    finally:
-        signal.signal(signal.SIGALRM, before)
-        signal.setitimer(signal.ITIMER_REAL, *outer)
     assert reached == [signal.SIGALRM]
+
+
+def test_the_timer_of_the_caller_goes_on_as_if_there_had_been_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = time.monotonic()
+    with alarms(30):
+        with time_limit(60):
+            monkeypatch.setattr(time, "monotonic", lambda: begun + 20)
+        assert 5 < signal.getitimer(signal.ITIMER_REAL)[0] < 11
+
+
+def test_no_alarm_follows_a_block_that_ended_in_time() -> None:
+    with alarms(0) as reached:
+        with time_limit(0.02):
+            pass
+        time.sleep(0.1)
+    assert reached == []
 
 
 def test_inner_limit_leaves_the_outer_one_in_force() -> None:
