@@ -49,6 +49,7 @@ def test_steps_fit_into_the_minutes_and_repeat_no_text_too_often(text: Text, min
     seconds = chosen.steps * speed(chosen.shape, chosen.batch_tokens)
     assert seconds <= 60 * minutes or chosen.steps == 10
     assert chosen.steps * chosen.batch_tokens / text.tokens <= 40.01 or chosen.steps == 10
+    assert chosen.batch_tokens in (1024, 2048, 4096, 8192)
     used = seconds / (60 * minutes)
     assert used > 0.7 or chosen.passes > 27 or chosen.steps <= 20  # the time or the text is used up
 
@@ -58,6 +59,11 @@ def test_more_minutes_are_more_steps_until_the_text_is_used_up() -> None:
     assert steps == sorted(steps)
     assert steps[0] < steps[2]
     assert steps[-1] == 13_470  # 30 passes of 449 batches with 1,024 tokens, in tens
+
+
+def test_a_plan_says_how_many_minutes_it_takes() -> None:
+    assert plan(LARGE, 20, machine(300)).minutes == pytest.approx(20, rel=0.01)
+    assert plan(SMALL, 600, machine(300)).minutes < 60
 
 
 def test_slow_machine_trains_a_narrow_model_and_fast_one_a_wide_model() -> None:
