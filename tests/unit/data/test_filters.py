@@ -45,6 +45,12 @@ def test_filters_apply_in_order_and_count_what_they_drop() -> None:
     assert list(dropped) == ["empty", "control characters", "copies", "words", "ratio", "duplicates"]
 
 
+def test_a_pair_is_dropped_if_either_side_has_too_many_words() -> None:
+    kept, dropped = run([("a b c", "d e f"), ("a b c d", "e"), ("a", "b c d e")], max_words=3)
+    assert kept == [("a b c", "d e f")]
+    assert dropped["words"] == 2
+
+
 def test_limits_of_zero_keep_all_pairs() -> None:
     pairs = [("w " * 999, "v"), ("w " * 999, "v")]
     kept, dropped = run(pairs, max_words=0)
