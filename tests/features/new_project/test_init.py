@@ -1,6 +1,7 @@
 """The project that `init` writes: its files, its experiment, and its Makefile."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def test_the_targets_are_commands(project: Path) -> None:
 def test_the_project_runs_as_it_is(project: Path) -> None:
     paths = (os.environ.get("PYTHONPATH", ""), str(Path(main.__code__.co_filename).parents[1]))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    command = ["make", "all", f"NMT={sys.executable} -m nmt", f"ARGS={' '.join(SHORT)}"]
+    command = ["make", "all", f"NMT={shlex.quote(sys.executable)} -m nmt", f"ARGS={' '.join(SHORT)}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert (project / "outputs/mine/eval/test.json").exists()
