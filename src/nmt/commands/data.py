@@ -1,6 +1,7 @@
 """`nmt data`: prepare a corpus."""
 
 import sys
+from collections.abc import Iterator
 from itertools import chain
 
 from nmt.config.schema import Config, DataConfig
@@ -11,8 +12,11 @@ from nmt.data.filter_counts import filter_counts
 from nmt.data.layout import CorpusLayout
 from nmt.data.prepare import prepare
 from nmt.data.records import Manifest
+from nmt.data.sources.file_languages import named_languages
+from nmt.data.sources.source import languages
 from nmt.data.text_task import text_tasks
 from nmt.errors import UserError
+from nmt.text.language import base_code
 
 
 def run(config: Config) -> None:
@@ -29,7 +33,8 @@ def run(config: Config) -> None:
     seconds = [f"{name} {record.seconds:.1f}" for name, record in manifest.tasks.items()]
     print(f"seconds: {', '.join(seconds)}")
     print(f"prepared in {config.data_folder} (figures and checksums: {CorpusLayout(config.data_folder).manifest.name})")
-    for line in chain.from_iterable(each.warnings(config, manifest) for each in text_tasks()):
+    found = (each.warnings(config, manifest) for each in text_tasks())
+    for line in chain(_language_warnings(config), *found):
         print(f"warning: {line}", file=sys.stderr, flush=True)
 
 
@@ -42,6 +47,17 @@ def _check_order(data: DataConfig) -> None:
             raise UserError(
                 f"data.{split}: {files[0]} would be read as data.source_lang={data.source_lang} and {files[1]} as "
                 f"data.target_lang={data.target_lang}: put the source side first, or set the languages"
+            )
+
+
+def _language_warnings(config: Config) -> Iterator[str]:
+    """Yield a warning for each corpus whose files are named after other languages than those of the settings."""
+    for data, prefix in corpora_of(config.data).values():
+        named, meant = named_languages(data), languages(data)
+        if named and tuple(map(base_code, named)) != tuple(map(base_code, meant)):
+            yield (
+                f"the files of {prefix}train are named after {named[0]} and {named[1]}, but {prefix}source_lang="
+                f"{meant[0]} and {prefix}target_lang={meant[1]}, which scores, reports and servers go by"
             )
 
 

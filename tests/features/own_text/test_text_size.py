@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from nmt.config.compose import compose
+from nmt.config.keys import with_values
 from nmt.config.schema import Config, TokenizerConfig
 from nmt.data.prepare import prepare
 from nmt.errors import UserError
 from nmt.features.own_text.complete import with_values_for_text
-from nmt.features.own_text.settings import OF_DATA
+from nmt.features.own_text.settings import LANGUAGES, OF_DATA
 from nmt.features.own_text.text_size import TextSize, measure_text, share_to_hold_out, values_for_text, vocabulary_for
 from nmt.text.train_tokenizer import train
 from tests.integration.toy import pairs
@@ -67,11 +68,12 @@ def test_size_is_that_of_the_pairs_that_are_not_held_out(tmp_path: Path) -> None
 def test_text_that_is_missing_or_empty_leaves_the_vocabulary_as_it_is(tmp_path: Path) -> None:
     config = write(tmp_path, pairs(40, 1))
     usual = config.tokenizer.vocab_size
+    named = dict(zip(LANGUAGES, ("en", "de"), strict=True))
     assert completed(config) != usual
     (tmp_path / "train.de").write_text("")
-    assert (values_for_text(config, OF_DATA), completed(config)) == ({}, usual)
+    assert (values_for_text(config, OF_DATA), completed(config)) == (named, usual)
     (tmp_path / "train.de").unlink()
-    assert (values_for_text(config, OF_DATA), completed(config)) == ({}, usual)
+    assert (values_for_text(config, OF_DATA), completed(config)) == (named, usual)
 
 
 def test_text_without_a_pair_is_reported_by_the_preparation(tmp_path: Path) -> None:
@@ -85,7 +87,7 @@ def test_text_with_a_line_too_few_is_reported_by_the_preparation(tmp_path: Path)
     config = write(tmp_path, pairs(40, 1))
     with (tmp_path / "train.de").open("a", encoding="utf-8") as file:
         file.write("mehr\n")
-    assert values_for_text(config, OF_DATA) == {}
+    assert values_for_text(config, OF_DATA).keys() == {*LANGUAGES}
 
 
 def test_prepared_corpus_keeps_its_vocabulary_until_its_text_changes(tmp_path: Path) -> None:
@@ -119,3 +121,26 @@ def test_held_out_share_is_derived_and_stays_that_of_a_prepared_corpus(tmp_path:
     config = write(tmp_path, pairs(200, 1), **{"data.hold_out": 0.2})
     prepare(with_values_for_text(config, frozenset({"data.train", "data.hold_out"})), say=lambda _: None)
     assert share(write(tmp_path, pairs(200, 1))) == 0.2
+
+
+def test_languages_are_those_of_the_file_names_and_stay_those_of_a_prepared_corpus(tmp_path: Path) -> None:
+    def languages(config: Config, *given: str) -> tuple[str, str]:
+        data = with_values_for_text(config, frozenset({"data.train", *given})).data
+        return data.source_lang, data.target_lang
+
+    def renamed(*endings: str, **further: object) -> Config:
+        config = write(tmp_path, pairs(200, 1), **further)
+        files = [tmp_path / f"text.{ending}" for ending in endings]
+        for file, language in zip(files, ("en", "de"), strict=True):
+            (tmp_path / f"train.{language}").replace(file)
+        return with_values(config, {"data.train": list(map(str, files))})
+
+    assert languages(renamed("fr", "pt-BR")) == ("fr", "pt-BR")
+    assert languages(renamed("de", "en")) == ("de", "en")
+    assert languages(renamed("source", "target")) == ("en", "de")
+    assert languages(renamed("fr", "es", **{"data.target_lang": "it"}), "data.target_lang") == ("fr", "it")
+    assert languages(renamed("fr", "es", **{"own.derive": "false"})) == ("en", "de")
+    earlier = renamed("fr", "es")
+    vocabulary = {"tokenizer.vocab_size": 150}
+    prepare(with_values(earlier, vocabulary), say=lambda _: None)  # as versions did that did not look at the names
+    assert languages(earlier) == ("en", "de")

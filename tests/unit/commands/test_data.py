@@ -1,4 +1,4 @@
-"""The stage `data`: what it refuses before anything is read."""
+"""The stage `data`: what it refuses before anything is read, and what it warns of."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import pytest
 from nmt.commands import data
 from nmt.config.compose import compose
 from nmt.errors import UserError
+from tests.integration.toy import pairs
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,20 @@ def test_files_in_order_are_looked_for(words: list[str], tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)  # the clone may have files of these names, which README mentions
     with pytest.raises(UserError, match=r"does not exist or is not a file: check data\.train"):
         data.run(compose(["experiment=own", *words]))
+
+
+def test_files_of_other_languages_than_those_of_the_settings_are_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for side, language in enumerate(("fr", "es")):
+        lines = "".join(f"{pair[side]}\n" for pair in pairs(60, 1))
+        (tmp_path / f"train.{language}").write_text(lines, encoding="utf-8")
+    words = [f"data.train=[{tmp_path}/train.fr,{tmp_path}/train.es]", f"paths.data={tmp_path}", "data.hold_out=0.1"]
+    words += ["experiment=own", "tokenizer.vocab_size=90"]
+    data.run(compose(words))
+    assert (
+        "warning: the files of data.train are named after fr and es, but data.source_lang=en and data.target_lang=de"
+        in capsys.readouterr().err
+    )
+    data.run(compose([*words, "data.source_lang=fr", "data.target_lang=es-MX"]))
+    assert "are named after" not in capsys.readouterr().err

@@ -3,7 +3,7 @@
 from nmt.feature import Feature, Group
 
 FEATURE = Feature(
-    summary="held-out text, vocabulary, width, dropout, batch and schedule from the text, the minutes and the machine",
+    summary="languages, held-out text, vocabulary, width, dropout, batch and schedule from the text and the minutes",
     page="docs/features.md#own_text",
     settings={"own": Group("nmt.features.own_text.settings:OwnText", adjustable=False, commands=("data", "all"))},
     completes_settings="nmt.features.own_text.complete:with_values_for_text",

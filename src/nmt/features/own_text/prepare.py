@@ -11,7 +11,7 @@ from nmt.data.store import Pairs
 from nmt.data.training_text import open_training_text
 from nmt.features.own_text.complete import as_begun
 from nmt.features.own_text.plan import Given, Plan, Shape, Text, plan, settings_of
-from nmt.features.own_text.settings import HOLD_OUT, SHAPE, VOCABULARY, OwnText, reason_not_to_derive
+from nmt.features.own_text.settings import HOLD_OUT, LANGUAGES, SHAPE, VOCABULARY, OwnText, reason_not_to_derive
 from nmt.launched import launched_processes
 from nmt.training.preparation import Prepared
 
@@ -57,7 +57,7 @@ def _speed(config: Config, text: Pairs, vocabularies: tuple[int, int], shape: Sh
 def _message(config: Config, text: Text, minutes: float, chosen: Plan) -> str:
     """Return one line: why what was chosen, and how to override it."""
     own, held_out = config.of(OwnText), [HOLD_OUT] if registry.held_out(config.data) else []
-    names = (*held_out, VOCABULARY, *settings_of(chosen))
+    names = (*LANGUAGES, *held_out, VOCABULARY, *settings_of(chosen))
     values = " ".join(f"{name}={written(value_of(config, name))}" for name in names if name not in own.keep)
     reason = f"{text.pairs:,} pairs"
     if chosen.step_seconds:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from nmt.config.schema import Config
 
 MAX_MINUTES = 1_000_000
+LANGUAGES = ("data.source_lang", "data.target_lang")
 HOLD_OUT, VOCABULARY = "data.hold_out", "tokenizer.vocab_size"
-OF_DATA = (HOLD_OUT, VOCABULARY)
+OF_DATA = (*LANGUAGES, HOLD_OUT, VOCABULARY)
 """Settings that are derived before the text is prepared."""
 SHAPE = ("model.layers", "model.d_model", "model.d_ff", "model.heads")
 """Settings that are derived together or not at all."""
@@ -39,9 +40,9 @@ class OwnText:
     """Settings that follow from the text and the machine."""
 
     derive: bool = False
-    """Derive the share of held-out text, the size of the vocabulary, width and dropout of the model, batch, steps,
-    schedule and weight decay from the size of the text, the minutes and the speed of this machine, unless you give
-    them. A run that has begun keeps its values."""
+    """Derive the languages from the names of the files, and the share of held-out text, the size of the vocabulary,
+    width and dropout of the model, batch, steps, schedule and weight decay from the size of the text, the minutes and
+    the speed of this machine, unless you give them. A run that has begun keeps its values."""
     minutes: float = 0.0
     """Minutes of training steps to plan for; 0 for those of training.max_training_minutes, or, if these are 0 too, for
     as many as suit the text, at most an hour."""

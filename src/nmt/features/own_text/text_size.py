@@ -1,4 +1,4 @@
-"""Choose the size of the vocabulary, and the share of held-out text, from the amount of text."""
+"""Choose the size of the vocabulary and the share of held-out text by the amount of text; name its languages."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -10,8 +10,9 @@ from nmt.config.schema import Config
 from nmt.data.manifest import read_manifest
 from nmt.data.records import Manifest, collect_task
 from nmt.data.sources import registry
+from nmt.data.sources.file_languages import named_languages
 from nmt.errors import UserError
-from nmt.features.own_text.settings import HOLD_OUT, VOCABULARY
+from nmt.features.own_text.settings import HOLD_OUT, LANGUAGES, VOCABULARY
 
 REFERENCE = (4_000_000, 8000)
 """Characters on both sides, and the word pieces that suited them."""
@@ -66,24 +67,28 @@ def measure_text(config: Config) -> TextSize:
 
 
 def values_for_text(config: Config, open_names: Collection[str]) -> Mapping[str, object]:
-    """Return values of settings with which the text was prepared, or which suit it; none if neither can be known.
+    """Return values of settings with which the text was prepared, or which suit it, as far as they can be known.
 
     Commands report text that is missing, empty or damaged when they need it.
 
     Args:
         config: All settings.
-        open_names: The settings to derive, of the size of the vocabulary and the share of held-out text.
+        open_names: The settings to derive, of the languages, the size of the vocabulary and the share of held-out
+            text.
     """
+    languages = named_languages(config.data)
+    values = _named(*languages) if languages else {}
     try:
         found = registry.fingerprint_if_here(config.data, "train")
         manifest = read_manifest(config.data_folder)
         collected = manifest.tasks.get(collect_task("train"))
         if collected and found in (None, collected.inputs.get("source")):
-            values = _prepared_with(manifest, collected.inputs.get("hold_out"))
-        else:
-            values = _suiting(config, open_names) if found is not None else {}
+            values |= _prepared_with(manifest, collected.inputs.get("hold_out"))
+        elif found is not None:
+            known = {name: value for name, value in values.items() if name in open_names}
+            values |= _suiting(with_values(config, known), open_names)
     except (UserError, ValueError, TypeError):
-        return {}
+        pass
     return {name: value for name, value in values.items() if name in open_names}
 
 
@@ -91,7 +96,13 @@ def _prepared_with(manifest: Manifest, held_out: object) -> dict[str, object]:
     tokenizer = manifest.settings.get("tokenizer")
     pieces = tokenizer.get("vocab_size", 0) if isinstance(tokenizer, dict) else 0
     share = held_out.get("share", 0) if isinstance(held_out, dict) else 0
-    return {name: value for name, value in ((VOCABULARY, int(pieces)), (HOLD_OUT, float(share))) if value}
+    known = {name: value for name, value in ((VOCABULARY, int(pieces)), (HOLD_OUT, float(share))) if value}
+    languages = manifest.about.get("languages")
+    return known | (_named(*map(str, languages)) if isinstance(languages, list) else {})
+
+
+def _named(source: str, target: str) -> dict[str, object]:
+    return dict(zip(LANGUAGES, (source, target), strict=True))
 
 
 def _suiting(config: Config, open_names: Collection[str]) -> dict[str, object]:
