@@ -81,7 +81,6 @@ def test_the_paper_s_path_works_without_a_feature(
     assert list((remaining / "outputs").glob("*/eval/test.json"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("remaining", [list(features())], indirect=True, ids=["all"])
 def test_an_experiment_that_needs_a_deleted_feature_is_refused_in_one_line(remaining: Path) -> None:
     done = python(remaining, "-m", "nmt", "describe", "experiment=multi30k")
