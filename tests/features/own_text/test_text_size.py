@@ -137,6 +137,7 @@ def test_languages_are_those_of_the_file_names_and_stay_those_of_a_prepared_corp
 
     assert languages(renamed("fr", "pt-BR")) == ("fr", "pt-BR")
     assert languages(renamed("de", "en")) == ("de", "en")
+    assert languages(renamed("fr", "es", **{"training.init_from": "other"})) == ("fr", "es")
     assert languages(renamed("source", "target")) == ("en", "de")
     assert languages(renamed("fr", "es", **{"data.target_lang": "it"}), "data.target_lang") == ("fr", "it")
     assert languages(renamed("fr", "es", **{"own.derive": "false"})) == ("en", "de")

@@ -7,7 +7,7 @@ from nmt.config.keys import value_of, with_values
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
 from nmt.errors import UserError
-from nmt.features.own_text.settings import DERIVED, OF_DATA, SHAPE, OwnText, reason_not_to_derive
+from nmt.features.own_text.settings import DERIVED, LANGUAGES, OF_DATA, SHAPE, OwnText, reason_not_to_derive
 from nmt.features.own_text.text_size import values_for_text
 from nmt.runs.layout import SETTINGS, RunLayout, step_of_folder_name
 
@@ -32,10 +32,9 @@ def with_values_for_text(config: Config, given: Container[str]) -> Config:
     config = with_values(config, {"own.keep": keep})
     if (begun := as_begun(config, names)) is not None:
         return begun
-    open_names = [name for name in OF_DATA if name not in keep]
-    if not open_names or reason_not_to_derive(config):
-        return config
-    return with_values(config, values_for_text(config, open_names))
+    derivable = LANGUAGES if reason_not_to_derive(config) else OF_DATA
+    open_names = [name for name in derivable if name not in keep]
+    return with_values(config, values_for_text(config, open_names)) if open_names else config
 
 
 def as_begun(config: Config, given: Container[str]) -> Config | None:
