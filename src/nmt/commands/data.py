@@ -54,11 +54,18 @@ def _language_warnings(config: Config) -> Iterator[str]:
     """Yield a warning for each corpus whose files are named after other languages than those of the settings."""
     for data, prefix in corpora_of(config.data).values():
         named, meant = named_languages(data), languages(data)
-        if named and tuple(map(base_code, named)) != tuple(map(base_code, meant)):
+        if named and any(map(_differ, named, meant)):
             yield (
-                f"the files of {prefix}train are named after {named[0]} and {named[1]}, but {prefix}source_lang="
-                f"{meant[0]} and {prefix}target_lang={meant[1]}, which scores, reports and servers go by"
+                f"files of {prefix}train, valid or test are named after {named[0]} and {named[1]}, but scores, reports "
+                f"and servers go by {prefix}source_lang={meant[0]} and {prefix}target_lang={meant[1]}: "
+                f"if that is wrong, give {prefix}source_lang={named[0]} {prefix}target_lang={named[1]}"
             )
+
+
+def _differ(named: str, meant: str) -> bool:
+    """Return whether two codes are different languages; a code of two letters may be one of three (fr and fra)."""
+    first, second = base_code(named), base_code(meant)
+    return first != second and len(first) == len(second)
 
 
 def table(manifest: Manifest, config: Config) -> list[str]:

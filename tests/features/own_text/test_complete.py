@@ -102,6 +102,15 @@ def test_value_that_is_given_wins_over_that_of_the_run(words: list[str]) -> None
     assert (config.training.steps, config.of(OwnText).minutes) == (400, 9)
 
 
+def test_other_text_has_the_languages_of_its_names(words: list[str], tmp_path: Path) -> None:
+    begin(completed(words))
+    other = [f"data.train=[{tmp_path}/other.fr,{tmp_path}/other.es]", *words[2:]]
+    config = completed(["experiment=own", *other])
+    assert (config.data.source_lang, config.data.target_lang) == ("fr", "es")
+    config = completed(["experiment=own", *words[2:]])  # as `nmt translate` is called
+    assert (config.data.source_lang, config.data.target_lang) == ("en", "de")
+
+
 def test_run_of_a_version_without_the_feature_goes_on_with_its_values(words: list[str]) -> None:
     old = compose([*words, "own.derive=false"])
     begin(old)

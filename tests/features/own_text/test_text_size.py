@@ -145,3 +145,5 @@ def test_languages_are_those_of_the_file_names_and_stay_those_of_a_prepared_corp
     vocabulary = {"tokenizer.vocab_size": 150}
     prepare(with_values(earlier, vocabulary), say=lambda _: None)  # as versions did that did not look at the names
     assert languages(earlier) == ("en", "de")
+    elsewhere = {"data.train": ["s3://none/train.ja", "s3://none/train.ko"]}
+    assert languages(with_values(earlier, elsewhere)) == ("ja", "ko")

@@ -48,9 +48,9 @@ def test_files_of_other_languages_than_those_of_the_settings_are_warned_of(
     words = [f"data.train=[{tmp_path}/train.fr,{tmp_path}/train.es]", f"paths.data={tmp_path}", "data.hold_out=0.1"]
     words += ["experiment=own", "tokenizer.vocab_size=90"]
     data.run(compose(words))
-    assert (
-        "warning: the files of data.train are named after fr and es, but data.source_lang=en and data.target_lang=de"
-        in capsys.readouterr().err
-    )
-    data.run(compose([*words, "data.source_lang=fr", "data.target_lang=es-MX"]))
-    assert "are named after" not in capsys.readouterr().err
+    warned = capsys.readouterr().err
+    assert "are named after fr and es, but scores, reports and servers go by data.source_lang=en" in warned
+    assert "give data.source_lang=fr data.target_lang=es\n" in warned
+    for languages in (("fr", "es-MX"), ("fra", "spa")):
+        data.run(compose([*words, f"data.source_lang={languages[0]}", f"data.target_lang={languages[1]}"]))
+        assert "are named after" not in capsys.readouterr().err

@@ -3,29 +3,51 @@
 import re
 from collections.abc import Sequence
 from itertools import takewhile
+from pathlib import Path
 
 from nmt.config.schema import DataConfig
+from nmt.data.sources.formats import COMPRESSED, format_of
 from nmt.data.sources.source import Languages
+from nmt.storage.files import expanded
 
-_PARTS = re.compile(r"[^./_-]+|[./_-]")
-"""The words of a name, and what separates them."""
-_CODE = re.compile(r"[a-z]{2}([-_]([A-Z]{2}|[A-Z][a-z]{3}))?|[a-z]{3}[-_][A-Z][a-z]{3}")
+_WITH_REGION = r"[a-z]{2}[-_]([A-Z]{2}|[0-9]{3}|[A-Z][a-z]{3})|[a-z]{3}[-_][A-Z][a-z]{3}"
+_CODE = re.compile(rf"[a-z]{{2}}|{_WITH_REGION}")
 """A language of two letters, with a region or script or without, or one of three letters with a script: many endings
 of files, such as txt, have three letters."""
+_PARTS = re.compile(rf"(?:^|(?<=[./_-]))(?:{_WITH_REGION})(?=[./_-]|$)|[^./_-]+|[./_-]")
+"""The codes and words of a name, and what separates them."""
 
 
 def named_languages(config: DataConfig) -> Languages | None:
-    """Return the languages after which the two files of the training text are named; None if they are not."""
-    return languages_in_names(*config.train) if config.source == "files" and len(config.train) == 2 else None
+    """Return the languages after which the files of a text are named that hold one side each; None if they are not."""
+    for names in (config.train, config.valid, config.test):
+        if config.source == "files" and len(names) == 2 and all(map(_has_one_side, names)):
+            return languages_in_names(*names)
+    return None
+
+
+def _has_one_side(name: str) -> bool:
+    return bool(format_of(Path(name)).sentences) and not expanded(name).is_dir()
 
 
 def languages_in_names(source: str, target: str) -> Languages | None:
-    """Return the languages by which the names of two files differ, as train.en and train.pt-BR do; None if none do."""
-    parts = [_PARTS.findall(name) for name in (source, target)]
+    """Return the languages by which the names of two files differ, or with which they end; None if they say none.
+
+    Examples are train.en and train.pt-BR, en/text.txt and ja/text.txt.
+    """
+    parts = [[found[0] for found in _PARTS.finditer(_without_compression(name))] for name in (source, target)]
     start = _count_equal(*parts)
     end = _count_equal(*(each[start:][::-1] for each in parts))
-    first, second = ("".join(each[start : len(each) - end]) for each in parts)
-    return (first, second) if _CODE.fullmatch(first) and _CODE.fullmatch(second) else None
+    differing = ["".join(each[start : len(each) - end]) for each in parts]
+    last = [each[-1] if each else "" for each in parts]
+    for first, second in (differing, last):
+        if first != second and _CODE.fullmatch(first) and _CODE.fullmatch(second):
+            return first, second
+    return None
+
+
+def _without_compression(name: str) -> str:
+    return name.removesuffix(next((ending for ending in COMPRESSED if name.endswith(ending)), ""))
 
 
 def _count_equal(first: Sequence[str], second: Sequence[str]) -> int:

@@ -83,7 +83,9 @@ def values_for_text(config: Config, open_names: Collection[str]) -> Mapping[str,
         manifest = read_manifest(config.data_folder)
         collected = manifest.tasks.get(collect_task("train"))
         if collected and found in (None, collected.inputs.get("source")):
-            values |= _prepared_with(manifest, collected.inputs.get("hold_out"))
+            prepared = _prepared_with(manifest, collected.inputs.get("hold_out"))
+            is_its_text = found is not None or _train_files(manifest) == config.data.train
+            values = {**values, **prepared} if is_its_text else {**prepared, **values}
         elif found is not None:
             known = {name: value for name, value in values.items() if name in open_names}
             values |= _suiting(with_values(config, known), open_names)
@@ -99,6 +101,11 @@ def _prepared_with(manifest: Manifest, held_out: object) -> dict[str, object]:
     known = {name: value for name, value in ((VOCABULARY, int(pieces)), (HOLD_OUT, float(share))) if value}
     languages = manifest.about.get("languages")
     return known | (_named(*map(str, languages)) if isinstance(languages, list) else {})
+
+
+def _train_files(manifest: Manifest) -> object:
+    source = manifest.about.get("source")
+    return source.get("train") if isinstance(source, dict) else None
 
 
 def _named(source: str, target: str) -> dict[str, object]:
