@@ -6,7 +6,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from nmt.config.schema import DataConfig
-from nmt.data.sources.formats import COMPRESSED, format_of
+from nmt.data.sources.formats import format_of, uncompressed_name
 from nmt.data.sources.source import Languages
 from nmt.storage.files import expanded
 
@@ -35,7 +35,8 @@ def languages_in_names(source: str, target: str) -> Languages | None:
 
     Examples are train.en and train.pt-BR, en/text.txt and ja/text.txt.
     """
-    parts = [[found[0] for found in _PARTS.finditer(_without_compression(name))] for name in (source, target)]
+    names = [str(uncompressed_name(Path(name))) for name in (source, target)]
+    parts = [[found[0] for found in _PARTS.finditer(name)] for name in names]
     start = _count_equal(*parts)
     end = _count_equal(*(each[start:][::-1] for each in parts))
     differing = ["".join(each[start : len(each) - end]) for each in parts]
@@ -44,10 +45,6 @@ def languages_in_names(source: str, target: str) -> Languages | None:
         if first != second and _CODE.fullmatch(first) and _CODE.fullmatch(second):
             return first, second
     return None
-
-
-def _without_compression(name: str) -> str:
-    return name.removesuffix(next((ending for ending in COMPRESSED if name.endswith(ending)), ""))
 
 
 def _count_equal(first: Sequence[str], second: Sequence[str]) -> int:

@@ -27,10 +27,15 @@ def formats() -> list[FileFormat]:
     return [TEXT, PARQUET, *(each for feature in features().values() for each in feature.file_formats)]
 
 
+def uncompressed_name(path: Path) -> Path:
+    """Return the name of a file without the ending of a compressed one."""
+    return path.with_suffix("") if path.suffix in COMPRESSED else path
+
+
 def format_of(path: Path) -> FileFormat:
     """Return the format of a file, by the ending of its name; files of any unknown ending hold plain text."""
-    name = path.with_suffix("") if path.suffix in COMPRESSED else path
-    return next((each for each in formats() if name.suffix.lower() in each.endings), TEXT)
+    suffix = uncompressed_name(path).suffix.lower()
+    return next((each for each in formats() if suffix in each.endings), TEXT)
 
 
 def shard_endings() -> list[str]:

@@ -6,10 +6,9 @@ from nmt.config.compose import compose
 from nmt.config.keys import value_of, with_values
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
-from nmt.data.sources.file_languages import named_languages
 from nmt.errors import UserError
 from nmt.features.own_text.settings import DERIVED, LANGUAGES, OF_DATA, SHAPE, OwnText, reason_not_to_derive
-from nmt.features.own_text.text_size import values_for_text
+from nmt.features.own_text.text_size import languages_of_names, values_for_text
 from nmt.runs.layout import SETTINGS, RunLayout, step_of_folder_name
 
 EXPERIMENT = "experiment=own"
@@ -52,8 +51,8 @@ def as_begun(config: Config, given: Container[str]) -> Config | None:
     open_names = [name for name in DERIVED if name not in config.of(OwnText).keep]
     open_names += [name for name in OF_THE_FEATURE if name not in given]
     values = {name: value_of(saved, name) for name in open_names}
-    if saved.data.train != config.data.train and (languages := named_languages(config.data)):  # another text
-        values |= {name: language for name, language in zip(LANGUAGES, languages, strict=True) if name in open_names}
+    if saved.data.train != config.data.train:  # another text
+        values |= {name: language for name, language in languages_of_names(config).items() if name in open_names}
     return with_values(config, values)
 
 

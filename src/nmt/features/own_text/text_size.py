@@ -66,6 +66,11 @@ def measure_text(config: Config) -> TextSize:
     return TextSize(characters, len(words), len(alphabet))
 
 
+def languages_of_names(config: Config) -> dict[str, object]:
+    """Return the settings of the languages that the names of the files say; none if they say none."""
+    return dict(zip(LANGUAGES, named_languages(config.data) or (), strict=False))
+
+
 def values_for_text(config: Config, open_names: Collection[str]) -> Mapping[str, object]:
     """Return values of settings with which the text was prepared, or which suit it, as far as they can be known.
 
@@ -76,8 +81,7 @@ def values_for_text(config: Config, open_names: Collection[str]) -> Mapping[str,
         open_names: The settings to derive, of the languages, the size of the vocabulary and the share of held-out
             text.
     """
-    languages = named_languages(config.data)
-    values = _named(*languages) if languages else {}
+    values = languages_of_names(config)
     try:
         found = registry.fingerprint_if_here(config.data, "train")
         manifest = read_manifest(config.data_folder)
@@ -100,16 +104,12 @@ def _prepared_with(manifest: Manifest, held_out: object) -> dict[str, object]:
     share = held_out.get("share", 0) if isinstance(held_out, dict) else 0
     known = {name: value for name, value in ((VOCABULARY, int(pieces)), (HOLD_OUT, float(share))) if value}
     languages = manifest.about.get("languages")
-    return known | (_named(*map(str, languages)) if isinstance(languages, list) else {})
+    return known | (dict(zip(LANGUAGES, map(str, languages), strict=True)) if isinstance(languages, list) else {})
 
 
 def _train_files(manifest: Manifest) -> object:
     source = manifest.about.get("source")
     return source.get("train") if isinstance(source, dict) else None
-
-
-def _named(source: str, target: str) -> dict[str, object]:
-    return dict(zip(LANGUAGES, (source, target), strict=True))
 
 
 def _suiting(config: Config, open_names: Collection[str]) -> dict[str, object]:
