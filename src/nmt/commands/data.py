@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 
 from nmt.config.schema import Config, DataConfig
 from nmt.config.schema.corpora import corpora_of
@@ -13,6 +14,7 @@ from nmt.data.layout import CorpusLayout
 from nmt.data.prepare import prepare
 from nmt.data.records import Manifest
 from nmt.data.sources.file_languages import named_languages
+from nmt.data.sources.formats import uncompressed_name
 from nmt.data.sources.source import languages
 from nmt.data.text_task import text_tasks
 from nmt.errors import UserError
@@ -42,7 +44,7 @@ def _check_order(data: DataConfig) -> None:
     """Refuse two files if the ending of one names the language of the other."""
     for split in ("train", "valid", "test"):
         files = getattr(data, split)
-        endings = [file.removesuffix(".gz").removesuffix(".xz").rpartition(".")[2].lower() for file in files]
+        endings = [uncompressed_name(Path(file)).suffix.removeprefix(".").lower() for file in files]
         if len(files) == 2 and (endings[0] == data.target_lang.lower() or endings[1] == data.source_lang.lower()):
             raise UserError(
                 f"data.{split}: {files[0]} would be read as data.source_lang={data.source_lang} and {files[1]} as "
