@@ -54,11 +54,12 @@ def test_steps_fit_into_the_minutes_and_repeat_no_text_too_often(text: Text, min
     assert used > 0.7 or chosen.passes > 27 or chosen.steps <= 20  # the time or the text is used up
 
 
-def test_more_minutes_are_more_steps_until_the_text_is_used_up() -> None:
-    steps = [plan(CAPTIONS, minutes, machine(100)).steps for minutes in (5, 20, 60, 200, 2000)]
+def test_more_minutes_are_more_steps_of_a_shape_until_the_text_is_used_up() -> None:
+    given = Given(shape=NARROW, batch_tokens=1024)
+    steps = [plan(CAPTIONS, minutes, machine(100), given).steps for minutes in (5, 20, 60, 200, 2000)]
     assert steps == sorted(steps)
     assert steps[0] < steps[2]
-    assert steps[-1] == 13_470  # 30 passes of 449 batches with 1,024 tokens, in tens
+    assert steps[-1] == 13_470  # 30 passes of 449 batches, in tens
 
 
 def test_a_plan_says_how_many_minutes_it_takes() -> None:
@@ -79,11 +80,37 @@ def test_short_text_trains_a_narrow_model_even_if_there_is_time(minutes: float) 
     assert chosen.steps == 1280  # 40 passes of 32.2 batches, in tens
 
 
-def test_batches_grow_only_if_there_is_time_for_very_many_steps() -> None:
-    assert plan(LARGE, 20, machine(300)).batch_tokens == 1024
-    grown = plan(LARGE, 60, machine(100_000))
-    assert grown.batch_tokens > 1024
-    assert plan(CAPTIONS, 600, machine(100_000)).batch_tokens == 1024  # its 30 passes are fewer steps
+def seconds_of(seconds: dict[int, float]) -> Callable[[Shape, int], float]:
+    """Return the speed of a machine on which steps with batches of these tokens take these seconds, others 1000."""
+    return lambda _, batch_tokens: seconds.get(batch_tokens, 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "batch", "steps"),
+    [
+        ({1024: 1.0}, 1024, 3240),  # 90% of an hour
+        ({1024: 1.0, 2048: 1.9}, 2048, 1700),
+        ({1024: 1.0, 2048: 1.91}, 1024, 3240),  # 1,696 steps of larger batches
+        ({1024: 0.2, 2048: 0.25, 4096: 0.4, 8192: 1.0}, 8192, 3240),
+        ({1024: 0.2, 2048: 0.25, 4096: 1.9, 8192: 3.6}, 4096, 1700),
+    ],
+)
+def test_batches_grow_while_they_leave_enough_steps(seconds: dict[int, float], batch: int, steps: int) -> None:
+    chosen = plan(LARGE, 60, seconds_of(seconds))
+    assert (chosen.batch_tokens, chosen.steps) == (batch, steps)
+    assert chosen.step_seconds == seconds[batch]
+
+
+def test_batches_grow_no_more_if_the_text_is_too_short() -> None:
+    chosen = plan(CAPTIONS, 600, machine(100_000))
+    assert (chosen.batch_tokens, chosen.steps) == (4096, 3360)  # 30 passes; with 8,192 tokens they are 1,684 steps
+
+
+def test_no_larger_batch_is_measured_if_the_smallest_leaves_too_few_steps() -> None:
+    def speed(shape: Shape, batch_tokens: int) -> float:
+        return 2.0 if batch_tokens == 1024 else unmeasured(shape, batch_tokens)
+
+    assert plan(LARGE, 50, speed).steps == 1350
 
 
 def test_text_decides_if_no_minutes_are_given() -> None:

@@ -16,12 +16,12 @@ from nmt.training.schedule import WARMUP_SHARE
 BATCH_TOKENS = 1024
 """The smallest batch, which makes the most steps in the minutes there are."""
 MAX_BATCH_TOKENS = 8192
-MAX_STEPS = 20_000
-"""Steps from which on larger batches are worth more than further steps."""
+MIN_STEPS_OF_LARGER_BATCHES = 1700
+"""Steps that larger batches must leave: from there on, more text is worth more than more steps."""
 MIN_STEPS = 2000
 """Steps that a wide model must get; a narrower one learns more from fewer steps, or from a short text."""
 SHORTEST_RUN = 2000
-"""Steps that short texts are repeated for, at most MAX_PASSES_OF_SHORT_TEXT times."""
+"""Steps of the smallest batch that short texts are repeated for, at most MAX_PASSES_OF_SHORT_TEXT times."""
 MAX_PASSES, USUAL_PASSES, MAX_PASSES_OF_SHORT_TEXT = 30, 14, 40
 """Passes over the text: the most that are worth it, those without a given number of minutes, and the most at all."""
 USUAL_MINUTES = 60.0
@@ -118,11 +118,8 @@ def plan(text: Text, minutes: float, speed: Speed, given: Given = NOTHING) -> Pl
         shape = shapes[0]
         return Plan(shape, batch, given.steps, given.steps / text.steps_per_pass(batch), 0.0)
     shape, seconds = _widest(shapes, text, batch, minutes, speed)
-    while given.batch_tokens is None and batch < MAX_BATCH_TOKENS:
-        if _steps(text, batch, minutes, seconds) <= MAX_STEPS:
-            break
-        batch *= 2
-        seconds = speed(shape, batch)
+    if given.batch_tokens is None:
+        batch, seconds = _largest_batch(shape, text, batch, minutes, seconds, speed)
     steps = _rounded(_steps(text, batch, minutes, seconds))
     return Plan(shape, batch, steps, steps / text.steps_per_pass(batch), seconds)
 
@@ -136,15 +133,27 @@ def _widest(shapes: Sequence[Shape], text: Text, batch: int, minutes: float, spe
     return shapes[-1], speed(shapes[-1], batch)
 
 
+def _largest_batch(
+    shape: Shape, text: Text, batch: int, minutes: float, seconds: float, speed: Speed
+) -> tuple[int, float]:
+    """Return the largest batch that leaves enough steps, and the seconds of its steps, given those of the smallest."""
+    while batch < MAX_BATCH_TOKENS and _steps(text, batch, minutes, seconds) > MIN_STEPS_OF_LARGER_BATCHES:
+        larger = speed(shape, 2 * batch)
+        if _steps(text, 2 * batch, minutes, larger) < MIN_STEPS_OF_LARGER_BATCHES:
+            break
+        batch, seconds = 2 * batch, larger
+    return batch, seconds
+
+
 def _affordable(minutes: float, seconds: float) -> float:
     return SHARE_OF_STEPS * 60 * (minutes or USUAL_MINUTES) / seconds
 
 
 def _steps(text: Text, batch: int, minutes: float, seconds: float) -> float:
     """Return the steps that the text is worth, or those that there is time for."""
-    a_pass = text.steps_per_pass(batch)
-    passes = MAX_PASSES if minutes else USUAL_PASSES
-    worth = max(passes * a_pass, min(SHORTEST_RUN, MAX_PASSES_OF_SHORT_TEXT * a_pass))
+    passes_of_short_text = min(SHORTEST_RUN / text.steps_per_pass(BATCH_TOKENS), MAX_PASSES_OF_SHORT_TEXT)
+    passes = max(MAX_PASSES if minutes else USUAL_PASSES, passes_of_short_text)
+    worth = passes * text.steps_per_pass(batch)
     return min(worth, _affordable(minutes, seconds)) if seconds else worth
 
 
