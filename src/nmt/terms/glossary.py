@@ -1,18 +1,15 @@
 """Terms and their translations, and which of them stand in a line."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 from nmt.errors import UserError
 from nmt.text.streams import read_input
+from nmt.text.words import WORD
 
-LAST_MARK = 0x1FFFF
-MARKS = "".join(each for each in map(chr, range(LAST_MARK + 1)) if unicodedata.category(each)[0] == "M")
-"""Characters that belong to the letter before them, as in Hindi and in decomposed é, but are no \\w."""
-WORD = re.compile(rf"[\w{MARKS}]+|[^\w{MARKS}\s]")
+WORD_OR_CHARACTER = re.compile(rf"{WORD.pattern}|\S")
 
 
 @dataclass(slots=True)
@@ -108,7 +105,7 @@ class Glossary:
 
 def words_of(text: str) -> list[str]:
     """Return the words and the other characters of a text, as terms are compared with it."""
-    return WORD.findall(text)
+    return WORD_OR_CHARACTER.findall(text)
 
 
 def _following(node: _Node, word: str) -> Iterator[_Node]:

@@ -82,6 +82,17 @@ def test_numbers_case_and_punctuation_do_not_make_a_difference() -> None:
     assert keep(pairs) == [pairs[0], pairs[2], pairs[4], pairs[5]]
 
 
+def test_vowel_signs_make_a_difference_and_characters_of_text_without_spaces_are_words() -> None:
+    pairs: list[Pair] = [
+        ("Yes.", "वह की है किताब"),
+        ("Yes.", "वह का है कतिबि"),
+        ("Yes.", "我非常喜欢我家里的那只狗,它也喜欢我。"),
+        ("Yes.", "我非常喜欢我家里的那只猫,它也喜欢我。"),
+        ("Yes.", "他昨天没有去学校,因为他病了。"),
+    ]
+    assert keep(pairs) == [pairs[0], pairs[1], pairs[2], pairs[4]]
+
+
 def test_sides_are_told_apart() -> None:
     pairs: list[Pair] = [("a b c", "d e f"), ("d e f", "a b c")]
     assert keep(pairs) == pairs

@@ -261,5 +261,13 @@ def test_impossible_settings_are_refused(settings: dict[str, Any], message: str)
         data(**settings)
 
 
-def test_text_without_spaces_is_one_word() -> None:
-    assert words_of("日本語。 Ünï_1 don't") == ["日本語", "ünï_1", "don", "t"]
+def test_words_have_no_case_and_no_punctuation() -> None:
+    assert words_of("日本。 Ünï_1 don't") == ["日", "本", "ünï_1", "don", "t"]
+
+
+def test_vowel_signs_make_a_difference_and_characters_of_text_without_spaces_are_words() -> None:
+    text = [HeldOutPair(("hi", "zh"), "वह का है", "我非常喜欢我家里的那只狗,它也喜欢我。")]
+    pairs: list[Pair] = [("वह की है", "他"), ("वह का है।", "他"), ("हाँ", "你说,我非常喜欢我家里的那只猫。")]
+    languages = {"source_lang": "hi", "target_lang": "zh"}
+    assert kept(data(drop_overlap="side", **languages), pairs, text) == [pairs[0], pairs[2]]
+    assert kept(data(overlap_share=0.3, **languages), pairs, text) == pairs[:2]

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.errors import UserError
 from nmt.terms import glossary
-from nmt.terms.glossary import WORD, Glossary
+from nmt.terms.glossary import WORD_OR_CHARACTER, Glossary
 
 TERMS = {"machine": "Maschine", "machine learning": "maschinelles Lernen", "US": "USA", "don't": "nicht", "C++": "C++"}
 
@@ -29,6 +29,20 @@ TERMS = {"machine": "Maschine", "machine learning": "maschinelles Lernen", "US":
 )
 def test_terms_are_found_as_whole_words_and_the_longest_first(line: str, expected: tuple[str, ...]) -> None:
     assert Glossary(TERMS).find(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("我在苹果公司工作。", ("Apple",)),
+        ("我吃苹果。", ("apple",)),
+        ("ロボットがいる", ("robot",)),
+        ("ロボットアームがいる", ()),
+        ("वह किताब", ()),
+    ],
+)
+def test_terms_of_scripts_without_spaces_are_found_within_lines(line: str, expected: tuple[str, ...]) -> None:
+    assert Glossary({"苹果": "apple", "苹果公司": "Apple", "ロボット": "robot", "कताब": "no"}).find(line) == expected
 
 
 def test_a_file_has_a_term_and_its_translation_on_each_line(tmp_path: Path) -> None:
@@ -66,9 +80,10 @@ def same_word(term: str, word: str) -> bool:
 
 def longest_terms(terms: dict[str, str], line: str) -> tuple[str, ...]:
     """Find terms plainly: at each word, try all terms, the longest first."""
-    words, found, place = WORD.findall(line), [], 0
+    words, found, place = WORD_OR_CHARACTER.findall(line), [], 0
     by_length = sorted(
-        ((WORD.findall(source), target) for source, target in terms.items()), key=lambda each: -len(each[0])
+        ((WORD_OR_CHARACTER.findall(source), target) for source, target in terms.items()),
+        key=lambda each: -len(each[0]),
     )
     while place < len(words):
         for term, target in by_length:

@@ -14,6 +14,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from nmt.text.words import WORD
+
 Numbers = npt.NDArray[np.uint64]
 
 BANDS = 8
@@ -21,7 +23,6 @@ BANDS = 8
 MAX_ROWS = 32
 """The most smallest elements in a band, because their computation takes time; more than half are found then."""
 SEED = 1
-WORD = re.compile(r"\w+")
 DIGITS = re.compile(r"\d+")
 KNOWN_WORDS = 1 << 18
 """Words whose hashes are kept."""

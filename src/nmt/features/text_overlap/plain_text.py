@@ -1,14 +1,14 @@
 """The words of a text as they are compared, and hashes of them, which are the same in all processes."""
 
-import re
 from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 
+from nmt.text.words import WORD
+
 Hashes = npt.NDArray[np.uint64]
-WORD = re.compile(r"\w+")
 KNOWN_WORDS = 1 << 18
 """Words whose hashes are kept."""
 
