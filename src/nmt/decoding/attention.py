@@ -63,7 +63,7 @@ def compute_attention(
 
     Of a longer sentence, only the beginning counts: `max_tokens` of both sides, with their marks.
     """
-    source_ids = tokenizer.encode_source([source])[0][: max_tokens[0] - 1]
+    source_ids = tokenizer.encode_input([source])[0][: max_tokens[0] - 1]
     target_ids = tokenizer.encode_target([target])[0][: max_tokens[1] - 1]
     device = model.projection.device
     stream = Packed.from_sentences([[*source_ids, EOS]]).to(device)

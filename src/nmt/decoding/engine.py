@@ -125,8 +125,8 @@ class Engine(ABC):
         line_numbers = iter(numbers or count(1))
         requests = (Request(line) if isinstance(line, str) else line for line in lines)
         for block in blocks(requests, window, lambda request: len(request.text), WINDOW_CHARACTERS):
-            # A line of spaces counts as empty, even if the tokenizer would return tokens for it.
-            sources = self.tokenizer.encode_source([each.text if each.text.strip() else "" for each in block])
+            # A line of white space counts as empty, even if the tokenizer would return tokens for it.
+            sources = self.tokenizer.encode_input([each.text if each.text.strip() else "" for each in block])
             block_numbers = islice(line_numbers, len(block))
             found = self.translate_ids(sources, self._encode(block), numbers=block_numbers, done=done)
             texts = [[self.tokenizer.decode(each.tokens) for each in hypotheses] for hypotheses in found]
@@ -187,7 +187,7 @@ class Engine(ABC):
         Only the beginning of a sentence that is too long counts.
         """
         scores = self.token_scores(
-            self.tokenizer.encode_source(sources), self.tokenizer.encode_target(targets), done=done
+            self.tokenizer.encode_input(sources), self.tokenizer.encode_target(targets), done=done
         )
         return [Likelihood(sum(each), len(each)) for each in scores]
 

@@ -43,7 +43,7 @@ def attend(
     from nmt.decoding.batches import batches_by_length  # noqa: PLC0415 - imports torch, which a server does without
 
     tokenizer = engine.tokenizer
-    source_ids = [ids[: engine.max_source_tokens - 1] for ids in tokenizer.encode_source(sources)]
+    source_ids = [ids[: engine.max_source_tokens - 1] for ids in tokenizer.encode_input(sources)]
     target_ids = [ids[: engine.max_target_tokens - 1] for ids in tokenizer.encode_target(targets)]
     lengths = [1 + max(map(len, each)) for each in zip(source_ids, target_ids, strict=True)]
     found: dict[int, T] = {}

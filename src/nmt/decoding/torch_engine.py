@@ -102,7 +102,7 @@ class TorchEngine(Engine):
     @contextmanager
     def scorer_of(self, source: str) -> Iterator[NextTokenScorer | None]:
         """Offer the next-token scorer of one sentence in this block; None if the tokenizer drops all characters."""
-        tokens = self._finish_source(self.tokenizer.encode_source([source])[0], 1)
+        tokens = self._finish_source(self.tokenizer.encode_input([source])[0], 1)
         if not tokens:
             yield None
             return

@@ -18,6 +18,7 @@ SOURCE_FILE = "tokenizer.source.model"
 TARGET_FILE = "tokenizer.target.model"
 SPACE_MARK = "▁"
 """The mark in a vocabulary for the space before a word."""
+WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
 
 
 class Tokenizer:
@@ -91,6 +92,21 @@ class Tokenizer:
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the ids of source sentences."""
         return _encode(self._source, lines)
+
+    def encode_input(self, lines: Sequence[str]) -> list[list[int]]:
+        """Return the ids of sentences to translate, with single spaces for white space that models know little of.
+
+        These are runs of spaces, and characters such as tabs and no-break spaces, unless they are so common in the
+        training text that they are in a piece of several characters.
+        """
+        return self.encode_source(
+            [" ".join(filter(None, line.translate(self._rare_spaces).split(" "))) for line in lines]
+        )
+
+    @cached_property
+    def _rare_spaces(self) -> dict[int, str]:
+        usual = set("".join(piece for piece in _pieces(self._source) if len(piece) > 1))
+        return {ord(each): " " for each in WHITE_SPACE if each not in usual}
 
     def encode_target(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the ids of target sentences."""

@@ -51,6 +51,26 @@ def test_normalisation_changes_the_decoded_text() -> None:
     assert tokenizer.decode(tokenizer.encode_target(["the  ship "])[0]) == "the ship"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the red ship",
+        "  the\tred  ship ",
+        "the\u00a0red\u3000ship",
+        "\u2009the red \u202fship\r\n",
+        "the\u2028red ship",
+    ],
+)
+def test_rare_white_space_of_a_sentence_to_translate_is_a_space(joint: Tokenizer, text: str) -> None:
+    assert joint.encode_input([text]) == joint.encode_source(["the red ship"])
+
+
+def test_white_space_that_the_training_text_often_has_is_kept() -> None:
+    lines = [f"ship\u00a0! {line}" for line in sentences(400)]
+    tokenizer = Tokenizer(train_tokenizer.train(lines, len(lines), TokenizerConfig(vocab_size=150))[0])
+    assert tokenizer.encode_input(["red\u00a0! the\tship"]) == tokenizer.encode_source(["red\u00a0! the ship"])
+
+
 def test_special_ids_are_fixed_and_not_added(joint: Tokenizer) -> None:
     model = sentencepiece.SentencePieceProcessor(model_proto=trained())
     assert [model.id_to_piece(index) for index in range(4)] == ["<unk>", "<pad>", "<s>", "</s>"]

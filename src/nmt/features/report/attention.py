@@ -28,7 +28,7 @@ def choose_sentences(found: Sequence[Sentence], tokenizer: Tokenizer) -> list[Se
     """Return a good, an average and a bad translation that are short enough to draw."""
     texts = ["".join(sentence.hypothesis) for sentence in found]
     lengths = zip(
-        tokenizer.encode_source([sentence.source for sentence in found]), tokenizer.encode_target(texts), strict=True
+        tokenizer.encode_input([sentence.source for sentence in found]), tokenizer.encode_target(texts), strict=True
     )
     ranked = sorted(
         (
