@@ -10,11 +10,12 @@ from nmt.decoding.engine import WINDOW_CHARACTERS, WINDOW_LINES
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
 from nmt.text.blocks import blocks
-from nmt.text.streams import STANDARD, open_output, read_input
+from nmt.text.streams import STANDARD, check_used_once, open_output, read_input
 
 
 def run(config: Config) -> None:
     """Read `source<TAB>translation` lines; write `log-probability<TAB>tokens<TAB>source<TAB>translation`."""
+    check_used_once([config.input], [config.output])
     engine = load_engine(config, prepare_machine(config.runtime)).engine
     pairs = _pairs(config.input)
     with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=None) as bar:

@@ -17,11 +17,13 @@ from nmt.decoding.load_engine import load_engine
 from nmt.decoding.request import Request
 from nmt.decoding.translation import Candidate, Translation
 from nmt.errors import UserError
-from nmt.text.streams import is_interactive, open_output, read_input
+from nmt.text.streams import check_used_once, is_interactive, open_output, read_input
 
 
 def run(config: Config) -> None:
     """Write a translation per line, in the order of the input; each block of lines is written as soon as it is done."""
+    prefix = [config.translate.prefix] if config.translate.prefix else []
+    check_used_once([config.input, *prefix], [config.output, *detail_files(config.translate).values()])
     machine = prepare_machine(config.runtime)
     config = with_details_of_files(config)
     engine = load_engine(choose_engine(config, machine), machine).engine
@@ -58,6 +60,8 @@ def _requests(config: Config, lines: Iterator[str]) -> Iterator[Request]:
         if beginning is None:
             raise UserError("there are fewer prefixes than lines: give one prefix per line, which may be empty")
         yield Request(line, beginning)
+    if prefix and next(beginnings, None) is not None:
+        raise UserError("there are more prefixes than lines: give one prefix per line, which may be empty")
 
 
 def _record(candidate: Candidate) -> dict[str, object]:

@@ -5,6 +5,8 @@ import re
 from hashlib import sha256
 from pathlib import Path
 
+from nmt.errors import UserError
+
 COPIES = "NMT_COPIES"
 """Environment variable that names the folder of the local copies."""
 NAME_CHARACTERS = 40
@@ -16,12 +18,20 @@ def is_address(name: str) -> bool:
     return bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name))
 
 
+def expanded(name: str | Path) -> Path:
+    """Return a path with the home in place of ~; refuse one of a user that does not exist."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError as error:
+        raise UserError(f"{name} begins with ~ and no user of this machine: write ./{name} for such a file") from error
+
+
 def local_folder(name: str) -> Path:
     """Return the folder at a path, or the local copy of the one at an address."""
     if not is_address(name):
-        return Path(name)
+        return expanded(name)
     address = name.rstrip("/")
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    copies = Path(os.environ.get(COPIES) or Path(base) / "nmt" / "copies").expanduser().absolute()
+    copies = expanded(os.environ.get(COPIES) or Path(base) / "nmt" / "copies").absolute()
     readable = re.sub(r"[^A-Za-z0-9.-]+", "-", address.partition("://")[2]).strip("-.")[-NAME_CHARACTERS:]
     return copies / f"{readable}-{sha256(address.encode()).hexdigest()[:KEY_CHARACTERS]}"

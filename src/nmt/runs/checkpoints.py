@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from nmt.compute import distributed
-from nmt.config.folders import is_address
+from nmt.config.folders import expanded, is_address
 from nmt.errors import UserError
 from nmt.runs.checkpoint_files import (
     Checkpoint,
@@ -207,7 +207,7 @@ def find_folder(run_folder: Path, name: str, saved: Sequence[Saved]) -> Path | N
         return ranked[0].path if ranked else None
     step = step_of_name(name)
     path = RunLayout(run_folder).checkpoints / (name if step is None else step_folder_name(step))
-    for folder in (path, Path(name)):
+    for folder in (path, expanded(name)):
         if folder.is_dir() and (step is not None or name == AVERAGED or (folder / META).exists()):
             return folder
     return None

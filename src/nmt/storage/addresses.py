@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
-from nmt.config.folders import is_address
+from nmt.config.folders import expanded, is_address
 from nmt.discovery import features, imported
 from nmt.errors import UserError
 from nmt.storage.files import replacing
@@ -55,7 +55,7 @@ class RemoteFolder(Protocol):
 
 def local_files(name: str, setting: str) -> list[Path]:
     """Return the files that a name means: the one at a path, or local copies of those at an address."""
-    return _addresses(name, setting).fetch(name, setting) if is_address(name) else [Path(name)]
+    return _addresses(name, setting).fetch(name, setting) if is_address(name) else [expanded(name)]
 
 
 def local_file(name: str, setting: str) -> Path:
@@ -76,7 +76,7 @@ def replacing_named(name: str, setting: str) -> Iterator[Path]:
             yield file
             addresses.store(file, name, setting)
         return
-    path = Path(name).resolve()  # a link stays one, and its target is replaced
+    path = expanded(name).resolve()  # a link stays one, and its target is replaced
     if path.is_dir():
         raise UserError(f"{setting}={name} is a folder: name a file")
     with replacing(path) as partial:

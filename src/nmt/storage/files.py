@@ -184,14 +184,6 @@ def read_json(path: Path, remedy: str = "Delete it and run again.") -> Any:
         raise UserError(f"{path} cannot be read as JSON: {error}. {remedy}") from error
 
 
-def expanded(name: str | Path) -> Path:
-    """Return a path with the home in place of ~; refuse one of a user that does not exist."""
-    try:
-        return Path(name).expanduser()
-    except RuntimeError as error:
-        raise UserError(f"{name} begins with ~ and no user of this machine: write ./{name} for such a file") from error
-
-
 def is_plain_name(name: str) -> bool:
     """Return whether a name, which may come from an untrusted file, stays inside the folder that it is joined to."""
     return name not in ("", ".", "..") and "/" not in name and name.isprintable()

@@ -1,12 +1,12 @@
 """Read lines from a file or standard input; write bytes to a file or standard output."""
 
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO
 
-from nmt.config.folders import is_address
+from nmt.config.folders import expanded, is_address
 from nmt.errors import UserError
 from nmt.storage.addresses import local_file, replacing_named
 from nmt.text.lines import read_lines, read_stream
@@ -22,10 +22,38 @@ def read_input(name: str, key: str = "input") -> Iterator[str]:
     """
     if name == STANDARD:
         return read_stream(sys.stdin.buffer if sys.stdin else None, "standard input")
+    if is_device(name):
+        return _read_device(name)
     file = local_file(name, key)
     if not file.is_file():
         raise UserError(f"{key}={name} does not exist or is not a file: name a file, or - for standard input")
     return read_lines(file)
+
+
+def _read_device(name: str) -> Iterator[str]:
+    try:
+        file = expanded(name).open("rb")
+    except OSError as error:
+        raise UserError(f"cannot read {name}: {error.strerror or error}.") from error
+    with file:
+        yield from read_stream(file, name)
+
+
+def check_used_once(read: Sequence[str], written: Sequence[str]) -> None:
+    """Refuse a file that is written and is another output or an input, too, and a standard stream used twice."""
+    if read.count(STANDARD) > 1:
+        raise UserError("standard input would be read twice: name a file for all but one input")
+    if written.count(STANDARD) > 1:
+        raise UserError("two outputs would be mixed on standard output: name a file for all but one")
+    files = [name for name in written if name != STANDARD and not is_device(name)]
+    places = Counter(_place(name) for name in (*read, *files) if name != STANDARD)
+    if used := next((name for name in files if places[_place(name)] > 1), None):
+        raise UserError(f"{used} would be written, but is another output or an input, too: name another file")
+
+
+def _place(name: str) -> str:
+    """Return the same text for all names of a file."""
+    return name if is_address(name) else str(expanded(name).resolve())
 
 
 def is_interactive(name: str) -> bool:
@@ -35,7 +63,7 @@ def is_interactive(name: str) -> bool:
 
 def is_device(name: str) -> bool:
     """Return whether something is at a path that is neither a file nor a folder: a pipe, or a device."""
-    path = Path(name)
+    path = expanded(name)
     return not is_address(name) and path.exists() and not (path.is_file() or path.is_dir())
 
 
@@ -52,7 +80,7 @@ def open_output(name: str) -> Iterator[BinaryIO]:
             yield sys.stdout.buffer
         return
     if is_device(name):
-        with _explaining_write_errors(name), Path(name).open("wb") as file:
+        with _explaining_write_errors(name), expanded(name).open("wb") as file:
             yield file
         return
     with replacing_named(name, "output") as partial, partial.open("wb") as file:

@@ -1,7 +1,6 @@
 """Convert text to tokens and back, with one SentencePiece model for both languages or one per language."""
 
 import hashlib
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,13 +11,13 @@ from nmt.errors import UserError
 from nmt.storage.files import replacing
 from nmt.text.sentencepiece_model import USER_DEFINED, read_pieces
 from nmt.text.special import BOS, EOS, PAD, UNK
+from nmt.text.white_space import rare_spaces, with_single_spaces
 
 JOINT_FILE = "tokenizer.model"
 SOURCE_FILE = "tokenizer.source.model"
 TARGET_FILE = "tokenizer.target.model"
 SPACE_MARK = "▁"
 """The mark in a vocabulary for the space before a word."""
-WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
 
 
 class Tokenizer:
@@ -94,19 +93,12 @@ class Tokenizer:
         return _encode(self._source, lines)
 
     def encode_input(self, lines: Sequence[str]) -> list[list[int]]:
-        """Return the ids of sentences to translate, with single spaces for white space that models know little of.
-
-        These are runs of spaces, and characters such as tabs and no-break spaces, unless they are so common in the
-        training text that they are in a piece of several characters.
-        """
-        return self.encode_source(
-            [" ".join(filter(None, line.translate(self._rare_spaces).split(" "))) for line in lines]
-        )
+        """Return the ids of sentences to translate, with single spaces for white space that models know little of."""
+        return self.encode_source([with_single_spaces(line, self._rare_spaces) for line in lines])
 
     @cached_property
     def _rare_spaces(self) -> dict[int, str]:
-        usual = set("".join(piece for piece in _pieces(self._source) if len(piece) > 1))
-        return {ord(each): " " for each in WHITE_SPACE if each not in usual}
+        return rare_spaces(_pieces(self._source))
 
     def encode_target(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the ids of target sentences."""
@@ -127,11 +119,6 @@ class Tokenizer:
     def decode_source(self, ids: Sequence[int]) -> str:
         """Return the text of a source sentence, without PAD, BOS and EOS."""
         return str(self._source.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
-
-
-def is_byte(piece: str) -> bool:
-    """Return whether a token stands for a single byte of a character that the vocabulary lacks."""
-    return re.fullmatch(r"<0x[0-9A-F]{2}>", piece) is not None
 
 
 def trained_file_names(*, joint: bool) -> tuple[str, ...]:

@@ -20,5 +20,10 @@ def test_translations_begin_with_the_prefixes(run: Run, text: Path, capsys: pyte
     prefixes.write_text("ein Hund\n", encoding="utf-8")
     assert main([*base, f"translate.prefix={prefixes}"]) == 2
     assert "fewer prefixes than lines" in capsys.readouterr().err
+    prefixes.write_text("ein Hund\n" * (len(LINES) + 1), encoding="utf-8")
+    assert main([*base, f"translate.prefix={prefixes}"]) == 2
+    assert "more prefixes than lines" in capsys.readouterr().err
+    assert main([*base, f"translate.prefix={prefixes}", f"output={text}"]) == 2
+    assert f"{text} would be written, but is another output or an input" in capsys.readouterr().err
     assert main([*base, "translate.prefix=nowhere"]) == 2
     assert "translate.prefix=nowhere does not exist" in capsys.readouterr().err

@@ -18,7 +18,6 @@ from nmt.storage.files import (
     PARTIAL,
     checksum,
     checksums,
-    expanded,
     is_plain_name,
     link,
     read_json,
@@ -223,13 +222,6 @@ def test_weights_in_a_folder_can_be_read_by_those_who_may_read_the_folder(tmp_pa
         (partial / "plain").touch()
     weights, plain = ((tmp_path / "made" / name).stat().st_mode for name in ("model.safetensors", "plain"))
     assert weights == plain
-
-
-def test_a_home_that_does_not_exist_is_an_error_of_the_user() -> None:
-    assert expanded("~/text.en") == Path.home() / "text.en"
-    assert expanded("a~b") == Path("a~b")
-    with pytest.raises(UserError, match=r"^~nobody-here/text\.en begins with ~ and no user"):
-        expanded("~nobody-here/text.en")
 
 
 def test_a_failed_write_leaves_a_folder_unchanged(tmp_path: Path) -> None:

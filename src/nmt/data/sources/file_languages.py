@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
+from nmt.config.folders import expanded
 from nmt.config.schema import DataConfig
 from nmt.data.sources.formats import format_of, uncompressed_name
 from nmt.data.sources.source import Languages
-from nmt.storage.files import expanded
 
 _WITH_REGION = r"[a-z]{2}[-_]([A-Z]{2}|[0-9]{3}|[A-Z][a-z]{3})|[a-z]{3}[-_][A-Z][a-z]{3}"
 _CODE = re.compile(rf"[a-z]{{2}}|{_WITH_REGION}")

@@ -11,7 +11,7 @@ from nmt.data.sources.formats import format_of, formats, pairs_in, sentences_in,
 from nmt.data.sources.source import BY_LANGUAGE, Columns, Fingerprint, Languages, Pair, Source, languages, split_names
 from nmt.errors import UserError
 from nmt.storage.addresses import local_files
-from nmt.storage.files import checksums, expanded
+from nmt.storage.files import checksums
 from nmt.text.lines import on_one_line
 
 HUB_SPLITS = {"train": ("train",), "valid": ("validation", "valid", "dev"), "test": ("test",)}
@@ -82,7 +82,7 @@ def inputs(names: Sequence[str], split: str) -> list[Path]:
 
 
 def _files_of(name: str, split: str) -> list[Path]:
-    files = [expanded(path) for path in local_files(name, f"data.{split}")]
+    files = local_files(name, f"data.{split}")
     path = files[0]
     if len(files) > 1 or not path.is_dir():
         return files

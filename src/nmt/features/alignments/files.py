@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from nmt.config.folders import expanded
 from nmt.data.sources.source import Pair
 from nmt.errors import UserError
-from nmt.storage.files import expanded
 from nmt.text.alignments import GoldAlignment, check_links
 
 

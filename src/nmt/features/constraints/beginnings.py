@@ -6,6 +6,7 @@ longer one, which would be split at other places, so any tokens that spell it ar
 Shapes: B sentences in the batch, R rows as in `NextTokenScorer`, V tokens in the vocabulary.
 """
 
+import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -16,9 +17,13 @@ from torch import Tensor
 
 from nmt.decoding.beam import NEVER, NextTokenScorer
 from nmt.text.special import BOS, EOS, PAD, UNK
-from nmt.text.tokenizer import is_byte
 
 LAST_CHARACTER = "\U0010ffff"
+
+
+def is_byte(piece: str) -> bool:
+    """Return whether a token stands for a single byte of a character that the vocabulary lacks."""
+    return re.fullmatch(r"<0x[0-9A-F]{2}>", piece) is not None
 
 
 class Spellings:

@@ -8,11 +8,11 @@ from nmt.decoding.constraints import Constraints
 from nmt.decoding.control import FORCES, Control, SearchBatch, SearchSetup
 from nmt.decoding.request import Request
 from nmt.errors import UserError
-from nmt.features.constraints.beginnings import Spellings, finish_words, force_prefixes, spellings_of
+from nmt.features.constraints.beginnings import Spellings, finish_words, force_prefixes, is_byte, spellings_of
 from nmt.features.constraints.settings import terms_file
 from nmt.features.constraints.terms import RequiredTerms
 from nmt.text.special import UNK
-from nmt.text.tokenizer import SPACE_MARK, Tokenizer, is_byte
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
 if TYPE_CHECKING:
     from nmt.terms.glossary import Glossary

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nmt.config.checks import check_at_least, check_choice
 from nmt.config.choices import CHOICES
+from nmt.config.folders import expanded
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class ExportConfig:
 def export_folder(config: "Config") -> Path:
     """Return the folder of the exported model."""
     export = config.of(ExportConfig)
-    return Path(export.folder) if export.folder else exports_of(config) / f"{export.target}-{export.quantization}"
+    return expanded(export.folder) if export.folder else exports_of(config) / f"{export.target}-{export.quantization}"
 
 
 def exports_of(config: "Config") -> Path:

@@ -4,7 +4,7 @@ import json
 from functools import partial
 from pathlib import Path
 
-from nmt.config.folders import is_address
+from nmt.config.folders import expanded, is_address
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
 from nmt.discovery import features
@@ -20,7 +20,7 @@ def find_origin(config: Config, *, weights: bool = True) -> Path:
     name = config.of(FineTuning).init_from
     if is_address(name):
         return fetch_checkpoint(name, "training.init_from", partial(_named_or_best, config=config), weights=weights)
-    for folder in (config.runs_folder / name, Path(name)):
+    for folder in (config.runs_folder / name, expanded(name)):
         if (folder / META).is_file():
             return folder
         if RunLayout(folder).checkpoints.is_dir():
@@ -75,7 +75,7 @@ def _of_run(folder: Path, config: Config) -> Path:
 def _hint(config: Config) -> str:
     """Say what to do about a model to begin from that does not exist."""
     name = config.of(FineTuning).init_from
-    if _is_hugging_face(Path(name)):
+    if _is_hugging_face(expanded(name)):
         return _how_to_import(name)
     runs = sorted(path.parent.name for path in config.runs_folder.glob("*/checkpoints"))
     return nearest(name, runs) if runs else "train that run first, or name the folder of a checkpoint"

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from nmt.config.folders import expanded
 from nmt.config.saved import to_yaml
 from nmt.config.schema import Config
 from nmt.errors import UserError
@@ -24,7 +25,7 @@ from nmt.text.tokenizer import Tokenizer
 
 def import_folder(config: Config) -> tuple[Path, ImportedModel]:
     """Write a run with one checkpoint, which is also its averaged one; return the folder of the run, and the model."""
-    folder, layout = Path(config.of(ImportedFolder).source), RunLayout(config.run_folder)
+    folder, layout = expanded(config.of(ImportedFolder).source), RunLayout(config.run_folder)
     importer = _importer(folder)
     taken = "is being written by another process: wait until it is done, or give the import another name="
     with exclusive_folder(layout.folder, taken=taken, setting="paths.outputs"):

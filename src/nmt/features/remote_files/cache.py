@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from nmt.config.folders import expanded
 from nmt.errors import ConfigError, UserError
 from nmt.features.remote_files.remote import Version
-from nmt.storage.files import checksum, expanded, is_plain_name, read_json, remove_folder, seal, sync, write_json
+from nmt.storage.files import checksum, is_plain_name, read_json, remove_folder, seal, sync, write_json
 from nmt.storage.lock import take
 
 FOLDER = "NMT_CACHE"

@@ -1,11 +1,11 @@
 """`nmt attention`: draw the attention weights of a sentence and its translation."""
 
 from itertools import islice
-from pathlib import Path
 
 import vl_convert
 
 from nmt.compute.machine import prepare_machine
+from nmt.config.folders import expanded
 from nmt.config.schema import Config
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
@@ -29,7 +29,7 @@ def run(config: Config) -> None:
     if layer > layers:
         raise UserError(f"attention.layer={layer}, but the model has {layers} layers")
     image = vl_convert.vegalite_to_png(heatmaps(weights, part, layer), scale=SCALE)
-    path = config.run_folder / "attention.png" if config.output == STANDARD else Path(config.output)
+    path = config.run_folder / "attention.png" if config.output == STANDARD else expanded(config.output)
     with replacing(path) as partial:
         partial.write_bytes(image)
     print(f"{source}\n{translation}\nattention: {path}")

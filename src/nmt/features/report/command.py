@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+from nmt.config.folders import expanded
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
 from nmt.decoding.torch_engine import load_model
@@ -32,7 +33,7 @@ def run(config: Config) -> None:
         single_run = _read(config)
         page = report(single_run, lambda: _load_model(single_run, config.checkpoint))
         usual_path = RunLayout(config.run_folder).report
-    path = usual_path if config.output == STANDARD else Path(config.output)
+    path = usual_path if config.output == STANDARD else expanded(config.output)
     write_text(path, page)
     print(f"report: {path} ({len(page.encode()) / 1e6:.1f} MB)")
 

@@ -15,7 +15,7 @@ from nmt.decoding.engine import Done, Engine
 from nmt.errors import UserError
 from nmt.features.synthesis.folder import SynthesisFolder
 from nmt.storage.files import replacing
-from nmt.text.streams import STANDARD, read_input
+from nmt.text.streams import STANDARD, is_device, read_input
 
 SCORE = "score"
 """Column of the log-probability per word piece."""
@@ -38,7 +38,7 @@ class InputText(NamedTuple):
 
 def scan_input(name: str) -> InputText:
     """Read a file once, to count its lines, to refuse text that cannot be read, and to take a sample of it."""
-    if name == STANDARD:
+    if name == STANDARD or is_device(name):
         raise UserError("name the file to translate: input=FILE (plain, .gz or .xz)")
     digest, count, characters = sha256(), 0, 0
     sample, distance = [], 1

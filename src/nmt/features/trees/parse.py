@@ -13,7 +13,7 @@ from nmt.errors import UserError
 from nmt.features.trees.settings import TREES, ParseConfig
 from nmt.parsing.linearise import Repairs, repair
 from nmt.parsing.trees import bracketed, drawn
-from nmt.text.streams import is_interactive, open_output, read_input
+from nmt.text.streams import check_used_once, is_interactive, open_output, read_input
 
 WRITERS = {"bracketed": bracketed, "drawn": drawn}
 """Functions that write a tree, by `parse.format`."""
@@ -21,6 +21,7 @@ WRITERS = {"bracketed": bracketed, "drawn": drawn}
 
 def run(config: Config) -> None:
     """Write a tree per sentence, in the order of the input; an empty line stays empty."""
+    check_used_once([config.input], [config.output])
     loaded = load_engine(config, prepare_machine(config.runtime))
     if loaded.languages[1] != TREES:
         raise UserError(

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import cast
 
+from nmt.config.folders import expanded
 from nmt.config.schema import DataConfig
 from nmt.data.sources.formats import COMPRESSED
 from nmt.data.sources.source import Fingerprint, Pair, Source, split_names
@@ -14,7 +15,7 @@ from nmt.errors import UserError
 from nmt.features.trees.settings import TreeData
 from nmt.parsing.linearise import tree_pair
 from nmt.parsing.trees import clean, read_trees
-from nmt.storage.files import checksums, expanded
+from nmt.storage.files import checksums
 
 ENDINGS = tuple(ending + packed for ending in (".mrg", ".trees", ".ptb") for packed in ("", *COMPRESSED))
 """Endings of the files that are read from a folder."""
