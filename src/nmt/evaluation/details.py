@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from nmt.evaluation.bleu import make_bleu
 from nmt.evaluation.metric import Translated, corpus_score
 from nmt.evaluation.metrics import make_chrf
+from nmt.text.words import words_between_spaces
 
 LENGTHS = (10, 20, 30, 50)
-"""Upper ends of the groups of source lengths, in words."""
+"""Upper ends of the groups of source lengths, in words; in scripts without spaces, each character counts as one."""
 UNKNOWN_MARK = "⁇"
 """What the tokenizer writes for the unknown piece."""
 REPEATED_WORDS, MAX_REPETITIONS = 4, 2
@@ -51,7 +52,7 @@ class Rates:
 
 def parts(text: Translated, labels: Mapping[str, Sequence[str]]) -> list[Part]:
     """Score each part of a test set: by the length of the source, and by each label."""
-    columns = {**labels, "length": [length_group(len(source.split())) for source in text.sources]}
+    columns = {**labels, "length": [length_group(len(words_between_spaces(source))) for source in text.sources]}
     metrics = make_bleu(text.tokenizer), make_chrf()
     found = []
     for label, column in columns.items():
@@ -89,7 +90,7 @@ def rates(text: Translated) -> Rates:
         unrelated.append(hypothesis not in theirs and chrf.sentence_score(hypothesis, theirs).score < UNRELATED_CHRF)
     hallucinated = [(one or other) and not copy for one, other, copy in zip(repetitive, unrelated, copied, strict=True)]
     words, reference_words = (
-        sum(len(line.split()) for line in lines) for lines in (text.hypotheses, text.references[0])
+        sum(len(words_between_spaces(line)) for line in lines) for lines in (text.hypotheses, text.references[0])
     )
     return Rates(
         length_ratio=words / max(1, reference_words),
@@ -103,7 +104,7 @@ def rates(text: Translated) -> Rates:
 
 def _repetitions(line: str) -> int:
     """Return how often the most frequent sequence of four words occurs."""
-    words = line.split()
+    words = words_between_spaces(line)
     sequences = Counter(
         tuple(words[start : start + REPEATED_WORDS]) for start in range(len(words) - REPEATED_WORDS + 1)
     )

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from itertools import islice
 
 import torch
@@ -40,6 +41,8 @@ class TrainingBench:
 
     def __init__(self, config: Config, text: Pairs, vocabularies: tuple[int, int], devices: int = 1) -> None:
         """Measure the run of `config`, which shares each global batch between `devices`, on one of them."""
+        # the optimizer's first step would import it, and a time limit that ends the import would leave half of it
+        import_module("torch._dynamo")
         self.config, self.text, self.vocabularies, self.devices = config, text, vocabularies, devices
         self.batch_tokens = config.training.batch_tokens
         """Most source tokens, and most target tokens, of the global batches to time."""

@@ -25,3 +25,9 @@ WORD = re.compile(
     rf"(?:[^\W{_SCRIPTS_WITHOUT_SPACES}]+|{_MARK})+"
     rf"|(?=\w)[{_SCRIPTS_WITHOUT_SPACES}]{_MARK}*"
 )  # fmt: skip
+_BETWEEN_SPACES = re.compile(rf"[{_SCRIPTS_WITHOUT_SPACES}]{_MARK}*|[^\s{_SCRIPTS_WITHOUT_SPACES}]+")
+
+
+def words_between_spaces(line: str) -> list[str]:
+    """Return the words of a line with their punctuation; in scripts without spaces, each character is one."""
+    return _BETWEEN_SPACES.findall(line)

@@ -41,6 +41,14 @@ def test_each_fault_is_counted() -> None:
     assert found.length_ratio == (2 + 16 + 2 + 2) / (2 + 11 + 2 + 2)
 
 
+def test_text_without_spaces_is_counted_by_characters() -> None:
+    sources = ["我喜欢这只狗。", "他说的话" * 20]
+    text = Translated(["我喜欢" * 8, "是"], [["我喜欢", "是的"]], "zh", sources=sources)
+    assert rates(text).repetitive == 0.5
+    assert rates(text).length_ratio == 5.0  # 24 and 1 characters, 3 and 2 in the reference
+    assert [(each.value, each.sentences) for each in parts(text, {})] == [("1-10", 1), ("51-", 1)]
+
+
 def test_what_the_source_or_a_reference_has_is_no_fault() -> None:
     chorus = "la la la la la la la la"
     lines = [chorus, "Berlin", ""]

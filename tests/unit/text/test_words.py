@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from nmt.text.words import WORD
+from nmt.text.words import WORD, words_between_spaces
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,14 @@ def test_each_letter_digit_and_mark_is_in_a_word_and_nothing_else_is() -> None:
     in_words = {each for each in characters if WORD.fullmatch(each)}
     expected = {each for each in characters if each.isalnum() or each == "_" or unicodedata.category(each)[0] == "M"}
     assert in_words == expected
+
+
+@pytest.mark.parametrize(
+    "line", ["", " ", "It's  3.5\tkm, \u00a0 über_all! ", "वह है।", "한국어 문장", "a\x1cb\x85c\u3000d"]
+)
+def test_words_between_spaces_are_those_of_python(line: str) -> None:
+    assert words_between_spaces(line) == line.split()
+
+
+def test_each_character_of_a_script_without_spaces_is_a_word() -> None:
+    assert words_between_spaces("我喜欢 NLP。ที่นี่") == ["我", "喜", "欢", "NLP。", "ที่", "นี่"]
