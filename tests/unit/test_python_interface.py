@@ -139,6 +139,8 @@ def test_mistakes_are_named(model: LoadedModel, tmp_path: Path) -> None:
         model.translate(LINES, bean=3)
     with pytest.raises(TypeError, match="a list of lines"):
         model.translate("a dog")
+    with pytest.raises(TypeError, match="terms are a tuple of texts"):
+        nmt.Request("a dog", terms="Hund")  # type: ignore[arg-type]
     with pytest.raises(nmt.UserError, match=r"decoding.beam=0 must be at least 1"):
         model.translate(LINES, beam=0)
     with pytest.raises(nmt.UserError, match=r"there is no folder .*nowhere"):

@@ -184,11 +184,13 @@ class Engine(ABC):
     ) -> list[Likelihood]:
         """Return how probable each target line is as the translation of its source line.
 
-        Only the beginning of a sentence that is too long counts.
+        Only the beginning of a sentence that is too long counts, with a warning.
         """
-        scores = self.token_scores(
-            self.tokenizer.encode_input(sources), self.tokenizer.encode_target(targets), done=done
-        )
+        sides = self.tokenizer.encode_input(sources), self.tokenizer.encode_target(targets)
+        for name, ids, limit in zip(("source", "target"), sides, self._max_pieces, strict=True):
+            if cut := sum(len(each) > limit for each in ids):
+                _warn(f"{cut:,} {name} sentences have more than {limit:,} tokens: only their beginnings are scored")
+        scores = self.token_scores(*sides, done=done)
         return [Likelihood(sum(each), len(each)) for each in scores]
 
     def token_scores(
@@ -198,8 +200,9 @@ class Engine(ABC):
 
         Sources and targets have no special ids; sentences that are too long are truncated.
         """
-        source_ids = [[*ids[: self.max_source_tokens - 1], EOS] for ids in sources]
-        target_ids = [[*ids[: self.max_target_tokens - 1], EOS] for ids in targets]
+        source_limit, target_limit = self._max_pieces
+        source_ids = [[*ids[:source_limit], EOS] for ids in sources]
+        target_ids = [[*ids[:target_limit], EOS] for ids in targets]
         lengths = [max(len(source), len(target)) for source, target in zip(source_ids, target_ids, strict=True)]
         results: list[list[float]] = [[] for _ in lengths]
         for batch in batches_by_length(lengths, self.config.batch_tokens):
@@ -209,13 +212,18 @@ class Engine(ABC):
             done(len(batch))
         return results
 
+    @property
+    def _max_pieces(self) -> tuple[int, int]:
+        """The largest numbers of tokens of a source and a target sentence, without EOS."""
+        return self.max_source_tokens - 1, self.max_target_tokens - 1
+
     def _encode(self, block: Sequence[Request]) -> list[Constraints] | None:
         """Return what the translation of each request must contain; None if nothing."""
         return next((found for control in self.controls if (found := control.encode(block)) is not None), None)
 
     def _finish_source(self, source: Sequence[int], line: int) -> list[int]:
         """Append EOS to a source sentence, and cut the sentence if it is too long; leave an empty one empty."""
-        limit = self.max_source_tokens - 1
+        limit, _ = self._max_pieces
         if len(source) > limit:
             _warn(
                 f"line {line} has {len(source):,} tokens, more than the {limit:,} that this model translates: "

@@ -12,3 +12,8 @@ class Request:
     """The text with which the translation begins. Its last word may go on, unless the text ends with a space."""
     terms: tuple[str, ...] = ()
     """Words or phrases of the target language that must stand in the translation, besides those of the glossary."""
+
+    def __post_init__(self) -> None:
+        """Refuse a text in place of several terms: its letters would be terms."""
+        if isinstance(self.terms, str):
+            raise TypeError("terms are a tuple of texts, not a single text: terms=(text,)")

@@ -9,6 +9,7 @@ import sentencepiece
 
 from nmt.errors import UserError
 from nmt.storage.files import replacing
+from nmt.text.lines import on_one_line
 from nmt.text.sentencepiece_model import USER_DEFINED, read_pieces
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.white_space import rare_spaces, with_single_spaces
@@ -113,8 +114,8 @@ class Tokenizer:
         return [str(self._target.id_to_piece(int(piece))) for piece in ids]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of a target sentence, without PAD, BOS and EOS."""
-        return str(self._target.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
+        """Return the text of a target sentence, without PAD, BOS, EOS and the line breaks of pieces for bytes."""
+        return on_one_line(self._target.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
 
     def decode_source(self, ids: Sequence[int]) -> str:
         """Return the text of a source sentence, without PAD, BOS and EOS."""

@@ -253,6 +253,23 @@ def test_a_line_that_is_too_long_is_truncated_with_a_warning(
     assert "11 that this model translates" in warnings[0]
 
 
+def test_scores_of_sentences_that_are_too_long_are_those_of_their_beginnings_with_a_warning(
+    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = translator([random_model(tokenizer, positions="learned", max_positions=12)], tokenizer)
+    long = "the cat sees " * 20
+    found = engine.score(["a dog", long, long], [long, "a dog", "a dog"])
+    short = len(tokenizer.encode_target(["a dog"])[0]) + 1
+    assert [each.tokens for each in found] == [12, short, short]
+    warnings = capsys.readouterr().err.splitlines()
+    assert [line.partition(" tokens")[0] for line in warnings] == [
+        "warning: 2 source sentences have more than 11",
+        "warning: 1 target sentences have more than 11",
+    ]
+    engine.score(["a dog"], ["a dog"])
+    assert capsys.readouterr().err == ""
+
+
 def test_line_numbers_continue_from_window_to_window(tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
     model = random_model(tokenizer, positions="learned", max_positions=12)
     list(translator([model], tokenizer).translate(["a", "a", "a", "the cat sees " * 20], window=3))

@@ -80,6 +80,17 @@ def test_special_ids_are_fixed_and_not_added(joint: Tokenizer) -> None:
     assert joint.encode_source(["✈"])[0][-1] == 0
 
 
+def test_pieces_for_bytes_write_no_line_breaks(tmp_path: Path) -> None:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences(400)), model_writer=model, vocab_size=400, byte_fallback=True, minloglevel=3,
+        pad_id=1, bos_id=2, eos_id=3, unk_id=0,
+    )  # fmt: skip
+    tokenizer = Tokenizer(model.getvalue())
+    ids = [tokenizer.vocabularies[1].index(piece) for piece in ("<0x41>", "<0x0A>", "<0x42>")]
+    assert tokenizer.decode(ids) == "A B"
+
+
 def test_special_ids_are_checked(tmp_path: Path) -> None:
     other = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
