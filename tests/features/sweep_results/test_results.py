@@ -14,9 +14,10 @@ from nmt.config.compose import compose
 from nmt.config.multirun import SweptRun, multirun
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
-from nmt.features.sweep_results.record import RunRecord, read_sweeps
+from nmt.features.sweep_results.record import RunRecord, read_sweeps, write_record
 from nmt.features.sweep_results.section import _shown, all_runs
 from nmt.features.sweep_results.watch import read_result, watch
+from nmt.runs.layout import RunLayout
 from nmt.runs.section import ShownRun
 
 VALIDATIONS = (
@@ -160,13 +161,32 @@ def test_a_run_outside_of_sweeps_has_no_section(tmp_path: Path) -> None:
     assert all_runs(ShownRun(replace(config, paths=replace(config.paths, outputs=str(tmp_path / "no"))), {})) is None
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", '{"sweep": "a", "number": 1, "values": {"a": 1}, "result": "x"}', "{"])
-def test_a_damaged_record_is_named(content: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"sweep": "a", "number": 1, "values": {"a": 1}, "result": "x"}', "{"]
+)
+def test_a_damaged_record_is_named_and_left_out(
+    content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = run_all(tmp_path)[0]
     file = tmp_path / "sweeps" / "demo" / "other.json"
+    before = all_runs(ShownRun(config, {}))
     file.write_text(content)
-    with pytest.raises(UserError, match=r"other\.json"):
-        all_runs(ShownRun(config, {}))
+    assert before is not None
+    assert all_runs(ShownRun(config, {})) == before
+    assert f"warning: {file} is not the record of a run" in capsys.readouterr().err
+
+
+def test_files_of_runs_in_the_folder_of_sweeps_are_no_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = compose(["experiment=demo", f"paths.outputs={tmp_path}", "name=sweeps/table3/mine"])
+    checkpoint = RunLayout(config.run_folder).checkpoint(100)
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "meta.json").write_text("{}")
+    (config.run_folder / "config.yaml").touch()
+    write_record(replace(swept(tmp_path, seed="1"), sweep="table3/base"), result=2.0)
+    assert [record.sweep for (record,) in read_sweeps(tmp_path)] == ["table3/base"]
+    assert not capsys.readouterr().err
 
 
 def test_the_runs_of_a_grid_are_recorded_under_the_run_that_they_change(tmp_path: Path) -> None:

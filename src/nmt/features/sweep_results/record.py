@@ -1,6 +1,8 @@
 """outputs/sweeps/<name of the sweep>/<values>.json: one run of a sweep, with its result or error."""
 
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 from nmt.config.multirun import SweptRun
 from nmt.config.plain_names import settings_name
 from nmt.errors import UserError
+from nmt.runs.layout import SETTINGS
 from nmt.storage.files import read_json, write_json
 
 FOLDER = "sweeps"
@@ -51,15 +54,28 @@ def write_record(swept: SweptRun, **found: Any) -> None:
 
 
 def read_sweeps(outputs: Path) -> list[list[RunRecord]]:
-    """Return the records of each sweep, in the order of the runs."""
-    found: dict[Path, list[RunRecord]] = {}
-    for file in sorted((outputs / FOLDER).rglob("*.json")):
-        found.setdefault(file.parent, []).append(_read(file))
-    return [sorted(records, key=lambda each: each.number) for records in found.values()]
+    """Return the records of each sweep, in the order of the runs, without damaged ones."""
+    sweeps = (list(filter(None, map(_read, files))) for files in _files(outputs / FOLDER))
+    return [sorted(records, key=lambda each: each.number) for records in sweeps if records]
 
 
-def _read(file: Path) -> RunRecord:
+def _files(folder: Path) -> Iterator[list[Path]]:
+    """Yield the files of the records of each sweep; a run whose name begins with `sweeps/` has none."""
+    for path, folders, names in os.walk(folder):
+        folders.sort()
+        if SETTINGS in names:
+            folders.clear()
+        else:
+            yield [Path(path, name) for name in sorted(names) if name.endswith(".json")]
+
+
+def _read(file: Path) -> RunRecord | None:
+    """Return a record; if it is damaged, say so and return None."""
     try:
         return RunRecord.from_json(read_json(file))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"{file} is not the record of a run: delete it, and run the sweep again") from error
+    except (UserError, KeyError, TypeError, ValueError, AttributeError):
+        print(
+            f"warning: {file} is not the record of a run and is left out: delete it, and run the sweep again",
+            file=sys.stderr, flush=True,
+        )  # fmt: skip
+        return None
