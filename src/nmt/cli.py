@@ -115,7 +115,8 @@ def _start(name: str, words: list[str]) -> None:
         elif line.is_multirun:
             groups = (*multirun.RUN_GROUPS, "runtime") if command.trains else multirun.RUN_GROUPS
             searchable = {*groups, *command.settings} - {"name", "paths", *unsearchable_groups()}
-            multirun.multirun(partial(_run_composed, name), line.overrides, run_groups=groups, searchable=searchable)
+            job = partial(_run_composed, name)
+            multirun.multirun(job, line.overrides, run_groups=groups, searchable=searchable, recorded=command.trains)
         elif multirun.split(line.overrides)[1]:
             multirun.run_once(line, partial(_run_composed, name))
         else:

@@ -116,6 +116,8 @@ def multirun(
     outputs: str = "",
     run_groups: Sequence[str] = RUN_GROUPS,
     searchable: Collection[str] = RUN_GROUPS,
+    *,
+    recorded: bool = False,
 ) -> None:
     """Call `job` with the overrides of each run: one per combination of the values given (`training.steps=5,6`).
 
@@ -127,6 +129,7 @@ def multirun(
         outputs: The folder in which launchers write their logs; by default that of the first run.
         run_groups: The groups of settings whose values belong to the name of a run.
         searchable: The groups of settings that change what a run's result is, so that a search may vary them.
+        recorded: Whether a feature may record the result or error of each run, as for commands that train.
     """
     settings, launching = split(rename_overrides(words))
     sweep = _sweep(settings, launching, searchable)
@@ -139,7 +142,7 @@ def multirun(
         values = {key: given[key] for key in sweep.keys if key in given}
         run = SweptRun(HydraConfig.get().job.num, values, sweep.base.name, outputs, sweep.searching)
         with _hydra_released(), _keeping_traceback():
-            return _watched(run, lambda: job(named_by_values(overrides, names) if names else overrides))
+            return _watched(run, lambda: job(named_by_values(overrides, names) if names else overrides), recorded)
 
     logs = f"{outputs}/multirun/{time.strftime('%Y-%m-%d_%H-%M-%S')}"
     quiet = [f"hydra.sweep.dir={_quoted(logs)}", "hydra.sweep.subdir=.", "hydra.output_subdir=null"]
@@ -147,9 +150,9 @@ def multirun(
     _hydra(flags, [*quiet, "hydra/job_logging=none", *left_out, *adding_keys(settings), *launching], task)
 
 
-def _watched(run: SweptRun, do: Callable[[], Config | None]) -> float | None:
+def _watched(run: SweptRun, do: Callable[[], Config | None], recorded: bool) -> float | None:
     """Do a run; a feature may record it, and return its result to the search."""
-    watchers = [each.watches_runs for each in features().values() if each.watches_runs]
+    watchers = [each.watches_runs for each in features().values() if each.watches_runs and recorded]
     if not watchers:
         do()
         return None

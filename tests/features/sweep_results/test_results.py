@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,24 @@ def test_a_failed_run_is_recorded_and_raised(tmp_path: Path) -> None:
     assert (record.error, record.result, record.values) == ("no data here", None, {"model.dropout": "0.1"})
 
 
+def test_a_failed_command_that_does_not_train_leaves_the_record_of_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Config) -> None:
+        raise UserError("out of order")
+
+    def train(config: Config) -> None:
+        finished(tmp_path, f"name={config.name}")
+
+    words = ["-m", "experiment=demo", f"paths.outputs={tmp_path}", "model.dropout=0.1,0.2"]
+    monkeypatch.setattr(import_module("nmt.commands.train"), "run", train)
+    monkeypatch.setattr(import_module("nmt.commands.evaluate"), "run", fail)
+    assert main(["train", *words]) == 0
+    assert main(["eval", *words]) == 2
+    (records,) = read_sweeps(tmp_path)
+    assert [(each.result, each.error) for each in records] == [(2.0, ""), (2.0, "")]
+
+
 def run_all(folder: Path) -> list[Config]:
     """Watch three runs, of which the second fails."""
     configs = []
@@ -195,7 +214,7 @@ def test_the_runs_of_a_grid_are_recorded_under_the_run_that_they_change(tmp_path
         return finished(tmp_path, *given)
 
     words = ["experiment=demo", f"paths.outputs={tmp_path}", "model.dropout=0.1,0.2", "training.steps=30"]
-    multirun(job, words)
+    multirun(job, words, recorded=True)
     (records,) = read_sweeps(tmp_path)
     assert [(each.number, each.values, each.result) for each in records] == [
         (0, {"model.dropout": "0.1"}, 2.0),
