@@ -1,6 +1,7 @@
 """What a run returns to a search, its record, and the table and plot of the page."""
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +16,7 @@ from nmt.config.compose import compose
 from nmt.config.multirun import SweptRun, multirun
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
-from nmt.features.sweep_results.record import RunRecord, read_sweeps, write_record
+from nmt.features.sweep_results.record import RunRecord, Sweep, read_sweeps, write_record
 from nmt.features.sweep_results.section import _shown, all_runs
 from nmt.features.sweep_results.watch import read_result, watch
 from nmt.runs.layout import RunLayout
@@ -101,7 +102,7 @@ def test_a_failed_run_is_recorded_and_raised(tmp_path: Path) -> None:
 
     with pytest.raises(UserError, match="no data here"):
         watch(swept(tmp_path, model__dropout="0.1"), fail)
-    ((record,),) = read_sweeps(tmp_path)
+    ((_, (record,)),) = read_sweeps(tmp_path)
     assert (record.error, record.result, record.values) == ("no data here", None, {"model.dropout": "0.1"})
 
 
@@ -119,7 +120,7 @@ def test_a_failed_command_that_does_not_train_leaves_the_record_of_the_training(
     monkeypatch.setattr(import_module("nmt.commands.evaluate"), "run", fail)
     assert main(["train", *words]) == 0
     assert main(["eval", *words]) == 2
-    (records,) = read_sweeps(tmp_path)
+    ((_, records),) = read_sweeps(tmp_path)
     assert [(each.result, each.error) for each in records] == [(2.0, ""), (2.0, "")]
 
 
@@ -169,9 +170,31 @@ def test_the_highest_score_and_the_lowest_error_are_the_best(metric: str, best: 
     records = [
         RunRecord(sweep="demo", number=number, values={}, metric=metric, result=float(number)) for number in (1, 2)
     ]
-    shown = _shown(records).best
+    shown = _shown(Sweep(metric, records)).best
     assert shown is not None
     assert shown.result == best
+
+
+def test_only_results_of_the_newest_metric_are_compared(tmp_path: Path) -> None:
+    for age, (metric, result) in enumerate((("loss", 2.0), ("loss", 3.0), ("test.bleu", 20.0), ("test.bleu", 1.0))):
+        write_record(swept(tmp_path, age, seed=str(age)), metric=metric, result=result)
+        os.utime(tmp_path / "sweeps" / "demo" / f"seed_{age}.json", (1e9 - age, 1e9 - age))
+    write_record(swept(tmp_path, 4, seed="4"), error="failed")
+    (sweep,) = read_sweeps(tmp_path)
+    shown = _shown(sweep)
+    assert (shown.metric, [each.result for each in shown.records]) == ("loss", [2.0, 3.0, None, None, None])
+    assert shown.best is not None
+    assert shown.best.result == 2.0
+
+
+def test_runs_that_vary_other_settings_are_not_mixed(tmp_path: Path) -> None:
+    for number in range(2):
+        write_record(swept(tmp_path, number, seed=str(number)), result=1.0)
+        write_record(swept(tmp_path, number, model__dropout=f"0.{number}"), result=1.0)
+    (sweep,) = read_sweeps(tmp_path)
+    assert [each.values for each in sweep.records] == [
+        {"model.dropout": "0.0"}, {"model.dropout": "0.1"}, {"seed": "0"}, {"seed": "1"}
+    ]  # fmt: skip
 
 
 def test_a_run_outside_of_sweeps_has_no_section(tmp_path: Path) -> None:
@@ -204,7 +227,7 @@ def test_files_of_runs_in_the_folder_of_sweeps_are_no_records(
     (checkpoint / "meta.json").write_text("{}")
     (config.run_folder / "config.yaml").touch()
     write_record(replace(swept(tmp_path, seed="1"), sweep="table3/base"), result=2.0)
-    assert [record.sweep for (record,) in read_sweeps(tmp_path)] == ["table3/base"]
+    assert [record.sweep for _, (record,) in read_sweeps(tmp_path)] == ["table3/base"]
     assert not capsys.readouterr().err
 
 
@@ -215,7 +238,7 @@ def test_the_runs_of_a_grid_are_recorded_under_the_run_that_they_change(tmp_path
 
     words = ["experiment=demo", f"paths.outputs={tmp_path}", "model.dropout=0.1,0.2", "training.steps=30"]
     multirun(job, words, recorded=True)
-    (records,) = read_sweeps(tmp_path)
+    ((_, records),) = read_sweeps(tmp_path)
     assert [(each.number, each.values, each.result) for each in records] == [
         (0, {"model.dropout": "0.1"}, 2.0),
         (1, {"model.dropout": "0.2"}, 2.0),

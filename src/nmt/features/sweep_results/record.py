@@ -3,9 +3,9 @@
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmt.config.multirun import SweptRun
 from nmt.config.plain_names import settings_name
@@ -53,20 +53,36 @@ def write_record(swept: SweptRun, **found: Any) -> None:
     write_json(folder / f"{settings_name(swept.values)}.json", asdict(record))
 
 
-def read_sweeps(outputs: Path) -> list[list[RunRecord]]:
-    """Return the records of each sweep, in the order of the runs, without damaged ones."""
+class Sweep(NamedTuple):
+    """The runs of a sweep."""
+
+    metric: str
+    """The metric of its newest record, as results of different metrics cannot be compared; empty if none has one."""
+    records: list[RunRecord]
+    """Runs that vary the same settings follow each other in their order; results are of the metric."""
+
+
+def read_sweeps(outputs: Path) -> list[Sweep]:
+    """Return all sweeps, without damaged records."""
     sweeps = (list(filter(None, map(_read, files))) for files in _files(outputs / FOLDER))
-    return [sorted(records, key=lambda each: each.number) for records in sweeps if records]
+    return [_sweep(records) for records in sweeps if records]
+
+
+def _sweep(oldest_first: list[RunRecord]) -> Sweep:
+    metric = next((each.metric for each in reversed(oldest_first) if each.metric), "")
+    records = [each if each.metric == metric else replace(each, result=None) for each in oldest_first]
+    return Sweep(metric, sorted(records, key=lambda each: (sorted(each.values), each.number)))
 
 
 def _files(folder: Path) -> Iterator[list[Path]]:
-    """Yield the files of the records of each sweep; a run whose name begins with `sweeps/` has none."""
+    """Yield the files of each sweep's records, the oldest first; a run whose name begins with `sweeps/` has none."""
     for path, folders, names in os.walk(folder):
         folders.sort()
         if SETTINGS in names:
             folders.clear()
         else:
-            yield [Path(path, name) for name in sorted(names) if name.endswith(".json")]
+            files = [Path(path, name) for name in sorted(names) if name.endswith(".json")]
+            yield sorted(files, key=lambda file: file.stat().st_mtime)
 
 
 def _read(file: Path) -> RunRecord | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from nmt.features.sweep_results.record import RunRecord, read_sweeps
+from nmt.features.sweep_results.record import RunRecord, Sweep, read_sweeps
 from nmt.page.templates import templates_of
 from nmt.runs.section import Section, ShownRun
 
@@ -38,9 +38,9 @@ def all_runs(run: ShownRun) -> Section | None:
     """Return a section with the sweeps that a run is part of, or that change its settings; None if there are none."""
     outputs = run.config.runs_folder
     found = [
-        _shown(records)
-        for records in read_sweeps(outputs)
-        if any(run.config.name in (each.run, each.sweep) for each in records)
+        _shown(sweep)
+        for sweep in read_sweeps(outputs)
+        if any(run.config.name in (each.run, each.sweep) for each in sweep.records)
     ]
     if not found:
         return None
@@ -50,10 +50,10 @@ def all_runs(run: ShownRun) -> Section | None:
     return Section("sweeps", "Sweeps", body, environment.get_template("sweeps.css").render())
 
 
-def _shown(records: Sequence[RunRecord]) -> ShownSweep:
+def _shown(sweep: Sweep) -> ShownSweep:
     """Return what the page shows of a sweep."""
+    metric, records = sweep
     keys = sorted({key for each in records for key in each.values})
-    metric = next((each.metric for each in records if each.metric), "")
     done = [each for each in records if each.result is not None]
     results = [each.result for each in done if each.result is not None]
     lowest, highest = (min(results), max(results)) if results else (0.0, 0.0)
