@@ -12,6 +12,8 @@ from nmt.storage.files import PARTIAL, read_json, seal, write_json
 from nmt.storage.lock import LOCK, exclusive_folder, folder_in_use
 
 MANIFEST = "manifest.json"
+SHARDS = "train-*.jsonl"
+"""The pattern of the shards' names."""
 CHECKSUMS = ("input", "checkpoint", "decoding.ensemble")
 """Entries of the manifest that are checksums, which an error does not show, besides those of settings' files."""
 
@@ -59,13 +61,20 @@ class SynthesisFolder:
         """
         taken = "is being written by another process: wait until it is done, or choose another synthesize.folder"
         with exclusive_folder(self.path, taken=taken, setting="synthesize.folder") as share:
-            manifest = self.path / MANIFEST
-            if manifest.is_file():
-                _check_same(self.path, _read(manifest), made_with)
-            else:
-                _check_new(self.path)
-                write_json(manifest, {"made_with": made_with, "seal": seal(made_with)})
+            self._begin(made_with)
             yield share
+
+    def _begin(self, made_with: MadeWith) -> None:
+        """Write the manifest, unless there are shards; refuse the folder if they are made with other settings."""
+        manifest = self.path / MANIFEST
+        if manifest.is_file():
+            before = _read(manifest)
+            if any(self.path.glob(SHARDS)):
+                _check_same(self.path, before, made_with)
+                return
+        else:
+            _check_new(self.path)
+        write_json(manifest, {"made_with": made_with, "seal": seal(made_with)})
 
     def in_use(self) -> AbstractContextManager[None]:
         """Keep other commands from writing into the folder, while all processes of this one do."""
