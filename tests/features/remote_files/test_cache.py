@@ -1,14 +1,17 @@
 """The cache keeps to its limit, and no process loses a file that it uses."""
 
+import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nmt.errors import UserError
+from nmt.features.remote_files.addresses import FsspecAddresses
 from nmt.features.remote_files.cache import Cache
 from nmt.features.remote_files.remote import Version
 
@@ -63,7 +66,26 @@ def test_a_copy_that_ended_processes_used_can_be_removed(cache: Path) -> None:
     assert names(cache) == {"b"}
 
 
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """Let no file grow beyond 100 kB, like those on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_full_disk_is_one_error_at_the_first_attempt(
+    cache: Path, memory: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory.pipe_file("/file", b"x" * 1_000_000)
+    with pytest.raises(UserError, match=rf"cannot write to {cache}: File too large. Free some space there, or name"):
+        FsspecAddresses().fetch("memory://file", "data.train")
+    assert "trying again" not in capsys.readouterr().err
+
+
 def test_an_unwritable_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"cannot write to .*Name another folder by NMT_CACHE"):
+    with pytest.raises(UserError, match=r"cannot write to .*name another folder by NMT_CACHE"):
         put(Cache(tmp_path / "file" / "cache", 1_000), "a", 1)

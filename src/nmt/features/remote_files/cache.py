@@ -9,8 +9,8 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -103,24 +103,35 @@ class Cache:
         """
         key = hashlib.sha256(json.dumps([address, version]).encode()).hexdigest()[:KEY_CHARACTERS]
         entry = Entry(self.folder / key)
-        lock = self._lock(entry)
+        with self._explaining_disk_errors():
+            lock = self._lock(entry)
+            try:
+                while True:
+                    take(lock, fcntl.LOCK_SH)
+                    if file := entry.whole_copy():
+                        os.utime(entry.folder)
+                        return file
+                    _lock_exclusively(lock, address)
+                    if not entry.whole_copy():  # another process may have fetched it meanwhile
+                        self._make_room_and_fetch(entry, address, version, name, fetch)
+            except BaseException:
+                self._in_use.pop(entry.folder).close()
+                raise
+
+    @contextmanager
+    def _explaining_disk_errors(self) -> Iterator[None]:
         try:
-            while True:
-                take(lock, fcntl.LOCK_SH)
-                if file := entry.whole_copy():
-                    os.utime(entry.folder)
-                    return file
-                _lock_exclusively(lock, address)
-                if not entry.whole_copy():  # another process may have fetched it meanwhile
-                    self._make_room_and_fetch(entry, address, version, name, fetch)
-        except BaseException:
-            self._in_use.pop(entry.folder).close()
-            raise
+            yield
+        except OSError as error:
+            raise UserError(
+                f"cannot write to {self.folder}: {error.strerror or error}. "
+                f"Free some space there, or name another folder by {FOLDER}"
+            ) from error
 
     def _make_room_and_fetch(
         self, entry: Entry, address: str, version: Version, name: str, fetch: Callable[[Path], str]
     ) -> None:
-        self._make_folder(entry)
+        entry.folder.mkdir(parents=True, exist_ok=True)
         have = entry.partial.stat().st_size if entry.partial.exists() else 0
         self._make_room(version.size - have, address)
         sha256 = fetch(entry.partial)
@@ -130,17 +141,9 @@ class Cache:
     def _lock(self, entry: Entry) -> BinaryIO:
         """Return the open lock file of a copy, which this process keeps."""
         if entry.folder not in self._in_use:
-            self._make_folder(entry)
+            entry.folder.mkdir(parents=True, exist_ok=True)
             self._in_use[entry.folder] = _lock_file(entry.folder).open("ab")
         return self._in_use[entry.folder]
-
-    def _make_folder(self, entry: Entry) -> None:
-        try:
-            entry.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(
-                f"cannot write to {self.folder}: {error.strerror}. Name another folder by {FOLDER}"
-            ) from error
 
     def _make_room(self, needed: int, address: str) -> None:
         """Remove copies that no process uses until a number of bytes fits in; refuse what never fits."""

@@ -5,8 +5,9 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
@@ -19,6 +20,10 @@ WAITS = (1.0, 5.0, 20.0, 60.0)
 """Seconds before the second to fifth attempt in a row that fetches nothing."""
 BLOCK_BYTES = 1 << 23
 """Bytes that are requested together."""
+
+
+class LocalDiskError(OSError):
+    """The copy on this machine cannot be written, which fetching again would not change."""
 
 
 def persist(remote: Remote, action: Callable[[], T], doing: str = "fetch") -> T:
@@ -44,14 +49,19 @@ def _wait_or_give_up(remote: Remote, error: Exception, wait: float | None, doing
 
 
 def download(remote: Remote, version: Version, partial: Path) -> str:
-    """Complete a partial copy of a version of a file; return the SHA-256 of its content."""
+    """Complete a partial copy of a version of a file; return the SHA-256 of its content.
+
+    Raise OSError if the copy cannot be written, and UserError if the file cannot be fetched.
+    """
     waits = iter(WAITS)
-    with partial.open("ab") as file, _progress(remote, version, file.tell()) as bar:
+    with partial.open("ab", buffering=0) as file, _progress(remote, version, file.tell()) as bar:
         while file.tell() != version.size:
             before = file.tell()
             try:
                 _append(remote, version, file, bar)
                 break
+            except LocalDiskError:
+                raise
             except Exception as error:  # of any kind: each file system raises its own
                 waits = iter(WAITS) if file.tell() > before else waits
                 _wait_or_give_up(remote, error, next(waits, None), "fetch")
@@ -66,7 +76,7 @@ def _progress(remote: Remote, version: Version, done: int) -> "tqdm[Any]":
     return tqdm(desc=remote.name, total=total, initial=done, unit="B", unit_scale=True, leave=False, disable=None)
 
 
-def _append(remote: Remote, version: Version, file: BinaryIO, bar: "tqdm[Any]") -> None:
+def _append(remote: Remote, version: Version, file: FileIO, bar: "tqdm[Any]") -> None:
     """Append what is missing; begin again if the server cannot begin in the middle."""
     with remote.system.open(remote.path, "rb", block_size=BLOCK_BYTES, cache_type="readahead") as source:
         if file.tell() and source.seekable():
@@ -74,7 +84,7 @@ def _append(remote: Remote, version: Version, file: BinaryIO, bar: "tqdm[Any]") 
         else:
             _empty(file)
         while block := source.read(BLOCK_BYTES):
-            file.write(block)
+            _write(file, block)
             bar.update(len(block))
     arrived = file.tell()
     if version.size not in (UNKNOWN_SIZE, arrived):
@@ -83,7 +93,17 @@ def _append(remote: Remote, version: Version, file: BinaryIO, bar: "tqdm[Any]") 
         raise OSError(f"{arrived:,} of {version.size:,} bytes arrived")
 
 
-def _empty(file: BinaryIO) -> None:
+def _write(file: FileIO, block: bytes) -> None:
+    """Write a block to a file without a buffer, which may take only a part of it at a time."""
+    rest = memoryview(block)
+    try:
+        while rest:
+            rest = rest[file.write(rest) :]
+    except OSError as error:
+        raise LocalDiskError(error.errno, error.strerror, file.name) from error
+
+
+def _empty(file: FileIO) -> None:
     file.seek(0)
     file.truncate()
 
