@@ -1,9 +1,12 @@
 """The cache keeps to its limit, and no process loses a file that it uses."""
 
+import os
 import resource
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -64,6 +67,46 @@ def test_a_copy_that_ended_processes_used_can_be_removed(cache: Path) -> None:
     assert names(cache) == {"a"}
     put(Cache(cache, 1_500), "b", 900)
     assert names(cache) == {"b"}
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """Yield a folder in which every user may make files."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
+@contextmanager
+def another_user() -> Iterator[None]:
+    """Give up the rights of root during this block."""
+    os.setresuid(65534, 65534, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_users_share_copies_and_keep_those_of_others(shared: Path) -> None:
+    first = put(Cache(shared, 1_500), "a", 900)
+    with another_user():
+        assert put(Cache(shared, 1_500), "a", 900) == first
+        with pytest.raises(UserError, match="does not fit"):
+            put(Cache(shared, 1_500), "b", 900)
+    assert first.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_an_incomplete_copy_of_another_user_is_an_error(shared: Path) -> None:
+    def interrupt(partial: Path) -> str:
+        partial.touch()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Cache(shared, 1_500).copy("s3://bucket/a", Version(9, {}), "a", interrupt)
+    with another_user(), pytest.raises(UserError, match=r"cannot write to .*Permission denied.*name another folder"):
+        put(Cache(shared, 1_500), "a", 9)
 
 
 @pytest.fixture

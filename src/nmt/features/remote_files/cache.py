@@ -109,7 +109,8 @@ class Cache:
                 while True:
                     take(lock, fcntl.LOCK_SH)
                     if file := entry.whole_copy():
-                        os.utime(entry.folder)
+                        with suppress(PermissionError):  # another user's copy
+                            os.utime(entry.folder)
                         return file
                     _lock_exclusively(lock, address)
                     if not entry.whole_copy():  # another process may have fetched it meanwhile
@@ -142,7 +143,7 @@ class Cache:
         """Return the open lock file of a copy, which this process keeps."""
         if entry.folder not in self._in_use:
             entry.folder.mkdir(parents=True, exist_ok=True)
-            self._in_use[entry.folder] = _lock_file(entry.folder).open("ab")
+            self._in_use[entry.folder] = _open_lock(entry.folder)
         return self._in_use[entry.folder]
 
     def _make_room(self, needed: int, address: str) -> None:
@@ -165,8 +166,13 @@ def _lock_exclusively(lock: BinaryIO, address: str) -> None:
         take(lock, fcntl.LOCK_EX)
 
 
-def _lock_file(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}.lock")
+def _open_lock(folder: Path) -> BinaryIO:
+    """Open the lock file of a copy; that of another user can only be read, which is enough for a lock."""
+    file = folder.with_name(f"{folder.name}.lock")
+    try:
+        return file.open("ab")
+    except PermissionError:
+        return file.open("rb")
 
 
 def _last_use(folder: Path) -> float:
@@ -182,8 +188,10 @@ def _bytes_in(folder: Path) -> int:
 
 
 def _remove_unused(folder: Path) -> bool:
-    """Remove a copy unless a process uses it; return whether it is gone."""
-    with _lock_file(folder).open("ab") as lock:
+    """Remove a copy unless a process uses it or it is another user's; return whether it is gone."""
+    if not os.access(folder, os.W_OK):
+        return not folder.exists()
+    with _open_lock(folder) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
