@@ -103,6 +103,13 @@ def test_sentence_whose_limit_is_too_short_is_searched_without_restriction() -> 
     assert beam_search(scorer, max_lengths, beam=3, alpha=0.3) == plain
 
 
-def test_vocabulary_of_text_is_refused() -> None:
+@pytest.mark.parametrize("pieces", [["▁the", "▁("], ["▁the", "▁", "▁(", "▁)"]])
+def test_vocabulary_of_text_is_refused(pieces: list[str]) -> None:
     with pytest.raises(UserError, match="needs a model of trees"):
-        TreeSymbols.of(["<unk>", "<pad>", "<s>", "</s>", "▁the", "▁("], CPU)
+        TreeSymbols.of(["<unk>", "<pad>", "<s>", "</s>", *pieces], CPU)
+
+
+def test_plain_brackets_and_empty_symbols_are_neither_brackets_of_a_tree_nor_words() -> None:
+    symbols = TreeSymbols.of([*VOCABULARY, "▁(", "▁)", "▁"], CPU)
+    for kind in (symbols.opening, symbols.closing, symbols.words):
+        assert not kind[-3:].any()

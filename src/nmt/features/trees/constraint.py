@@ -19,6 +19,8 @@ from nmt.text.tokenizer import SPACE_MARK
 SMALLEST_TREE = 3
 """Tokens of a tree besides its words: the brackets of the root, and EOS."""
 NO_LABEL = -1
+NO_WORD = ("(", ")", "")
+"""What brackets begin with, and the empty symbol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class TreeSymbols:
         """Find the brackets that can be both opened and closed; every other symbol of the text is a word."""
         symbols = [piece.removeprefix(SPACE_MARK) for piece in vocabulary]
         closable = {symbol[1:] for symbol in symbols if symbol.startswith(")")}
-        labels = sorted(closable & {symbol[1:] for symbol in symbols if symbol.startswith("(")})
+        labels = sorted(filter(None, closable & {symbol[1:] for symbol in symbols if symbol.startswith("(")}))
         if not labels:
             raise UserError(
                 "decoding.well_formed=true needs a model of trees, whose vocabulary has brackets: use an experiment "
@@ -47,10 +49,11 @@ class TreeSymbols:
             torch.tensor([symbol.startswith("(") and symbol[1:] in numbers for symbol in symbols], device=device),
             torch.tensor([symbol.startswith(")") and symbol[1:] in numbers for symbol in symbols], device=device),
             torch.tensor(
-                [token not in special and symbol[0] not in "()" for token, symbol in enumerate(symbols)], device=device
+                [token not in special and symbol[:1] not in NO_WORD for token, symbol in enumerate(symbols)],
+                device=device,
             ),
             torch.tensor(
-                [numbers.get(symbol[1:], NO_LABEL) if symbol[0] in "()" else NO_LABEL for symbol in symbols],
+                [numbers.get(symbol[1:], NO_LABEL) if symbol[:1] in NO_WORD else NO_LABEL for symbol in symbols],
                 device=device,
             ),
         )
