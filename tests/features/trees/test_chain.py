@@ -156,6 +156,7 @@ def test_bad_file_is_one_line_and_loses_nothing(folder: Path, tmp_path: Path, te
     ("overrides", "said"),
     [
         (["data.test=[{folder}/wsj:24]"], "24 is not a folder"),
+        (["data.train=[{folder}/wsj:03-02]"], "wsj:03-02 has no sections: write the smaller number first, 02-03."),
         (["data.test=[{folder}/none/*.mrg]"], "no file matches it"),
         (["data.test=[{folder}/outputs]"], "has no bracketed files"),
         (["data.target_lang=de"], "data.source=trees needs data.target_lang=trees"),

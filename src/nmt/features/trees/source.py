@@ -71,12 +71,14 @@ def _matches(path: Path) -> Iterator[Path]:
 
 def _section_folders(folder: str, first: str, last: str | None, setting: str) -> Iterator[Path]:
     """Yield the folders of sections: the numbers from first to last, written with as many digits as the first."""
-    for number in range(int(first), int(last or first) + 1):
+    numbers = range(int(first), int(last or first) + 1)
+    given = f"{setting}={folder}:{first}{'-' if last else ''}{last or ''}"
+    if not numbers:
+        raise UserError(f"{given} has no sections: write the smaller number first, {last}-{first}.")
+    for number in numbers:
         section = expanded(folder) / f"{number:0{len(first)}}"
         if not section.is_dir():
-            raise UserError(
-                f"{section} is not a folder: check {setting}={folder}:{first}{'-' if last else ''}{last or ''}."
-            )
+            raise UserError(f"{section} is not a folder: check {given}.")
         yield section
 
 
