@@ -2,7 +2,8 @@
 
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from nmt.features.table3.effects import effects
 from nmt.features.table3.findings import findings
 from nmt.features.table3.scales import SCALES, scale_overrides
 from nmt.features.table3.settings import Table3Config
-from nmt.features.table3.table import as_markdown, choose_rows, effects_as_markdown, is_done, read_result
+from nmt.features.table3.table import RunResult, as_markdown, choose_rows, effects_as_markdown, is_done, read_result
 from nmt.paper.table3 import TABLE_3
 from nmt.runs.compatibility import check_resumable
 from nmt.storage.files import write_text
@@ -44,8 +45,11 @@ def run(overrides: list[str]) -> None:
     try:
         for seed in seeds:
             _train_rows(names, seed, words, launching)
-    finally:
-        _write_table(seeds, words)
+    except BaseException:
+        with suppress(Exception):  # the error of the training says more
+            _write_table(seeds, words)
+        raise
+    _write_table(seeds, words)
     if failed := [_label(name, seed) for seed in seeds for name in names if not is_done(settings(name, seed, words))]:
         raise UserError(f"no results for {', '.join(failed)}: read the errors above, or in the logs of the launcher")
 
@@ -121,15 +125,13 @@ def _is_done(config: Config) -> bool:
     return True
 
 
-def _write_table(seeds: Iterable[int], words: list[str]) -> None:
+def _write_table(seeds: Sequence[int], words: list[str]) -> None:
     """Write all rows; a row that is not done has only the paper's figures."""
     base = settings("base", DEFAULT_SEED, words)
     if not (base.data_folder / "manifest.json").exists():
         return
-    vocabulary, results = Tokenizer.load(base.data_folder).target_size, {}
-    for name in TABLE_3:
-        found = (read_result(settings(name, seed, words), vocabulary) for seed in seeds)
-        results[name] = [result for result in found if result is not None]
+    vocabulary = Tokenizer.load(base.data_folder).target_size
+    results = {name: _results(name, seeds, words, vocabulary) for name in TABLE_3}
     perplexities = {name: [run.perplexity for run in runs] for name, runs in results.items()}
     text = "\n".join((as_markdown(results), effects_as_markdown(effects(perplexities))))
     conclusions = "\n".join(findings(perplexities))
@@ -137,3 +139,13 @@ def _write_table(seeds: Iterable[int], words: list[str]) -> None:
     introduction = SCALES[scale].introduction
     write_text(path, f"# Table 3, {scale} scale\n\n{introduction}\n\n{text}\n{conclusions}\n")
     print(f"\n{text}\n{conclusions}\nwritten to {path}", flush=True)
+
+
+def _results(name: str, seeds: Sequence[int], words: list[str], vocabulary: int) -> list[RunResult]:
+    """Return the results of a row; there are none if the user's overrides do not suit it."""
+    try:
+        configs = [settings(name, seed, words) for seed in seeds]
+    except ConfigError:
+        return []
+    found = (read_result(config, vocabulary) for config in configs)
+    return [result for result in found if result is not None]
