@@ -11,8 +11,10 @@ import torch.distributed as dist
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.data.store import PairStore
+from nmt.errors import UserError
 from nmt.features.fine_tuning.freeze import freeze
 from nmt.model.build import build_model
+from nmt.model.transformer import Transformer
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store
 
@@ -35,6 +37,14 @@ def gradients(trainer: Trainer, store: PairStore) -> dict[str, torch.Tensor | No
     with trainer.working_weights.active():
         trainer._add_gradients(batch)
     return {name: parameter.grad for name, parameter in trainer.model.named_parameters()}
+
+
+def test_only_parts_of_the_model_are_suggested() -> None:
+    model = Transformer(MODEL, VOCABULARY, VOCABULARY)
+    del model.encoder, model.encoder_norm
+    for name in ("encoder", "decodr"):
+        with pytest.raises(UserError, match=rf"{name} is no part and no parameter .*: did you mean decoder\?"):
+            freeze(model, [name])
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

@@ -1,6 +1,6 @@
 """Exclude weights from training."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from nmt.config.schema import Config
 from nmt.errors import UserError, nearest
@@ -46,9 +46,17 @@ def freeze(model: TranslationModel, names: Sequence[str]) -> None:
     for name in names:
         chosen = [each for each in parameters if matches_any(each, PARTS.get(name, (name,)))]
         if not chosen:
-            hint = "correct or remove it" if "*" in name else nearest(name, [*PARTS, *parameters])
+            hint = _hint(name, parameters)
             raise UserError(f"training.freeze: {name} is no part and no parameter of this model: {hint}")
         for each in chosen:
             parameters[each].requires_grad_(False)
     if not trainable(model):
         raise UserError(f"training.freeze=[{','.join(names)}] leaves nothing to train: freeze less")
+
+
+def _hint(name: str, parameters: Collection[str]) -> str:
+    """Return what to write in place of a name that fits no parameter."""
+    if "*" in name:
+        return "correct or remove it"
+    parts = [part for part, patterns in PARTS.items() if any(matches_any(each, patterns) for each in parameters)]
+    return nearest(name, [*parts, *parameters])
