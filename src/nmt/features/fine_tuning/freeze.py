@@ -1,20 +1,13 @@
 """Exclude weights from training."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from nmt.config.schema import Config
 from nmt.errors import UserError, nearest
-from nmt.features.fine_tuning.settings import FineTuning
+from nmt.features.fine_tuning.settings import PARTS, FineTuning
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import matches_any, trainable
 from nmt.training.hook import TrainingHook
-
-PARTS: Mapping[str, Sequence[str]] = {
-    "encoder": ("encoder.*", "encoder_norm.*"),
-    "decoder": ("decoder.*", "decoder_norm.*"),
-    "embeddings": ("vectors.*", "*_positions"),
-}
-"""The patterns of the parameters of each part. Tied embeddings include the projection before the softmax."""
 
 
 def freezing(config: Config) -> "Freezing | None":

@@ -1,7 +1,9 @@
 """The settings of fine-tuning: the model that a run begins from, its vocabulary, and weights that stay as they are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from nmt.config.capabilities import Capability, Use
@@ -14,6 +16,15 @@ if TYPE_CHECKING:
 
 VOCABULARIES = ("old", "new", "extend")
 """How the vocabulary of a run relates to that of the model that it begins from."""
+
+PARTS: Mapping[str, Sequence[str]] = {
+    "encoder": ("encoder.*", "encoder_norm.*"),
+    "decoder": ("decoder.*", "decoder_norm.*"),
+    "embeddings": ("vectors.*", "*_positions"),
+}
+"""The patterns of the parameters of each part. Tied embeddings include the projection before the softmax."""
+TARGET_VECTORS = ("vectors.shared", "vectors.target")
+"""The parameters, one of which every model has, that hold the word vectors of the target side."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +55,12 @@ class FineTuning:
         """Whether the tokenizer of the model to begin from is kept or extended."""
         return bool(self.init_from) and self.init_vocabulary != "new"
 
+    @property
+    def freezes_vectors(self) -> bool:
+        """Whether training leaves the word vectors of the target side as they are."""
+        patterns = chain.from_iterable(PARTS.get(name, (name,)) for name in self.freeze)
+        return any(fnmatchcase(each, pattern) for pattern in patterns for each in TARGET_VECTORS)
+
 
 def check(config: "Config") -> None:
     """Make sure that there is one tokenizer to keep or extend, and that it can be extended."""
@@ -61,6 +78,9 @@ def check(config: "Config") -> None:
 
 
 def uses(config: "Config") -> Iterator[Use]:
-    """Say that the tokenizer may be that of the model to begin from."""
-    if config.of(FineTuning).init_from:
+    """Say that the tokenizer may be that of the model to begin from, and that word vectors may be frozen."""
+    tuning = config.of(FineTuning)
+    if tuning.init_from:
         yield Use("training.init_from", takes=frozenset({Capability.OWN_TOKENIZER}))
+    if tuning.freezes_vectors:
+        yield Use(f"training.freeze=[{','.join(tuning.freeze)}]", takes=frozenset({Capability.TRAINED_VECTORS}))

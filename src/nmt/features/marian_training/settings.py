@@ -27,6 +27,7 @@ def check(config: "Config") -> None:
 
 
 def uses(config: "Config") -> Iterator[Use]:
-    """Say that a row of a matrix is set to zero after each step."""
+    """Say that a row of the word vectors is set to zero after each step."""
     if config.of(MarianTraining).zero_start:
-        yield Use("training.zero_start=true", needs=frozenset({Capability.WHOLE_WEIGHTS}))
+        needs = frozenset({Capability.WHOLE_WEIGHTS, Capability.TRAINED_VECTORS})
+        yield Use("training.zero_start=true", needs)
