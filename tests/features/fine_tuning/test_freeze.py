@@ -10,9 +10,10 @@ import torch.distributed as dist
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
+from nmt.config.compose import compose
 from nmt.data.store import PairStore
 from nmt.errors import UserError
-from nmt.features.fine_tuning.freeze import freeze
+from nmt.features.fine_tuning.freeze import freeze, warn_of_new_pieces
 from nmt.model.build import build_model
 from nmt.model.transformer import Transformer
 from nmt.training.trainer import Trainer
@@ -37,6 +38,24 @@ def gradients(trainer: Trainer, store: PairStore) -> dict[str, torch.Tensor | No
     with trainer.working_weights.active():
         trainer._add_gradients(batch)
     return {name: parameter.grad for name, parameter in trainer.model.named_parameters()}
+
+
+@pytest.mark.parametrize(
+    ("freeze", "vocabulary", "warns"),
+    [
+        ("embeddings", "new", True),
+        ("'vectors.*'", "extend", True),
+        ("embeddings", "old", False),
+        ("encoder", "new", False),
+    ],
+)
+def test_new_word_pieces_that_are_never_learned_are_a_warning(freeze: str, vocabulary: str, warns: bool) -> None:
+    words = ["training.init_from=old", f"training.init_vocabulary={vocabulary}", f"training.freeze=[{freeze}]"]
+    config = compose(words)
+    prepared = warn_of_new_pieces(config)
+    assert prepared.config == config
+    assert prepared.is_warning == warns
+    assert ("new word pieces" in prepared.message) == warns
 
 
 def test_only_parts_of_the_model_are_suggested() -> None:

@@ -11,5 +11,6 @@ FEATURE = Feature(
     completes_settings="nmt.features.fine_tuning.shape:with_shape_of_origin",
     tokenizer="nmt.features.fine_tuning.tokenizer:old_tokenizer",
     begins="nmt.features.fine_tuning.begin:beginning",
+    prepares_training="nmt.features.fine_tuning.freeze:warn_of_new_pieces",
     hook="nmt.features.fine_tuning.freeze:freezing",
 )

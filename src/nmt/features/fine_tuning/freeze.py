@@ -8,12 +8,25 @@ from nmt.features.fine_tuning.settings import PARTS, FineTuning
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import matches_any, trainable
 from nmt.training.hook import TrainingHook
+from nmt.training.preparation import Prepared
 
 
 def freezing(config: Config) -> "Freezing | None":
     """Return what freezes the weights that the settings name; None if they name none."""
     names = config.of(FineTuning).freeze
     return Freezing(names) if names else None
+
+
+def warn_of_new_pieces(config: Config) -> Prepared:
+    """Warn if word pieces that the model to begin from does not know keep the vectors that they begin with."""
+    tuning = config.of(FineTuning)
+    if tuning.init_vocabulary == "old" or not tuning.freezes_vectors:
+        return Prepared(config)
+    message = (
+        f"warning: training.freeze=[{','.join(tuning.freeze)}] also keeps the vectors of the new word pieces of "
+        f"training.init_vocabulary={tuning.init_vocabulary}: freeze no word vectors if these pieces are to be learned"
+    )
+    return Prepared(config, message, is_warning=True)
 
 
 class Freezing(TrainingHook):
