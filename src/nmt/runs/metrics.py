@@ -1,6 +1,7 @@
 """Read the events of a run's metrics.jsonl."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ class MetricsEvent:
     def number(self, name: str) -> float | None:
         """Return a figure, or None if the event has no finite figure of this name."""
         value = self.figures.get(name)
-        return value if isinstance(value, int | float) else None
+        return value if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def event_of(content: Mapping[str, Any]) -> MetricsEvent:
