@@ -15,7 +15,7 @@ Hashes = npt.NDArray[np.uint64]
 CHUNK_PAIRS = 100_000
 """Pairs compared together."""
 PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""An odd number that mixes the bits of a source sentence's hash before the target's is added."""
+"""An odd number that mixes the bits of one sentence's hash before the other's is added."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,11 @@ from nmt.data.filters import Filter, HeldOutPair
 from nmt.data.parallel_filter import Keeps
 from nmt.data.sources.source import Languages, Pair, languages
 from nmt.data.task import task_of
+from nmt.features.text_overlap.overlap import PAIR_FACTOR
 from nmt.features.text_overlap.plain_text import Hashes, are_in, sentence_digest
 from nmt.features.text_overlap.settings import SIDE, OverlapData
 
 Key = TypeVar("Key")
-PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""An odd number that mixes the bits of one sentence's hash before the other's is added."""
 
 
 class KnownSentences(NamedTuple):
