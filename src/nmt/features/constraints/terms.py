@@ -44,10 +44,13 @@ class RequiredTerms:
         )
         self.sizes = (self.terms != PAD).sum(2)  # (R, T)
         self.tokens = distinct_tokens(terms, device)  # (R, M)
+        ascending = self.tokens.where(self.tokens != PAD, torch.iinfo(torch.int64).max)
+        self.places = torch.searchsorted(ascending, self.terms.flatten(1)).view_as(self.terms)  # (R, T, L) in `tokens`
+        self.counts = torch.arange(1, longest + 1, device=device)  # (L,) the number of tokens up to each one of a term
         self.room = max_lengths  # (R,) how many more tokens fit before EOS
         self.met = self.sizes == 0  # (R, T)
         self.complete = torch.zeros_like(self.met)  # (R, T) whether the last tokens are those of the term
-        self.recent = torch.full((len(terms), longest - 1), PAD, device=device)  # (R, L - 1) the last tokens
+        self.begun = _after_tokens(torch.zeros_like(self.terms, dtype=torch.bool), self.terms)  # (R, T, L)
         self.need = self.sizes.sum(1)  # (R,) how many tokens of terms must still be added
 
     def wrap(self, scorer: NextTokenScorer) -> NextTokenScorer:
@@ -83,12 +86,14 @@ class RequiredTerms:
 
     def _extend(self, tokens: Tensor, parents: Tensor) -> None:
         """Extend rows by a token each."""
-        self.terms, self.sizes, self.tokens = self.terms[parents], self.sizes[parents], self.tokens[parents]
+        self.terms, self.sizes = self.terms[parents], self.sizes[parents]
+        self.tokens, self.places = self.tokens[parents], self.places[parents]
         self.room = self.room[parents] - 1  # BOS takes the place of EOS
-        progress = self._progress(tokens[:, None], self.recent[parents], self.terms)[:, 0]
+        added = self.begun[parents] & (self.terms == tokens[:, None, None])
+        progress = (added * self.counts).amax(2)
         self.met = self.met[parents] | (self.complete[parents] & self.after_word[tokens][:, None])
         self.complete = (progress == self.sizes) & ~self.met
-        self.recent = torch.cat([self.recent[parents], tokens[:, None]], 1)[:, 1:]
+        self.begun = _after_tokens(added, self.terms)
         self.need = _need(progress[:, None], self.met[:, None], self.sizes)[:, 0]
 
     def _need_after(self, rows: Tensor) -> Tensor:
@@ -97,19 +102,20 @@ class RequiredTerms:
         none = torch.zeros_like(sizes)[:, None]
         need_after_word = _need(none, (met | complete)[:, None], sizes)
         need = need_after_word.where(self.after_word, _need(none, met[:, None], sizes))
-        progress = self._progress(special, self.recent[rows], self.terms[rows])
+        progress = self._progress(rows)
         met_after = met[:, None] | (complete[:, None] & self.after_word[special][:, :, None])
         return need.scatter(1, special, _need(progress, met_after, sizes))
 
-    @staticmethod
-    def _progress(tokens: Tensor, recent: Tensor, terms: Tensor) -> Tensor:
-        """Return how many tokens of each term (R, M, T) end a row whose last tokens are `recent` and one of (R, M)."""
-        progress = torch.zeros(*tokens.shape, terms.shape[1], dtype=torch.int64, device=tokens.device)
-        for size in range(1, terms.shape[2] + 1):
-            before = (recent[:, None, recent.shape[1] - size + 1 :] == terms[:, :, : size - 1]).all(2)  # (R, T)
-            matches = before[:, None] & (tokens[:, :, None] == terms[:, None, :, size - 1])
-            progress = torch.where(matches & (tokens != PAD)[:, :, None], size, progress)
-        return progress
+    def _progress(self, rows: Tensor) -> Tensor:
+        """Return how many tokens of each term (R, M, T) end a row after each of the tokens in its terms is added."""
+        counts, places = self.begun[rows] * self.counts, self.places[rows]
+        progress = counts.new_zeros(len(rows), counts.shape[1], self.tokens.shape[1])
+        return progress.scatter_reduce(2, places, counts, "amax").transpose(1, 2)
+
+
+def _after_tokens(added: Tensor, terms: Tensor) -> Tensor:
+    """Return which tokens of terms (R, T, L) would continue a row, given those that are its last one."""
+    return F.pad(added[:, :, :-1], (1, 0), value=True) & (terms != PAD)
 
 
 def _need(progress: Tensor, met: Tensor, sizes: Tensor) -> Tensor:
@@ -126,7 +132,9 @@ def _deal(needs: Tensor, possible: Tensor) -> Tensor:
 
     The best of each need come first, those that need fewest before the others; then the second best of each need.
     """
-    levels = int(needs.max()) + 1
-    ranks = F.one_hot(needs, levels).cumsum(1).gather(2, needs[:, :, None]).squeeze(2)
-    order = (ranks * levels + needs).masked_fill(~possible, torch.iinfo(torch.int64).max)
+    by_need = needs.argsort(dim=1, stable=True)
+    ascending = needs.gather(1, by_need)
+    ranks_by_need = torch.arange(needs.shape[1], device=needs.device) - torch.searchsorted(ascending, ascending)
+    ranks = torch.empty_like(needs).scatter_(1, by_need, ranks_by_need)
+    order = (ranks * (needs.max() + 1) + needs).masked_fill(~possible, torch.iinfo(torch.int64).max)
     return order.argsort(dim=1, stable=True)
