@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from string import ascii_lowercase
 from typing import Any
 
 from shared import processes
@@ -27,6 +28,8 @@ MAX_IDLE = 1_100
 HEALTH = f"GET /health HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode()
 SENTENCE = 600
 """Characters of the longest sentence that the server translates as a whole."""
+TERMS = 300
+"""Characters of the longest terms that a translation can be asked to contain."""
 
 
 @dataclass
@@ -57,6 +60,10 @@ def requests(source: str, target: str) -> Iterator[tuple[str, str, Body]]:
     yield "empty texts", "/v1/translate", {"text": [""] * 45_000}
     yield "next words of a long text", "/v1/choices", {"text": "a " * 90_000, "beginning": "a " * 999, "count": 50}
     yield "terms that nearly match", "/v1/translate", {"text": marks * 250, "terms": terms}
+    for name, length in (("a long term", TERMS), ("a term that is too long", TERMS + 1)):
+        yield name, "/v1/translate", {"text": "a", "terms": [["a", "x" * length]], "beam": 16}
+    terms = [[letter, letter * (TERMS // len(ascii_lowercase))] for letter in ascii_lowercase]
+    yield "a term per word", "/v1/translate", {"text": " ".join(ascii_lowercase), "terms": terms, "beam": 16}
     languages = {"source": source, "target": target}
     yield "markup left open", "/translate", {"q": "<a " * 60_000, "format": "html", **languages}
     yield "very many elements", "/translate", {"q": "<p>a" * 45_000, "format": "html", **languages}

@@ -34,6 +34,8 @@ from tests.unit.small_models import LINES, make_model, make_tokenizer
         ("/v1/translate", {"text": ["A dog. A cat.", *[""] * 19]}, "more than 20"),
         ("/v1/translate", {"text": "a", "terms": [["#" * 21, "x"]]}, "at most 20 words"),
         ("/v1/translate", {"text": "a", "terms": [["x", "a " * 21]]}, "at most 20 words"),
+        ("/v1/translate", {"text": "a", "terms": [["a", "x" * 301]]}, "at most 300 characters"),
+        ("/v1/translate", {"text": "a b", "terms": [["a", "x" * 151], ["b", "y" * 151]]}, "at most 300 characters"),
         ("/v1/choices", {"text": "a" * 601}, "at most 600"),
     ],
 )  # fmt: skip
@@ -59,6 +61,12 @@ def test_text_that_may_have_a_piece_per_character_is_several_times_as_much_work(
     assert work_of(Task(), [plain]) == cost_of(Task(), [plain])
     assert 3.5 * work_of(Task(), [plain]) < work_of(Task(), [endless]) < 4 * work_of(Task(), [plain])
     assert cost_of(Task(), [endless]) == cost_of(Task(), [plain])
+
+
+def test_what_a_translation_must_contain_costs_as_much_as_the_sentence() -> None:
+    plain, term = Request("dog" + "x" * 300), Request("dog", terms=("x" * 300,))
+    assert cost_of(Task(), [term]) == cost_of(Task(), [plain])
+    assert work_of(Task(), [term]) == pytest.approx(work_of(Task(), [plain]), rel=0.02)
 
 
 def test_cost_of_details_grows_with_the_pairs_of_words() -> None:

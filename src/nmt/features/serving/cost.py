@@ -24,17 +24,27 @@ def cost_of(task: Task, requests: Sequence[Request]) -> int:
 
 def work_of(task: Task, requests: Sequence[Request]) -> int:
     """Return how much there may be to compute: the cost, of which characters of long words are a multiple."""
-    return sum(round(_cost_of_sentence(task, request) * _share_of_pieces(request.text)) for request in requests)
+    return sum(round(_cost_of_sentence(task, request) * _share_of_pieces(request)) for request in requests)
 
 
-def _share_of_pieces(text: str) -> float:
-    """Return how many times as many pieces a text may have as its characters say."""
-    in_long_words = sum(len(word) for word in text.split() if len(word) > LONG_WORD)
-    return 1 + (LONG_WORD_FACTOR - 1) * in_long_words / (SENTENCE_CHARACTERS + len(text))
+def _share_of_pieces(request: Request) -> float:
+    """Return how many times as many pieces a sentence may have as its characters say."""
+    words = (word for text in _texts(request) for word in text.split())
+    in_long_words = sum(len(word) for word in words if len(word) > LONG_WORD)
+    return 1 + (LONG_WORD_FACTOR - 1) * in_long_words / _characters(request)
+
+
+def _characters(request: Request) -> int:
+    return SENTENCE_CHARACTERS + sum(map(len, _texts(request)))
+
+
+def _texts(request: Request) -> tuple[str, ...]:
+    """Return what makes the search longer: the sentence, and what its translation must contain."""
+    return request.text, request.beginning, *request.terms
 
 
 def _cost_of_sentence(task: Task, request: Request) -> int:
-    characters = SENTENCE_CHARACTERS + len(request.text) + len(request.beginning)
+    characters = _characters(request)
     if task.choices:
         return characters + CHOICE_CHARACTERS * task.choices
     cost = characters * (task.beam or max(USUAL_HYPOTHESES, task.nbest))

@@ -11,6 +11,8 @@ from nmt.terms.glossary import Glossary
 
 Terms = Sequence[tuple[str, str]]
 """Terms of the source language, each with the one that must translate it."""
+MAX_TERM_CHARACTERS = 300
+"""The most characters of the terms that one translation must contain: each may be a step of the search."""
 
 
 def split(texts: Sequence[str], most: int, *, html: bool) -> list[list[Span]]:
@@ -45,8 +47,17 @@ def requests_for(
         for place in places:
             sentence = text[place.start : place.end]
             sentence = markup.to_text(sentence) if html else sentence
-            requests.append(Request(sentence, beginning, glossary.find(sentence)))
+            requests.append(Request(sentence, beginning, _checked(glossary.find(sentence))))
     return requests
+
+
+def _checked(terms: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse terms with which the search would take too long."""
+    if sum(map(len, terms)) > MAX_TERM_CHARACTERS:
+        raise RequestError(
+            413, f"the terms of a sentence may have at most {MAX_TERM_CHARACTERS} characters together: give fewer terms"
+        )
+    return terms
 
 
 def _html_sentences(html: str) -> Iterator[Span]:
