@@ -58,7 +58,9 @@ def requests(source: str, target: str) -> Iterator[tuple[str, str, Body]]:
     yield "details of ten long sentences", "/v1/translate", {"text": words * 10, **everything}
     yield "a wide beam for many sentences", "/v1/translate", {"text": words * 60, "beam": 16}
     yield "empty texts", "/v1/translate", {"text": [""] * 45_000}
-    yield "next words of a long text", "/v1/choices", {"text": "a " * 90_000, "beginning": "a " * 999, "count": 50}
+    yield "next words of a long text", "/v1/choices", {"text": "a " * 90_000, "beginning": "a " * 600, "count": 50}
+    yield "next words after a long word", "/v1/choices", {"text": "a", "beginning": "qxzjwyqv" * 150, "count": 50}
+    yield "a long beginning", "/v1/translate", {"text": "a", "beginnings": ["qxzjwyqv" * 150], "beam": 16}
     yield "terms that nearly match", "/v1/translate", {"text": marks * 250, "terms": terms}
     for name, length in (("a long term", TERMS), ("a term that is too long", TERMS + 1)):
         yield name, "/v1/translate", {"text": "a", "terms": [["a", "x" * length]], "beam": 16}

@@ -14,11 +14,13 @@ from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.features.serving import worker
+from nmt.features.serving.batcher import MAX_BATCH_COST
 from nmt.features.serving.cost import cost_of, work_of
 from nmt.features.serving.hosts import accepted_hosts, is_accepted
 from nmt.features.serving.markup import texts_between_tags
 from nmt.features.serving.requests import Batch, Task
 from nmt.features.serving.settings import ServeConfig
+from nmt.features.serving.v1 import MAX_BEGINNING
 from nmt.runs.checkpoint_record import CheckpointRecord
 from tests.features.serving.harness import Client
 from tests.unit.small_models import LINES, make_model, make_tokenizer
@@ -37,6 +39,7 @@ from tests.unit.small_models import LINES, make_model, make_tokenizer
         ("/v1/translate", {"text": "a", "terms": [["a", "x" * 301]]}, "at most 300 characters"),
         ("/v1/translate", {"text": "a b", "terms": [["a", "x" * 151], ["b", "y" * 151]]}, "at most 300 characters"),
         ("/v1/choices", {"text": "a" * 601}, "at most 600"),
+        ("/v1/choices", {"text": "a", "beginning": "a" * 1201}, "at most 1200"),
     ],
 )  # fmt: skip
 def test_requests_that_are_too_large_are_refused_before_they_wait(
@@ -63,10 +66,22 @@ def test_text_that_may_have_a_piece_per_character_is_several_times_as_much_work(
     assert cost_of(Task(), [endless]) == cost_of(Task(), [plain])
 
 
-def test_what_a_translation_must_contain_costs_as_much_as_the_sentence() -> None:
-    plain, term = Request("dog" + "x" * 300), Request("dog", terms=("x" * 300,))
-    assert cost_of(Task(), [term]) == cost_of(Task(), [plain])
-    assert work_of(Task(), [term]) == pytest.approx(work_of(Task(), [plain]), rel=0.02)
+@pytest.mark.parametrize("required", [Request("dog", "x" * 300), Request("dog", terms=("x" * 150, "y" * 150))])
+def test_what_a_translation_must_contain_costs_more_than_the_sentence(required: Request) -> None:
+    plain = Request("dog" + "x" * 300)
+    for cost in (cost_of, work_of):
+        assert 7 * cost(Task(), [plain]) < cost(Task(), [required]) < 8 * cost(Task(), [plain])
+
+
+def test_next_words_after_long_beginnings_are_found_one_by_one() -> None:
+    """They are found for one sentence after the other, so few of them keep a process busy."""
+    assert 2 * work_of(Task(choices=1), [Request("dog", "x" * MAX_BEGINNING)]) > MAX_BATCH_COST
+    assert 20 * work_of(Task(choices=8), [Request("x " * 100, "x " * 10)]) < MAX_BATCH_COST
+
+
+def test_cost_of_details_grows_with_the_words_that_a_translation_begins_with() -> None:
+    plain, begun = (cost_of(Task(details=True), [Request("a " * 100, "a " * words)]) for words in (0, 100))
+    assert begun > 1.9 * plain
 
 
 def test_cost_of_details_grows_with_the_pairs_of_words() -> None:

@@ -127,7 +127,7 @@ GOOD = {"q": "a dog", "source": "en", "target": "de"}
         ("/v1/translate", {"text": "a", "details": 1}, 400, "true or false"),
         ("/v1/translate", {"text": "One. Two.", "beginnings": ["x"]}, 400, "single sentence"),
         ("/v1/translate", {"text": "a", "beginnings": ["x", "y"]}, 400, "one text for each"),
-        ("/v1/translate", {"text": "a", "beginnings": ["x" * 3000]}, 413, "at most 2000"),
+        ("/v1/translate", {"text": "a", "beginnings": ["x" * 3000]}, 413, "at most 1200"),
         ("/v1/translate", {"text": "a", "terms": [["x"]]}, 400, "pairs of texts"),
         ("/v1/translate", {"text": "a", "terms": [["x", " "]]}, 400, "empty text"),
         ("/v1/choices", {"text": "a", "count": 0}, 400, "from 1 to 50"),

@@ -11,8 +11,13 @@ SENTENCE_CHARACTERS = 20
 """Characters that each sentence counts in addition, because even an empty one needs some work."""
 LONG_WORD, LONG_WORD_FACTOR = 30, 4
 """Words of more characters may have a piece for each of them, instead of one for about four, so they are more work."""
+REQUIRED_FACTOR = 8
+"""How often characters count that the translation must contain: the search takes a step for each of their pieces, and
+the translations of other sentences in the batch have long ended."""
 CHOICE_CHARACTERS = 64
 """Characters that each word counts that may come next: the search for it has several hypotheses of several pieces."""
+CHOICE_HYPOTHESES = 4
+"""The hypotheses in a batch that take as long as the one whose next words are found, which is alone."""
 PAIR_CHARACTERS, WORD_CHARACTERS = 8, 50
 """Characters of an answer for the attention of one word to another, and for a word with its probability."""
 
@@ -23,32 +28,24 @@ def cost_of(task: Task, requests: Sequence[Request]) -> int:
 
 
 def work_of(task: Task, requests: Sequence[Request]) -> int:
-    """Return how much there may be to compute: the cost, of which characters of long words are a multiple."""
-    return sum(round(_cost_of_sentence(task, request) * _share_of_pieces(request)) for request in requests)
+    """Return how much there may be to compute: the cost, but characters of long words count several times."""
+    return sum(_cost_of_sentence(task, request, LONG_WORD_FACTOR) for request in requests)
 
 
-def _share_of_pieces(request: Request) -> float:
-    """Return how many times as many pieces a sentence may have as its characters say."""
-    words = (word for text in _texts(request) for word in text.split())
-    in_long_words = sum(len(word) for word in words if len(word) > LONG_WORD)
-    return 1 + (LONG_WORD_FACTOR - 1) * in_long_words / _characters(request)
-
-
-def _characters(request: Request) -> int:
-    return SENTENCE_CHARACTERS + sum(map(len, _texts(request)))
-
-
-def _texts(request: Request) -> tuple[str, ...]:
-    """Return what makes the search longer: the sentence, and what its translation must contain."""
-    return request.text, request.beginning, *request.terms
-
-
-def _cost_of_sentence(task: Task, request: Request) -> int:
-    characters = _characters(request)
+def _cost_of_sentence(task: Task, request: Request, long_word_factor: int = 1) -> int:
+    required = (request.beginning, *request.terms)
+    characters = SENTENCE_CHARACTERS + _characters(request.text, long_word_factor)
+    characters += REQUIRED_FACTOR * sum(_characters(each, long_word_factor) for each in required)
     if task.choices:
-        return characters + CHOICE_CHARACTERS * task.choices
+        return characters * CHOICE_HYPOTHESES + CHOICE_CHARACTERS * task.choices
     cost = characters * (task.beam or max(USUAL_HYPOTHESES, task.nbest))
     if task.details or task.options:
         words = len(request.text.split())
-        cost += task.nbest * words * (PAIR_CHARACTERS * words + WORD_CHARACTERS)
+        target_words = words + sum(len(each.split()) for each in required)
+        cost += task.nbest * target_words * (PAIR_CHARACTERS * words + WORD_CHARACTERS)
     return cost
+
+
+def _characters(text: str, long_word_factor: int) -> int:
+    """Return the characters of a text, those of long words this many times."""
+    return len(text) + (long_word_factor - 1) * sum(len(word) for word in text.split() if len(word) > LONG_WORD)

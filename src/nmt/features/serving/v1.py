@@ -17,8 +17,8 @@ from nmt.terms.glossary import words_of
 MAX_NBEST, MAX_BEAM, MAX_CHOICES, MAX_TERMS = 10, 16, 50, 100
 MAX_TERM_WORDS = 20
 """The longest term: the time to find terms grows with their length."""
-MAX_BEGINNING = 2_000
-"""The largest number of characters with which a translation can be asked to begin."""
+MAX_BEGINNING = 2 * MAX_CHARACTERS
+"""The largest number of characters with which the translation of a sentence can be asked to begin."""
 
 
 def routes(service: Service) -> list[Route]:
