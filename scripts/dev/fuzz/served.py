@@ -123,7 +123,7 @@ class _Echo:
     def __init__(self) -> None:
         from nmt.features.serving.requests import ModelFacts  # noqa: PLC0415
 
-        self.facts = ModelFacts("en", "de", "torch", "cpu", attention=True, choices=True, terms=True)
+        self.facts = ModelFacts("en", "de", "torch", "cpu", attention=True, choices=True, terms=True, hypotheses=4)
         self.ready, self.parallel = True, 1
 
     async def run(self, batch: Any) -> list[Any]:

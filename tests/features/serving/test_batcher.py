@@ -1,7 +1,7 @@
 """The queue of a model: what is translated together, in which order, and when requests are refused."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,14 +11,15 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
 from nmt.decoding.request import Request
 from nmt.features.serving import batcher as batching
+from nmt.features.serving import cost
 from nmt.features.serving.batcher import Batcher
-from nmt.features.serving.cost import work_of
 from nmt.features.serving.errors import LostError, RequestError
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, Task
 from nmt.features.serving.settings import ServeConfig
 
 PLAIN = Task()
+HYPOTHESES = 4
 
 
 async def echo(batch: Batch) -> list[Answer | Failure]:
@@ -29,7 +30,11 @@ def batcher(
     run: Callable[[Batch], Awaitable[list[Answer | Failure]]] = echo, parallel: int = 1, **settings: int
 ) -> Batcher:
     limits = replace(ServeConfig(queue=100, batch=8, max_sentences=100, wait_ms=0), **settings)  # type: ignore[arg-type]
-    return Batcher("test", limits, run, Metrics(), parallel)
+    return Batcher("test", limits, run, Metrics(), HYPOTHESES, parallel)
+
+
+def work_of(task: Task, requests: Sequence[Request]) -> int:
+    return cost.work_of(task, requests, HYPOTHESES)
 
 
 def requests(*texts: str) -> list[Request]:

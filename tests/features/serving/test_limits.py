@@ -1,6 +1,8 @@
 """Requests that would need too much memory, time or space, and hosts that are not the server's."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,8 @@ from nmt.decoding.attention import attention_bytes
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.features.serving import worker
+from nmt.features.serving import cost, worker
 from nmt.features.serving.batcher import MAX_BATCH_COST
-from nmt.features.serving.cost import cost_of, work_of
 from nmt.features.serving.hosts import accepted_hosts, is_accepted
 from nmt.features.serving.markup import texts_between_tags
 from nmt.features.serving.requests import Batch, Task
@@ -24,6 +25,14 @@ from nmt.features.serving.v1 import MAX_BEGINNING
 from nmt.runs.checkpoint_record import CheckpointRecord
 from tests.features.serving.harness import Client
 from tests.unit.small_models import LINES, make_model, make_tokenizer
+
+
+def cost_of(task: Task, requests: Sequence[Request], hypotheses: int = 4) -> int:
+    return cost.cost_of(task, requests, hypotheses)
+
+
+def work_of(task: Task, requests: Sequence[Request], hypotheses: int = 4) -> int:
+    return cost.work_of(task, requests, hypotheses)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +78,30 @@ def test_text_that_may_have_a_piece_per_character_is_several_times_as_much_work(
 @pytest.mark.parametrize("required", [Request("dog", "x" * 300), Request("dog", terms=("x" * 150, "y" * 150))])
 def test_what_a_translation_must_contain_costs_more_than_the_sentence(required: Request) -> None:
     plain = Request("dog" + "x" * 300)
-    for cost in (cost_of, work_of):
-        assert 7 * cost(Task(), [plain]) < cost(Task(), [required]) < 8 * cost(Task(), [plain])
+    for measure in (cost_of, work_of):
+        assert 7 * measure(Task(), [plain]) < measure(Task(), [required]) < 8 * measure(Task(), [plain])
+
+
+def test_cost_grows_with_the_hypotheses_of_the_search() -> None:
+    usual = cost_of(Task(), [Request("dog")])
+    assert cost_of(Task(), [Request("dog")], 64) == cost_of(Task(beam=2), [Request("dog")], 64) == 16 * usual
+    assert cost_of(Task(beam=16), [Request("dog")]) == cost_of(Task(nbest=16), [Request("dog")]) == 4 * usual
+
+
+@pytest.mark.parametrize(
+    ("settings", "hypotheses"),
+    [
+        ({"beam": 7}, 7),
+        ({"beam": 8, "groups": 4}, 8),
+        ({"strategy": "sample", "nbest": 5}, 5),
+        ({"strategy": "mbr", "candidates": 64}, 64),
+    ],
+)
+def test_a_model_tells_the_hypotheses_of_its_search(
+    model: LoadedModel, settings: dict[str, Any], hypotheses: int
+) -> None:
+    engine = model.engine.with_search(replace(model.engine.config, **settings), 1)
+    assert worker.facts_of(replace(model, engine=engine)).hypotheses == hypotheses
 
 
 def test_next_words_after_long_beginnings_are_found_one_by_one() -> None:

@@ -96,7 +96,7 @@ class Starting:
 
     def __init__(self, *_: object) -> None:
         self.ready = False
-        self.facts = ModelFacts("en", "de", "torch", Starting.device, True, True, True)
+        self.facts = ModelFacts("en", "de", "torch", Starting.device, True, True, True, 4)
 
     device = "cpu"
 

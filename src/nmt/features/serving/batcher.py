@@ -72,13 +72,15 @@ class Batcher:
         config: ServeConfig,
         run: Callable[[Batch], Awaitable[list[Answer | Failure]]],
         metrics: Metrics,
+        hypotheses: int,
         parallel: int = 1,
     ) -> None:
         """Pass batches to `run`, which returns an answer per sentence, or raises RequestError or LostError for all.
 
-        `parallel` is the number of batches that run at the same time.
+        `hypotheses` are those per sentence of the model's own search; `parallel` batches run at the same time.
         """
         self.config, self.run, self.metrics, self.parallel = config, run, metrics, parallel
+        self.hypotheses = hypotheses
         self._waiting_sentences = metrics.waiting.labels(name)
         self.waiting: list[Waiting] = []
         self.sentences_per_second = FIRST_RATE
@@ -94,7 +96,7 @@ class Batcher:
         self._forget_cancelled()
         if len(self.waiting) + len(requests) > self.config.queue:
             raise RequestError(429, "the server is busy: try again later", {"Retry-After": str(self.retry_seconds())})
-        costs = [work_of(task, [request]) for request in requests]
+        costs = [work_of(task, [request], self.hypotheses) for request in requests]
         now, loop = time.monotonic(), asyncio.get_running_loop()
         seconds_per_cost = SLOWDOWN * self._seconds / self._cost / self.parallel
         turns = [now + seconds_per_cost * max(0, total - FREE_COST) for total in accumulate(costs)]

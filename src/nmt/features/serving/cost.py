@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from nmt.decoding.request import Request
 from nmt.features.serving.requests import Task
 
-USUAL_HYPOTHESES = 4
-"""Hypotheses per sentence of a model whose own number is not known."""
 SENTENCE_CHARACTERS = 20
 """Characters that each sentence counts in addition, because even an empty one needs some work."""
 LONG_WORD, LONG_WORD_FACTOR = 30, 4
@@ -22,23 +20,26 @@ PAIR_CHARACTERS, WORD_CHARACTERS = 8, 50
 """Characters of an answer for the attention of one word to another, and for a word with its probability."""
 
 
-def cost_of(task: Task, requests: Sequence[Request]) -> int:
-    """Return the cost of a request: characters times hypotheses, and the characters of details in the answer."""
-    return sum(_cost_of_sentence(task, request) for request in requests)
+def cost_of(task: Task, requests: Sequence[Request], hypotheses: int) -> int:
+    """Return the cost of a request: characters times hypotheses, and the characters of details in the answer.
+
+    `hypotheses` are those per sentence of the model's own search.
+    """
+    return sum(_cost_of_sentence(task, request, hypotheses) for request in requests)
 
 
-def work_of(task: Task, requests: Sequence[Request]) -> int:
+def work_of(task: Task, requests: Sequence[Request], hypotheses: int) -> int:
     """Return how much there may be to compute: the cost, but characters of long words count several times."""
-    return sum(_cost_of_sentence(task, request, LONG_WORD_FACTOR) for request in requests)
+    return sum(_cost_of_sentence(task, request, hypotheses, LONG_WORD_FACTOR) for request in requests)
 
 
-def _cost_of_sentence(task: Task, request: Request, long_word_factor: int = 1) -> int:
+def _cost_of_sentence(task: Task, request: Request, hypotheses: int, long_word_factor: int = 1) -> int:
     required = (request.beginning, *request.terms)
     characters = SENTENCE_CHARACTERS + _characters(request.text, long_word_factor)
     characters += REQUIRED_FACTOR * sum(_characters(each, long_word_factor) for each in required)
     if task.choices:
         return characters * CHOICE_HYPOTHESES + CHOICE_CHARACTERS * task.choices
-    cost = characters * (task.beam or max(USUAL_HYPOTHESES, task.nbest))
+    cost = characters * max(hypotheses, task.beam or task.nbest)
     if task.details or task.options:
         words = len(request.text.split())
         target_words = words + sum(len(each.split()) for each in required)

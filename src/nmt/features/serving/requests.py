@@ -69,5 +69,7 @@ class ModelFacts:
     """Whether it can name the words that are likely to come next."""
     terms: bool
     """Whether it can require terms."""
+    hypotheses: int
+    """Hypotheses per sentence of its own search."""
     options: frozenset[str] = frozenset()
     """The names of the details of features that are available."""

@@ -69,7 +69,7 @@ class Model:
 
     def __init__(self, name: str, config: ServeConfig, runner: Runner, metrics: Metrics) -> None:
         self.name, self.config, self.runner, self.metrics = name, config, runner, metrics
-        self.batcher = Batcher(name, config, runner.run, metrics, runner.parallel)
+        self.batcher = Batcher(name, config, runner.run, metrics, runner.facts.hypotheses, runner.parallel)
 
     @property
     def facts(self) -> ModelFacts:
@@ -81,7 +81,7 @@ class Model:
 
         What already waits when the last process of the model ends goes on waiting; what comes later is refused.
         """
-        if (cost := cost_of(task, requests)) > self.config.cost_limit:
+        if (cost := cost_of(task, requests, self.facts.hypotheses)) > self.config.cost_limit:
             raise RequestError(
                 413,
                 f"the request costs {cost}, more than {self.config.cost_limit} (characters times hypotheses, and "

@@ -4,6 +4,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from nmt.compute.machine import check_usable, free_cached_memory, is_out_of_memory, prepare_machine
+from nmt.config.schema import DecodingConfig
 from nmt.decoding.attention import attention_bytes
 from nmt.decoding.detail import all_details
 from nmt.decoding.load_engine import load, load_engine
@@ -49,8 +50,13 @@ def facts_of(model: LoadedModel) -> ModelFacts:
         attention=is_torch,
         choices=is_torch,
         terms=is_torch,
+        hypotheses=_hypotheses(model.engine.config.search),
         options=_offered(model),
     )
+
+
+def _hypotheses(search: DecodingConfig) -> int:
+    return search.beam if search.strategy == "beam" else search.nbest
 
 
 def answer(model: LoadedModel, batch: Batch) -> list[Answer | Failure]:
