@@ -67,8 +67,14 @@ def test_a_form_of_many_fields_is_refused_before_it_is_read(client: Client, monk
     assert unescaped == []
 
 
-def test_fields_of_a_form_are_read_as_browsers_write_them(client: Client) -> None:
-    assert fields._parse_form(b"a=1+2%26&b&c=%C3%A9&a=\xe9%E9") == {"a": "\u00e9\ufffd", "b": "", "c": "\u00e9"}
+def test_fields_of_a_form_are_read_as_browsers_and_curl_write_them() -> None:
+    form = "a=1+2%26&b&c=%C3%A9&a=Müller".encode()
+    assert fields._parse_form(form) == {"a": "Müller", "b": "", "c": "\u00e9"}
+
+
+@pytest.mark.parametrize("text", [b"M\xfcller", b"M%FCller"])
+def test_a_form_in_another_encoding_is_refused(client: Client, text: bytes) -> None:
+    assert post(client, LANGUAGES + text) == (400, b'{"error":"the form is not UTF-8"}')
 
 
 @pytest.fixture

@@ -61,7 +61,9 @@ async def _read_form(request: Request, kind: str) -> Mapping[str, Any]:
 def _parse_form(body: bytes) -> dict[str, str]:
     """Return the fields of a form, the last one of each name. The parser of multipart forms needs ten times as long."""
     try:
-        pairs = parse_qsl(body.decode("latin-1"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
+    except UnicodeDecodeError as error:
+        raise RequestError(400, "the form is not UTF-8") from error
     except ValueError as error:
         raise RequestError(400, f"a form may have at most {MAX_FIELDS} fields") from error
     return dict(pairs)
