@@ -170,6 +170,16 @@ def test_a_wide_beam_has_smaller_batches(model: LoadedModel, monkeypatch: pytest
     ]  # fmt: skip
 
 
+def test_samples_depend_on_the_seed_of_the_engine(model: LoadedModel) -> None:
+    search = replace(model.engine.config, strategy="sample", nbest=5)
+    for seed in (1, 7):
+        drawing = replace(model, engine=model.engine.with_search(search, seed))
+        (found,) = worker.answer(drawing, Batch(Task(nbest=5), [Request(LINES[0])]))
+        assert isinstance(found, dict)
+        (expected,) = model.translate([LINES[0]], strategy="sample", nbest=5, seed=seed)
+        assert [each["text"] for each in found["candidates"]] == [each.text for each in expected.candidates]
+
+
 def test_what_waits_for_a_process_goes_on_waiting_and_what_comes_later_is_refused(client: Client) -> None:
     runner = client.runners["tiny"]
 

@@ -127,6 +127,7 @@ def _translate(model: LoadedModel, batch: Batch) -> list[Translation]:
         beam=beam,
         batch_tokens=max(1, usual.batch_tokens * usual.beam // max(beam, usual.beam)),  # as much memory as usual
         token_scores=task.details,
+        seed=model.engine.seed,
         **{all_details()[name].setting: True for name in task.options & _offered(model)},
     )
 
