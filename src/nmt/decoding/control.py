@@ -106,6 +106,11 @@ def controls_for(setup: SearchSetup) -> list[Control]:
     return sorted(made, key=lambda control: control.order)
 
 
+def copies_of(controls: Sequence[Control]) -> int:
+    """Return how often each sentence is in a batch; in a beam search, the copies share the beam equally."""
+    return max((control.copies for control in controls), default=1)
+
+
 def usual_search(setup: SearchSetup) -> Control | None:
     """Return no control: beam search needs none."""
     return None

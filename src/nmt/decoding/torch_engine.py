@@ -20,7 +20,7 @@ from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.batches import DecodingPlan, cpu_plan, same_plan, serial_plan
 from nmt.decoding.beam import Hypothesis, NextTokenScorer, ensemble_scorers
 from nmt.decoding.constraints import Constraints
-from nmt.decoding.control import SearchBatch, search
+from nmt.decoding.control import SearchBatch, copies_of, search
 from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.errors import UserError
@@ -71,18 +71,13 @@ class TorchEngine(Engine):
         config = self.config.search
         if self.device.type != "cpu":
             return serial_plan(lengths, config.batch_tokens)
-        hypotheses = max(self._copies, config.beam if config.strategy == "beam" else 1)
+        hypotheses = max(copies_of(self.controls), config.beam if config.strategy == "beam" else 1)
         make_plan = same_plan if self.same_batches else cpu_plan
         return make_plan(lengths, config.batch_tokens, hypotheses)
 
-    @property
-    def _copies(self) -> int:
-        """How often each sentence is in a batch: more than once if a control asks for it, for example for samples."""
-        return max((control.copies for control in self.controls), default=1)
-
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source of a batch: encode the sources, then search with the model as scorer."""
-        copies, source = self._copies, Packed.from_sentences(sources).to(self.device)
+        copies, source = copies_of(self.controls), Packed.from_sentences(sources).to(self.device)
         max_lengths = self._max_lengths(source, constraints).repeat_interleave(copies)
         batch = SearchBatch(
             [tokens for tokens in sources for _ in range(copies)],

@@ -170,6 +170,15 @@ def test_a_wide_beam_has_smaller_batches(model: LoadedModel, monkeypatch: pytest
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("task", [Task(nbest=5), Task(beam=6), Task(nbest=2, beam=3), Task()])
+def test_a_beam_is_widened_until_the_groups_of_the_search_share_it(model: LoadedModel, task: Task) -> None:
+    search = replace(model.engine.config, beam=4, groups=4)  # type: ignore[call-arg]
+    grouped = replace(model, engine=model.engine.with_search(search, 1))
+    (found,) = worker.answer(grouped, Batch(task, [Request(LINES[0])]))
+    assert isinstance(found, dict), found
+    assert len(found["candidates"]) == task.nbest
+
+
 def test_samples_depend_on_the_seed_of_the_engine(model: LoadedModel) -> None:
     search = replace(model.engine.config, strategy="sample", nbest=5)
     for seed in (1, 7):

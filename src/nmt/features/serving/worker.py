@@ -1,11 +1,13 @@
 """The process of a model: it loads the model, and answers one batch after the other."""
 
+import math
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from nmt.compute.machine import check_usable, free_cached_memory, is_out_of_memory, prepare_machine
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.attention import attention_bytes
+from nmt.decoding.control import copies_of
 from nmt.decoding.detail import all_details
 from nmt.decoding.load_engine import load, load_engine
 from nmt.decoding.loaded_model import LoadedModel
@@ -120,7 +122,7 @@ def _answers(model: LoadedModel, batch: Batch) -> list[Answer]:
 
 def _translate(model: LoadedModel, batch: Batch) -> list[Translation]:
     task, usual = batch.task, model.engine.config
-    beam = task.beam or max(usual.beam, task.nbest)
+    beam = _beam(model, task)
     return model.translate(
         batch.requests,
         nbest=task.nbest,
@@ -130,6 +132,14 @@ def _translate(model: LoadedModel, batch: Batch) -> list[Translation]:
         seed=model.engine.seed,
         **{all_details()[name].setting: True for name in task.options & _offered(model)},
     )
+
+
+def _beam(model: LoadedModel, task: Task) -> int:
+    """Return the beam for a task, or the next wider one that the groups of the search share equally."""
+    engine = model.engine
+    beam = task.beam or max(engine.config.beam, task.nbest)
+    copies = copies_of(engine.controls) if engine.config.strategy == "beam" else 1
+    return math.ceil(beam / copies) * copies
 
 
 def _check_attention(model: LoadedModel, request: Request) -> None:
