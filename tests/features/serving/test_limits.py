@@ -10,6 +10,9 @@ import httpx
 import pytest
 import torch
 
+pytest.importorskip("starlette", reason="needs the extra serve")
+pytest.importorskip("prometheus_client", reason="needs the extra serve")
+
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.attention import attention_bytes
 from nmt.decoding.loaded_model import LoadedModel

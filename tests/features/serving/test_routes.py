@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("starlette", reason="needs the extra serve")
+
 from nmt.decoding.loaded_model import LoadedModel
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
+from nmt.features.serving.keys import read_keys
 from tests.features.serving.harness import CONFIG, Client, ThreadRunner, running, until
 from tests.unit.small_models import LINES
 
@@ -250,6 +253,16 @@ def test_keys_are_asked_for_and_compared(model: LoadedModel) -> None:
         ):
             assert client.post("/translate", **options).status_code == 200
         assert client.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize("key", ["schlüssel-1", "secret\tkey", "short"])
+def test_keys_that_no_client_can_send_are_refused_at_the_start(tmp_path: Path, key: str) -> None:
+    file = tmp_path / "keys"
+    file.write_text(f"{KEY}\n{key}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"^serve\.key_file=.*keys"):
+        read_keys(str(file))
+    file.write_text(f"{KEY}\n\n", encoding="utf-8")
+    assert read_keys(str(file)) == [KEY.encode()]
 
 
 def preflight(client: Client, origin: str) -> Any:

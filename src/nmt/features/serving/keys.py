@@ -22,6 +22,10 @@ def read_keys(file: str) -> list[bytes]:
     keys = [line.strip() for line in read_lines(Path(file)) if line.strip()]
     if not keys or min(map(len, keys)) < MIN_CHARACTERS:
         raise UserError(f"serve.key_file={file} must have a key of at least {MIN_CHARACTERS} characters on each line")
+    if not all(key.isascii() and key.isprintable() for key in keys):
+        raise UserError(
+            f"serve.key_file={file} has a key that no HTTP header can hold: use ASCII letters, digits and signs"
+        )
     return [key.encode() for key in keys]
 
 
