@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from nmt.evaluation.bleu import make_bleu
 from nmt.evaluation.metric import Translated, corpus_score
 from nmt.evaluation.metrics import make_chrf
+from nmt.text.special import UNKNOWN_MARK
 from nmt.text.words import words_between_spaces
 
 LENGTHS = (10, 20, 30, 50)
 """Upper ends of the groups of source lengths, in words; in scripts without spaces, each character counts as one."""
-UNKNOWN_MARK = "⁇"
-"""What the tokenizer writes for the unknown piece."""
 REPEATED_WORDS, MAX_REPETITIONS = 4, 2
 """A translation whose most frequent sequence of four words occurs this much more often than the source's repeats
 itself (Guerreiro et al., 2023)."""

@@ -113,6 +113,10 @@ class Tokenizer:
         """Return the tokens of target ids as the vocabulary spells them."""
         return [str(self._target.id_to_piece(int(piece))) for piece in ids]
 
+    def target_ids(self, pieces: Sequence[str]) -> list[int]:
+        """Return the target ids of tokens as the vocabulary spells them."""
+        return [int(self._target.piece_to_id(piece)) for piece in pieces]
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of a target sentence, without PAD, BOS, EOS and the line breaks of pieces for bytes."""
         return on_one_line(self._target.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))

@@ -3,8 +3,26 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
+from nmt.text.special import UNKNOWN_MARK, UNKNOWN_PIECE
 from nmt.text.tokenizer import SPACE_MARK
+
+
+class Word(NamedTuple):
+    """A word, and the indices of its pieces."""
+
+    text: str
+    pieces: Sequence[int]
+
+
+def match_words(pieces: Sequence[str], text: str) -> list[Word]:
+    """Return the words of a text with their pieces; if they cannot be matched, the words that the pieces spell."""
+    words, found = text.split(), pieces_of_words(pieces, text)
+    if len(found) == len(words):
+        return list(map(Word, words, found))
+    groups = map(list, group_pieces(pieces))
+    return [Word("".join(pieces[index] for index in group).replace(SPACE_MARK, ""), group) for group in groups]
 
 
 def group_pieces(pieces: Sequence[str]) -> list[range]:
@@ -25,7 +43,7 @@ def pieces_of_words(pieces: Sequence[str], text: str) -> list[list[int]]:
 
     If the text was truncated, its last words may have no pieces.
     """
-    words, spelled = text.split(), ["".join(piece.replace(SPACE_MARK, "").split()) for piece in pieces]
+    words, spelled = text.split(), list(map(_spelled, pieces))
     if not "".join(words).startswith("".join(spelled)):  # pieces of bytes, or a tokenizer that changes characters
         groups = [list(group) for group in group_pieces(pieces)]
         return groups if len(groups) == len(words) else []
@@ -36,6 +54,11 @@ def pieces_of_words(pieces: Sequence[str], text: str) -> list[list[int]]:
         if words and start < ends[-1]:  # else a space at the end
             found[bisect_right(ends, start)].append(index)
     return found
+
+
+def _spelled(piece: str) -> str:
+    """Return what a piece adds to a text, without spaces."""
+    return UNKNOWN_MARK if piece == UNKNOWN_PIECE else "".join(piece.replace(SPACE_MARK, "").split())
 
 
 def spoken_pieces(pieces: Sequence[str], text: str) -> list[list[int]]:

@@ -13,18 +13,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.attention import compute_attention
 from nmt.decoding.beam import NEVER, NextTokenScorer, beam_search
 from nmt.decoding.next_words import likely_words, next_words
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.decoding.word_details import spell, word_attention
+from nmt.decoding.word_details import word_attention
 from nmt.errors import UserError
 from nmt.features.exports.web.engine import WebEngine
 from nmt.features.exports.web.exporter import MODEL, WebExporter
 from nmt.features.exports.web.files import PACKAGE, runtime_files
 from nmt.page.sentences import sentences
 from nmt.text.special import BOS, EOS
-from nmt.text.word_pieces import group_pieces
+from nmt.text.word_pieces import match_words
 from tests.features.exports.clients import needs_node
 from tests.features.exports.test_onnx import make_plain_tokenizer
 from tests.features.exports.web_folder import (
@@ -217,12 +216,16 @@ def test_the_next_words_are_those_of_our_own_search(scripts: Path) -> None:
         (["x", "▁y"], "x y"),
         ([], ""),
         (["▁a", "b"], "a b"),
+        (["▁a", "<unk>", "b"], "a ⁇ b"),
+        (["▁a", "<unk>", "b", "▁c"], "a\tb c"),
+        (["▁a\u00a0b", "▁c"], "a\u00a0b c"),
+        (["▁10\u00a00", "00"], "10\u00a0000"),
+        (["▁a", "▁", "<unk>", "▁"], "a 😀"),
     ],
 )
 def test_words_have_the_pieces_of_our_own(scripts: Path, pieces: list[str], text: str) -> None:
     found = ask(scripts, "words", pieces=pieces, text=text)
-    assert found["groups"] == [[group.start, group.stop] for group in group_pieces(pieces)]
-    assert found["words"] == spell(pieces, text)
+    assert found == [word._asdict() for word in match_words(pieces, text)]
 
 
 # The scripts with a model
@@ -274,10 +277,13 @@ def check_candidate(nmt: TorchEngine, line: str, found: dict[str, Any]) -> None:
     assert found["text"] == expected.text
     whole = math.prod(each["probability"] for each in found["words"])
     assert whole == pytest.approx(math.exp(sum(each.log_probability for each in expected.tokens)), rel=1e-3)
-    (ids,) = nmt.tokenizer.encode_target([expected.text])
-    if expected.text.strip() and nmt.tokenizer.target_pieces(ids) == [each.piece for each in expected.tokens]:
-        weights = word_attention(compute_attention(nmt.models[0], nmt.tokenizer, line, expected.text))
-        np.testing.assert_allclose(found["attention"], weights, atol=1e-4)
+    pieces = [each.piece for each in expected.tokens]
+    (source,), target = nmt.tokenizer.encode_source([line]), nmt.tokenizer.target_ids(pieces)
+    if expected.text.strip():
+        (weights,) = nmt.cross_attention([[*source, EOS]], [[BOS, *target]])
+        source_words = match_words(nmt.tokenizer.source_pieces(source), line)
+        target_words = match_words(pieces, expected.text)
+        np.testing.assert_allclose(found["attention"], word_attention(weights, source_words, target_words), atol=1e-4)
 
 
 def test_the_search_in_python_finds_the_translations_and_scores_of_nmt(tmp_path: Path) -> None:

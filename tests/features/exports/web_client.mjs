@@ -51,8 +51,8 @@ const answers = {
     return nextWords(tableScorer(table), beginning, pieces, count);
   },
   words: async ({ pieces, text }) => {
-    const { groupPieces, spell } = await script("details.js");
-    return { groups: groupPieces(pieces), words: spell(pieces, text) };
+    const { matchWords } = await script("details.js");
+    return matchWords(pieces, text);
   },
   translate: async ({ lines }) => {
     const translator = await openTranslator();

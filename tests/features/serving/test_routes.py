@@ -64,6 +64,33 @@ def test_details_hold_probabilities_of_words_and_attention(client: Client) -> No
     assert all(source in range(len(found["source_words"])) for source, _ in found["alignment"])
 
 
+@pytest.mark.parametrize(
+    ("text", "beginning"),
+    [
+        (LINES[0], "the\tdog"),
+        (LINES[0], "漢字 dog"),
+        (LINES[0], "the漢 dog"),
+        (LINES[0], "the  dog  "),
+        ("the\u00a0dog sees", ""),
+        ("the\u3000dog sees", ""),
+        ("漢 dog 字字", ""),
+    ],
+)
+def test_words_attention_and_alignment_agree_around_unknown_characters(
+    client: Client, text: str, beginning: str
+) -> None:
+    asked = {"text": text, "beginnings": [beginning], "details": True, "alignments": True}
+    (sentence,) = client.post("/v1/translate", json=asked).json()["translations"][0]["sentences"]
+    (found,) = sentence["candidates"]
+    assert found["source_words"] == text.split()
+    assert [word["text"] for word in found["words"]] == found["text"].split()
+    assert [len(row) for row in found["attention"]] == [len(found["source_words"])] * len(found["words"])
+    assert found["alignment"]
+    sources, targets = zip(*found["alignment"], strict=True)
+    assert max(sources) < len(found["source_words"])
+    assert max(targets) < len(found["words"])
+
+
 def test_choices_come_with_probabilities_and_lead_to_translations_that_begin_with_them(client: Client) -> None:
     found = client.post("/v1/choices", json={"text": LINES[0], "beginning": "", "count": 5}).json()["choices"]
     assert 1 < len(found) <= 5

@@ -3,7 +3,7 @@
 import pytest
 
 from nmt.text.tokenizer import Tokenizer
-from nmt.text.word_pieces import pieces_of_words, spoken_pieces
+from nmt.text.word_pieces import Word, match_words, pieces_of_words, spoken_pieces
 from tests.unit.small_models import LINES, make_tokenizer
 
 
@@ -15,7 +15,8 @@ from tests.unit.small_models import LINES, make_tokenizer
         (["▁10\u00a0", "000", "▁km"], "10\u00a0000 km", [[0], [1], [2]]),  # no tokenizer splits there, but words do
         (["▁10\u00a00", "00"], "10\u00a0000", [[0], [1]]),  # a piece of two words counts for the first one
         (["▁a", "<0xF0>", "<0x9F>", "▁b"], "a😀 b", [[0, 1, 2], [3]]),
-        (["▁a", "<unk>", "b"], "a ⁇ b", []),  # three words, which these pieces do not show
+        (["▁a", "<unk>", "b"], "a ⁇ b", [[0], [1], [2]]),
+        (["▁a", "<unk>", "b"], "a\tb", []),  # two words, which these pieces do not show
         (["▁a", "▁b"], "a b c d", [[0], [1], [], []]),  # truncated
         (["▁a▁b"], "a▁b", [[0]]),
         ([], "", []),
@@ -25,6 +26,25 @@ from tests.unit.small_models import LINES, make_tokenizer
 )
 def test_pieces_are_assigned_to_words(pieces: list[str], text: str, expected: list[list[int]]) -> None:
     assert pieces_of_words(pieces, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text", "expected"),
+    [
+        (["▁Ein", "▁H", "und", "."], "Ein Hund.", [("Ein", [0]), ("Hund.", [1, 2, 3])]),
+        (["▁", "▁Ein", "▁", "Hund", "▁"], "Ein Hund", [("Ein", [0, 1]), ("Hund", [2, 3])]),
+        (["▁Wo", "<unk>", "H", "und"], "Wo ⁇ Hund", [("Wo", [0]), ("⁇", [1]), ("Hund", [2, 3])]),
+        (["▁Ein", "▁", "<unk>"], "Ein 😀", [("Ein", [0]), ("😀", [1, 2])]),
+        (["▁a\u00a0b", "▁c"], "a\u00a0b c", [("a", [0]), ("b", []), ("c", [1])]),
+        (["▁a", "<unk>", "b", "▁c"], "a\tb c", [("a<unk>b", [0, 1, 2]), ("c", [3])]),
+        (["▁"], " ", []),
+        ([], "", []),
+    ],
+)
+def test_words_are_those_of_the_text_or_those_that_the_pieces_spell(
+    pieces: list[str], text: str, expected: list[tuple[str, list[int]]]
+) -> None:
+    assert match_words(pieces, text) == [Word(*each) for each in expected]
 
 
 def test_punctuation_counts_only_where_there_is_nothing_else() -> None:

@@ -14,10 +14,12 @@ from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.decoding.translation import Candidate, Translation
-from nmt.decoding.word_details import spell, word_attention, words_of
+from nmt.decoding.word_details import WordProbability, word_attention, word_probabilities
 from nmt.errors import ConfigError, LimitError, UserError
 from nmt.features.serving.errors import RETRY, report_error
 from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource, Task
+from nmt.text.special import BOS, EOS
+from nmt.text.word_pieces import Word, match_words
 
 FAILED = 500
 """The status of an error that nobody expects."""
@@ -162,18 +164,40 @@ def _translated(model: LoadedModel, task: Task, source: str, translation: Transl
 
 def _candidate(model: LoadedModel, task: Task, source: str, candidate: Candidate) -> Answer:
     found: Answer = {"text": candidate.text, "score": candidate.score}
-    has_words = source.strip() and candidate.text.strip()
+    has_words = bool(source.strip() and candidate.text.strip())
     if task.details:
-        tokenizer, words = model.engine.tokenizer, words_of(candidate.tokens, candidate.text)
-        read = tokenizer.encode_source([source])[0][: model.engine.max_source_tokens - 1]
-        found["source_words"] = spell(tokenizer.source_pieces(read), source)
-        found["words"] = [{"text": word.text, "probability": word.probability} for word in words]
-    if task.details and has_words and model.engine.attention_shape:
-        weights = word_attention(model.attention(source, candidate.text))
-        found["attention"] = weights.astype("float64").round(4).tolist()
+        found |= _words(model, source, candidate, attend=has_words and model.engine.attention_shape is not None)
     if has_words:
         found |= {name: all_details()[name].to_json(candidate.details[name]) for name in task.options & _offered(model)}
     return found
+
+
+def _words(model: LoadedModel, source: str, candidate: Candidate, *, attend: bool) -> Answer:
+    """Return the words of a sentence and of a candidate, and how much these attend to those."""
+    tokenizer, pieces = model.engine.tokenizer, [token.piece for token in candidate.tokens]
+    source_ids, source_words = _read(model, source)
+    words = match_words(pieces, candidate.text)
+    found: Answer = {
+        "source_words": [word.text for word in source_words],
+        "words": [_to_json(word) for word in word_probabilities(words, candidate.tokens)],
+    }
+    if attend:
+        (weights,) = model.engine.cross_attention([[*source_ids, EOS]], [[BOS, *tokenizer.target_ids(pieces)]])
+        found["attention"] = word_attention(weights, source_words, words).astype("float64").round(4).tolist()
+    return found
+
+
+def _read(model: LoadedModel, source: str) -> tuple[list[int], list[Word]]:
+    """Return the ids that the model reads of a sentence, without EOS, and the words."""
+    tokenizer = model.engine.tokenizer
+    (ids,) = tokenizer.encode_source([source])
+    read = ids[: model.engine.max_source_tokens - 1]
+    text = source if len(read) == len(ids) else tokenizer.decode_source(read)
+    return read, match_words(tokenizer.source_pieces(read), text)
+
+
+def _to_json(word: WordProbability) -> Answer:
+    return {"text": word.text, "probability": word.probability}
 
 
 def _offered(model: LoadedModel) -> frozenset[str]:
@@ -183,4 +207,4 @@ def _offered(model: LoadedModel) -> frozenset[str]:
 
 def _choices(model: LoadedModel, request: Request, count: int) -> Answer:
     found = model.next_words(request.text, request.beginning, count=count)
-    return {"choices": [{"text": word.text, "probability": word.probability} for word in found]}
+    return {"choices": [_to_json(word) for word in found]}

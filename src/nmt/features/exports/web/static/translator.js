@@ -1,7 +1,7 @@
 // Translate text sentence by sentence: what the page asks, with the answers that nmt's server gives.
 
 import { beamSearch } from "./beam.js";
-import { spell, tokenScores, wordAttention, wordsOf } from "./details.js";
+import { matchWords, tokenScores, wordAttention, wordProbabilities } from "./details.js";
 import { MAX_PIECES, nextWords } from "./next-words.js";
 import { END, Tokenizer } from "./tokenizer.js";
 import { Splitter } from "./splitting.js";
@@ -44,13 +44,14 @@ export class Translator {
   /** Return the translations of a sentence with their words and what these attend to, best first. */
   async candidates(source, { beginning = "" } = {}) {
     const ids = this.#sourceIds(source);
-    const sourceWords = spell(this.#spelled(ids.slice(0, -1)), source);
-    if (ids.length < 2) return [{ text: "", source_words: sourceWords, words: [] }];
+    const sourceWords = matchWords(this.#spelled(ids.slice(0, -1)), source);
+    const named = { source_words: sourceWords.map(({ text }) => text) };
+    if (ids.length < 2) return [{ text: "", ...named, words: [] }];
     const encoded = await this.model.encode(ids);
     const found = await this.#search(encoded, ids.length, this.#beginningIds(beginning));
     const candidates = [];
     for (const { tokens } of found) {
-      candidates.push({ source_words: sourceWords, ...(await this.#described(encoded, ids, tokens)) });
+      candidates.push({ ...named, ...(await this.#described(encoded, sourceWords, tokens)) });
     }
     return candidates;
   }
@@ -113,11 +114,11 @@ export class Translator {
     return ids.map((id) => this.pieces[id]);
   }
 
-  async #described(encoded, ids, tokens) {
+  async #described(encoded, source, tokens) {
     const { logits, attention } = await this.model.read(encoded, tokens);
     const text = this.tokenizer.decode(tokens);
-    const [source, target] = [ids.slice(0, -1), tokens].map((each) => this.#spelled(each));
-    const words = wordsOf(target, tokenScores(logits, tokens), text);
+    const target = matchWords(this.#spelled(tokens), text);
+    const words = wordProbabilities(target, tokenScores(logits, tokens));
     return text.trim() ? { text, words, attention: wordAttention(attention, source, target) } : { text, words };
   }
 }
