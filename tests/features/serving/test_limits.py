@@ -107,6 +107,11 @@ def test_a_model_tells_the_hypotheses_of_its_search(
     assert worker.facts_of(replace(model, engine=engine)).hypotheses == hypotheses
 
 
+def test_a_model_tells_the_checksum_of_its_weights(model: LoadedModel) -> None:
+    assert len(model.checkpoint.sha256) == 64
+    assert model.checkpoint.sha256 in worker.facts_of(model).weights
+
+
 def test_next_words_after_long_beginnings_are_found_one_by_one() -> None:
     """They are found for one sentence after the other, so few of them keep a process busy."""
     assert 2 * work_of(Task(choices=1), [Request("dog", "x" * MAX_BEGINNING)]) > MAX_BATCH_COST

@@ -3,7 +3,12 @@
 import asyncio
 import signal
 import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
 from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -88,6 +93,46 @@ def test_a_process_that_cannot_be_started_is_tried_again(monkeypatch: pytest.Mon
     assert len(tried) == 3
 
 
+class Loading:
+    """Stands in for a process that has loaded a model, whose weights the test names; starting it tells them."""
+
+    weights: tuple[str, ...]
+    sentinel = 0
+
+    def __init__(self, *, args: tuple[Connection, ModelSource], **_: object) -> None:
+        self.connection = args[0]
+
+    def start(self) -> None:
+        self.connection.send(replace(Starting().facts, weights=Loading.weights))
+
+    def kill(self) -> None: ...
+
+    def join(self) -> None: ...
+
+
+class LoadingContext:
+    """Starts them."""
+
+    Pipe, Process = staticmethod(Pipe), Loading
+
+
+def test_a_process_with_other_weights_takes_no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def replace_twice() -> list[bool]:
+        monkeypatch.setattr(asyncio.get_running_loop(), "add_reader", lambda *_: None)
+        ours, found = process.ModelProcess(ModelSource("tiny", Config(), ""), Metrics()), []
+        for weights in ("old", "new", "old"):
+            Loading.weights = (weights,)
+            with suppress(UserError):
+                await ours.start()
+            found.append(ours.ready)
+            ours.ready = False
+        ours.stop()
+        return found
+
+    monkeypatch.setattr(process, "get_context", lambda _: LoadingContext)
+    assert asyncio.run(replace_twice()) == [True, False, True]
+
+
 class Starting:
     """Stands in for a process that loads a model; all of a test load at the same time, or wait for ever."""
 
@@ -96,9 +141,10 @@ class Starting:
 
     def __init__(self, *_: object) -> None:
         self.ready = False
-        self.facts = ModelFacts("en", "de", "torch", Starting.device, True, True, True, 4)
+        self.facts = ModelFacts("en", "de", "torch", Starting.device, True, True, True, 4, weights=Starting.weights())
 
     device = "cpu"
+    weights: Callable[[], tuple[str, ...]] = tuple
 
     async def start(self) -> None:
         Starting.running += 1
@@ -130,3 +176,13 @@ def test_processes_load_the_model_at_the_same_time_unless_a_gpu_may_have_it(
     asyncio.run(processes.start())
     assert (processes.parallel, Starting.most) == (started, together)
     assert all(each.ready for each in processes.processes)
+
+
+def test_processes_that_have_loaded_different_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "ModelProcess", Starting)
+    numbers = count()
+    monkeypatch.setattr(Starting, "weights", lambda: (str(next(numbers)),))
+    Starting.running = Starting.most = 0
+    config = Config(runtime=RuntimeConfig(device="cpu", threads=2))
+    with pytest.raises(UserError, match="weights of model tiny have changed"):
+        asyncio.run(process.ModelProcesses(ModelSource("tiny", config, ""), Metrics()).start())

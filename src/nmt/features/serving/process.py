@@ -59,7 +59,7 @@ class ModelProcess:
         return self._facts
 
     async def start(self) -> None:
-        """Load the model; raise the UserError of a model that cannot be loaded."""
+        """Load the model; raise the UserError of a model that cannot be loaded, or has other weights than before."""
         context = get_context("spawn")  # a copy of this process would have its threads' locks, and no GPU
         self._connection, other = context.Pipe()
         # not a daemon, which may not fork, as the search does for few sentences; it ends when the pipe is closed
@@ -74,6 +74,8 @@ class ModelProcess:
         if isinstance(reply, Failure):
             raise UserError(reply.message)
         assert isinstance(reply, ModelFacts)
+        if self._facts and reply.weights != self._facts.weights:
+            raise _changed(self.source)
         self._facts, self.ready = reply, True
         asyncio.get_running_loop().add_reader(process.sentinel, self._replace)
 
@@ -173,6 +175,8 @@ class ModelProcesses:
         others = [ModelProcess(self.source, self.metrics) for _ in range(self._wanted - 1)]
         self.processes += others
         await asyncio.gather(*(process.start() for process in self.processes if not process.ready))
+        if any(process.facts.weights != self.facts.weights for process in self.processes):
+            raise _changed(self.source)
 
     def _expects_several(self) -> bool:
         """Return whether it is known without PyTorch that the model does not run on a GPU, or how many there are."""
@@ -197,6 +201,11 @@ class ModelProcesses:
         """End the processes."""
         for process in self.processes:
             process.stop()
+
+
+def _changed(source: ModelSource) -> UserError:
+    """Return the error for a model whose processes would not answer alike."""
+    return UserError(f"the weights of model {source.name} have changed: start the server again to serve the new ones")
 
 
 def _run(connection: Connection, source: ModelSource) -> None:

@@ -73,3 +73,5 @@ class ModelFacts:
     """Hypotheses per sentence of its own search."""
     options: frozenset[str] = frozenset()
     """The names of the details of features that are available."""
+    weights: tuple[str, ...] = ()
+    """What distinguishes its weights from others: their checksums, and the number format of an export."""

@@ -46,7 +46,7 @@ def load_source(source: ModelSource) -> LoadedModel:
 
 def facts_of(model: LoadedModel) -> ModelFacts:
     """Describe a model to clients."""
-    is_torch = isinstance(model.engine, TorchEngine)
+    is_torch, record = isinstance(model.engine, TorchEngine), model.checkpoint
     return ModelFacts(
         *model.languages,
         engine=model.engine.name,
@@ -56,6 +56,7 @@ def facts_of(model: LoadedModel) -> ModelFacts:
         terms=is_torch,
         hypotheses=_hypotheses(model.engine.config.search),
         options=_offered(model),
+        weights=(record.quantization, record.sha256, *(member.sha256 for member in record.ensemble)),
     )
 
 
