@@ -150,7 +150,7 @@ def _check_attention(model: LoadedModel, request: Request) -> None:
     engine = model.engine
     if not isinstance(engine, TorchEngine):
         return
-    source = len(engine.tokenizer.encode_source([request.text])[0]) + 1
+    source = len(engine.tokenizer.encode_input([request.text])[0]) + 1
     target = min(source + len(request.beginning) + engine.config.extra_length, engine.max_target_tokens)
     if attention_bytes(engine.models[0].config, source, target) > MAX_ATTENTION_BYTES:
         raise LimitError(
@@ -191,7 +191,7 @@ def _words(model: LoadedModel, source: str, candidate: Candidate, *, attend: boo
 def _read(model: LoadedModel, source: str) -> tuple[list[int], list[Word]]:
     """Return the ids that the model reads of a sentence, without EOS, and the words."""
     tokenizer = model.engine.tokenizer
-    (ids,) = tokenizer.encode_source([source])
+    (ids,) = tokenizer.encode_input([source])
     read = ids[: model.engine.max_source_tokens - 1]
     text = source if len(read) == len(ids) else tokenizer.decode_source(read)
     return read, match_words(tokenizer.source_pieces(read), text)
