@@ -23,6 +23,7 @@ from nmt.features.exports.web.exporter import MODEL, WebExporter
 from nmt.features.exports.web.files import PACKAGE, runtime_files
 from nmt.page.sentences import sentences
 from nmt.text.special import BOS, EOS
+from nmt.text.white_space import WHITE_SPACE
 from nmt.text.word_pieces import match_words
 from tests.features.exports.clients import needs_node
 from tests.features.exports.test_onnx import make_plain_tokenizer
@@ -129,12 +130,15 @@ def test_the_tokenizer_splits_and_joins_as_our_own(scripts: Path) -> None:
         "a",
         "</s> <unk>",
         "▁a▁",
+        f"a{WHITE_SPACE}a",
+        *(f"a{space}cat{space}{space}" for space in WHITE_SPACE),
     ]
     random = np.random.default_rng(1)
     ids = [random.integers(4, tokenizer.target_size, 9).tolist() for _ in range(50)]
     ids += [[0, 5], [5, 0, 0, 6], [0], []]
     found = ask(scripts, "tokens", lines=lines, ids=ids)
     assert found["ids"] == tokenizer.encode_source(lines)
+    assert found["inputs"] == tokenizer.encode_input(lines)
     assert found["texts"] == [tokenizer.decode(each) for each in ids]
 
 

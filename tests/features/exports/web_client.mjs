@@ -34,7 +34,8 @@ const answers = {
   tokens: async ({ lines, ids }) => {
     const { Tokenizer } = await script("tokenizer.js");
     const tokenizer = new Tokenizer(json("model/tokenizer.json"));
-    return { ids: lines.map((line) => tokenizer.encode(line)), texts: ids.map((each) => tokenizer.decode(each)) };
+    const inputs = lines.map((line) => tokenizer.encodeInput(line));
+    return { ids: lines.map((line) => tokenizer.encode(line)), inputs, texts: ids.map((each) => tokenizer.decode(each)) };
   },
   split: async ({ texts }) => {
     const { Splitter } = await script("splitting.js");

@@ -6,6 +6,9 @@ export const BEGIN = 2;
 export const END = 3;
 export const SPACE = "▁";
 const UNKNOWN_TEXT = " ⁇ ";
+const WHITE_SPACE =
+  "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a" +
+  "\u2028\u2029\u202f\u205f\u3000";
 
 export class Tokenizer {
   /** @param {{model: {vocab: Record<string, number>, merges: [string, string][]}}} content that of tokenizer.json */
@@ -19,6 +22,19 @@ export class Tokenizer {
     merges.forEach(([left, right], rank) => {
       if (!this.ranks.has(left + right)) this.ranks.set(left + right, rank);
     });
+    const usual = new Set(this.pieces.filter((piece) => piece.length > 1).join(""));
+    const rare = [...WHITE_SPACE].filter((character) => !usual.has(character));
+    /** White space that was rare in the training text. */
+    this.rareSpaces = new RegExp(`[${rare.join("")}]`, "gu");
+  }
+
+  /**
+   * Return the ids of a sentence to translate, with single spaces for the white space that models know little of.
+   * @param {string} text
+   * @returns {number[]}
+   */
+  encodeInput(text) {
+    return this.encode(text.replace(this.rareSpaces, " ").split(" ").filter(Boolean).join(" "));
   }
 
   /**

@@ -107,7 +107,7 @@ export class Translator {
   }
 
   #sourceIds(source) {
-    return [...this.tokenizer.encode(source.trim() ? source : "").slice(0, this.facts.max_tokens.source - 1), END];
+    return [...this.tokenizer.encodeInput(source).slice(0, this.facts.max_tokens.source - 1), END];
   }
 
   #spelled(ids) {
