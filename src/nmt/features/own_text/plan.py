@@ -16,8 +16,10 @@ from nmt.training.schedule import WARMUP_SHARE
 BATCH_TOKENS = 1024
 """The smallest batch, which makes the most steps in the minutes there are."""
 MAX_BATCH_TOKENS = 8192
-MIN_STEPS_OF_LARGER_BATCHES = 1700
-"""Steps that larger batches must leave: from there on, more text is worth more than more steps."""
+FEW_PASSES = 10
+MIN_STEPS_OF_FEW_PASSES, MIN_STEPS_OF_MANY_PASSES = 1200, 1700
+"""Steps that larger batches must leave: with as many, more text in the same minutes is worth more than more steps. What
+was read often before is worth less."""
 MIN_STEPS = 2000
 """Steps that a wide model must get; a narrower one learns more from fewer steps, or from a short text."""
 SHORTEST_RUN = 2000
@@ -137,9 +139,11 @@ def _largest_batch(
     shape: Shape, text: Text, batch: int, minutes: float, seconds: float, speed: Speed
 ) -> tuple[int, float]:
     """Return the largest batch that leaves enough steps, and the seconds of its steps, given those of the smallest."""
-    while batch < MAX_BATCH_TOKENS and _steps(text, batch, minutes, seconds) > MIN_STEPS_OF_LARGER_BATCHES:
+    while batch < MAX_BATCH_TOKENS and _steps(text, batch, minutes, seconds) > MIN_STEPS_OF_FEW_PASSES:
         larger = speed(shape, 2 * batch)
-        if _steps(text, 2 * batch, minutes, larger) < MIN_STEPS_OF_LARGER_BATCHES:
+        steps = _steps(text, 2 * batch, minutes, larger)
+        has_few_passes = steps / text.steps_per_pass(2 * batch) <= FEW_PASSES
+        if steps < (MIN_STEPS_OF_FEW_PASSES if has_few_passes else MIN_STEPS_OF_MANY_PASSES):
             break
         batch, seconds = 2 * batch, larger
     return batch, seconds
