@@ -1,6 +1,7 @@
 """`nmt translate`: translate a file or standard input, line by line."""
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import repeat, tee
@@ -61,7 +62,7 @@ def _requests(config: Config, lines: Iterator[str]) -> Iterator[Request]:
             raise UserError("there are fewer prefixes than lines: give one prefix per line, which may be empty")
         yield Request(line, beginning)
     if prefix and next(beginnings, None) is not None:
-        raise UserError("there are more prefixes than lines: give one prefix per line, which may be empty")
+        tqdm.write("warning: there are more prefixes than lines: the last ones are not used", file=sys.stderr)
 
 
 def _record(candidate: Candidate) -> dict[str, object]:

@@ -21,8 +21,8 @@ def test_translations_begin_with_the_prefixes(run: Run, text: Path, capsys: pyte
     assert main([*base, f"translate.prefix={prefixes}"]) == 2
     assert "fewer prefixes than lines" in capsys.readouterr().err
     prefixes.write_text("ein Hund\n" * (len(LINES) + 1), encoding="utf-8")
-    assert main([*base, f"translate.prefix={prefixes}"]) == 2
-    assert "more prefixes than lines" in capsys.readouterr().err
+    assert main([*base, f"translate.prefix={prefixes}"]) == 0
+    assert "warning: there are more prefixes than lines" in capsys.readouterr().err
     assert main([*base, f"translate.prefix={prefixes}", f"output={text}"]) == 2
     assert f"{text} would be written, but is another output or an input" in capsys.readouterr().err
     assert main([*base, "translate.prefix=nowhere"]) == 2
