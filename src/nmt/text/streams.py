@@ -16,27 +16,16 @@ STANDARD = "-"
 
 
 def read_input(name: str, key: str = "input") -> Iterator[str]:
-    """Yield the lines of a file (plain, .gz or .xz), which may be at an address, or of standard input.
+    """Yield the lines of a file (plain, .gz or .xz), which may be at an address, of a pipe, or of standard input.
 
     Errors call the setting `key`.
     """
     if name == STANDARD:
         return read_stream(sys.stdin.buffer if sys.stdin else None, "standard input")
-    if is_device(name):
-        return _read_device(name)
     file = local_file(name, key)
-    if not file.is_file():
+    if not (file.is_file() or is_device(name)):
         raise UserError(f"{key}={name} does not exist or is not a file: name a file, or - for standard input")
     return read_lines(file)
-
-
-def _read_device(name: str) -> Iterator[str]:
-    try:
-        file = expanded(name).open("rb")
-    except OSError as error:
-        raise UserError(f"cannot read {name}: {error.strerror or error}.") from error
-    with file:
-        yield from read_stream(file, name)
 
 
 def check_used_once(read: Sequence[str], written: Sequence[str]) -> None:

@@ -17,9 +17,9 @@ BATCH_TOKENS = 1024
 """The smallest batch, which makes the most steps in the minutes there are."""
 MAX_BATCH_TOKENS = 8192
 FEW_PASSES = 10
+"""Passes over the text up to which reading more of it is worth as much as new text."""
 MIN_STEPS_OF_FEW_PASSES, MIN_STEPS_OF_MANY_PASSES = 1200, 1700
-"""Steps that larger batches must leave: with as many, more text in the same minutes is worth more than more steps. What
-was read often before is worth less."""
+"""Steps that larger batches must leave: with as many, more text in the same minutes is worth more than more steps."""
 MIN_STEPS = 2000
 """Steps that a wide model must get; a narrower one learns more from fewer steps, or from a short text."""
 SHORTEST_RUN = 2000
