@@ -45,9 +45,9 @@ MAX_NAME_CHARACTERS = 64
 """The longest name of a folder that a setting may give."""
 
 
-def only_with(setting: str, value: str) -> dict[str, tuple[str, str]]:
-    """Return the metadata of a setting that has an effect only if another one of its group has this value."""
-    return {ONLY_WITH: (setting, value)}
+def only_with(setting: str, *values: str) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return the metadata of a setting that has an effect only if another one of its group has one of these values."""
+    return {ONLY_WITH: (setting, values)}
 
 
 def marked(settings: Any, metadata: Mapping[str, object]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ Every mistake in a setting becomes a ConfigError of one line.
 
 import difflib
 from collections.abc import Collection, Sequence
+from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from nmt.config.checks import is_utf8
+from nmt.config.checks import ONLY_WITH, is_utf8
 from nmt.config.conf_folder import (
     check_named_folders,
     conf_folder,
@@ -67,12 +68,29 @@ def compose_with_hydra(overrides: Sequence[str], launching: Sequence[str] = ()) 
         tree = hydra.compose(ROOT, overrides=words, return_hydra_config=bool(launching))
         with open_dict(tree):
             of_hydra = tree.pop("hydra", DictConfig({}))
-        return to_config(tree), of_hydra
+        config = to_config(tree)
+    _check_effects(config, given_settings(overrides))
+    return config, of_hydra
 
 
 def given_settings(overrides: Sequence[str]) -> frozenset[str]:
     """Return the settings and groups (`training.steps`, `model`) that these overrides name, without their values."""
     return frozenset(str(_parse(override).key_or_group) for override in rename_overrides(overrides))
+
+
+def _check_effects(config: Config, given: Collection[str]) -> None:
+    """Refuse settings that are given but have no effect with the value of another one."""
+    for name in sorted(given):
+        group, _, key = name.partition(".")
+        settings = getattr(config, group, None)
+        for each in fields(settings) if key and is_dataclass(settings) else ():
+            other, values = each.metadata.get(ONLY_WITH, ("", ()))
+            if each.name != key or not other or getattr(settings, other) in values:
+                continue
+            if getattr(settings, key) != each.default:
+                needed = " or ".join(f"{group}.{other}={value}" for value in values)
+                unfit = f"{group}.{other}={getattr(settings, other)}"
+                raise ConfigError(f"{name} has no effect with {unfit}: leave it out, or set {needed}")
 
 
 def adding_keys(overrides: Sequence[str]) -> list[str]:

@@ -248,10 +248,32 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
         ("runtime.workers=100000", "runtime.workers=100000 must be at least 0 and at most 1024"),
         ("data.hold_out=0.5", "data.hold_out=0.5 must be at least 0 and below 0.5"),
         ("name=../elsewhere", "must be the plain name of a folder"),
+        (
+            "decoding.temperature=0.5",
+            "decoding.temperature has no effect with decoding.strategy=beam: leave it out, or set "
+            "decoding.strategy=sample or decoding.strategy=mbr",
+        ),
+        ("decoding.candidates=8", "decoding.candidates has no effect with decoding.strategy=beam"),
+        ("training.muon_rate=0.5", "training.muon_rate has no effect with training.optimizer=adam"),
+        ("training.decay_steps=9", "has no effect with training.schedule=inverse_sqrt"),
+        ("model.max_positions=90", "has no effect with model.positions=sinusoidal"),
+        ("evaluation.splits=[test,valid,test]", "evaluation.splits names test twice"),
     ],
 )
 def test_a_mistake_is_reported_in_one_line(override: str, words: str) -> None:
     assert words in error_message(override)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["decoding.temperature=0.5", "decoding.strategy=mbr"],
+        ["training.muon_rate=0.5", "training.optimizer=muon"],
+        ["decoding.temperature=1"],
+    ],
+)
+def test_settings_that_have_an_effect_or_their_defaults_are_not_refused(overrides: list[str]) -> None:
+    compose(overrides)
 
 
 def test_the_last_of_two_overrides_wins() -> None:

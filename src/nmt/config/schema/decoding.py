@@ -111,4 +111,6 @@ class EvaluationConfig:
             raise ConfigError("evaluation.splits is empty: name at least one, such as [test]")
         for split in self.splits:
             check_plain_name("evaluation.splits", split)
+            if self.splits.count(split) > 1:
+                raise ConfigError(f"evaluation.splits names {split} twice: name each once")
         check_choice("evaluation.bleu_tokenizer", self.bleu_tokenizer, BLEU_TOKENIZERS)

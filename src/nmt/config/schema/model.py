@@ -115,8 +115,8 @@ class ModelConfig:
     def meaning(self, name: str) -> object:
         """Return what the value of a setting stands for: the rule of the paper for 0, None if it has no effect."""
         metadata = {each.name: each.metadata for each in fields(self)}[name]
-        other, value = metadata.get(ONLY_WITH, ("", ""))
-        if other and getattr(self, other) != value:
+        other, values = metadata.get(ONLY_WITH, ("", ()))
+        if other and getattr(self, other) not in values:
             return None
         meanings: dict[str, object] = {
             "layers": (self.encoder_depth, self.decoder_depth),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from nmt.config.checks import ADJUSTABLE, check_above_zero, check_at_least, check_choice, check_fraction
+from nmt.config.checks import ADJUSTABLE, check_above_zero, check_at_least, check_choice, check_fraction, only_with
 from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
 
@@ -25,7 +25,7 @@ class TrainingConfig:
     """Learning rate after the warmup."""
     warmup_steps: int = 4000
     """Steps over which the rate rises linearly."""
-    decay_steps: int = 0
+    decay_steps: int = field(default=0, metadata=only_with("schedule", "wsd"))
     """Steps at the end over which schedule=wsd lowers the rate to zero; 0: a fifth of all steps."""
     learning_rate: float = 0.0
     """Peak learning rate; 0 for the paper's (d_model * warmup_steps)^-0.5."""

@@ -1,9 +1,9 @@
 """The settings of minimum Bayes risk."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
-from nmt.config.checks import check_between, check_choice
+from nmt.config.checks import check_between, check_choice, only_with
 from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
 
@@ -12,17 +12,18 @@ if TYPE_CHECKING:
 
 STRATEGY = "mbr"
 """The value of `decoding.strategy`."""
+FOR_RISK = only_with("strategy", STRATEGY)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RiskDecoding:
     """How candidates are found and compared."""
 
-    candidates: int = 64
+    candidates: int = field(default=64, metadata=FOR_RISK)
     """Candidates per sentence for minimum Bayes risk."""
-    candidates_by: str = "sample"
+    candidates_by: str = field(default="sample", metadata=FOR_RISK)
     """How candidates are found: sample (narrowed by epsilon, top_k, top_p and temperature), or beam."""
-    utility: str = "chrf"
+    utility: str = field(default="chrf", metadata=FOR_RISK)
     """Agreement of two candidates for minimum Bayes risk."""
 
     def __post_init__(self) -> None:

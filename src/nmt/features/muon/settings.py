@@ -1,22 +1,24 @@
 """The settings of Muon."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from nmt.config.checks import check_above_zero, check_fraction
+from nmt.config.checks import check_above_zero, check_fraction, only_with
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.config.schema import TrainingConfig
+
+FOR_MUON = only_with("optimizer", "muon")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MuonTraining:
     """How Muon updates the matrices."""
 
-    muon_momentum: float = 0.95
+    muon_momentum: float = field(default=0.95, metadata=FOR_MUON)
     """Muon's decay rate of the mean gradient."""
-    muon_rate: float = 1.0
+    muon_rate: float = field(default=1.0, metadata=FOR_MUON)
     """Muon's learning rate, as a fraction of training.learning_rate, which is Adam's."""
 
     def __post_init__(self) -> None:

@@ -3,11 +3,13 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from nmt.config.checks import ONLY_TORCH, check_above_zero, check_at_least, check_between, check_fraction
+from nmt.config.checks import ONLY_TORCH, check_above_zero, check_at_least, check_between, check_fraction, only_with
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.config.schema import DecodingConfig
+
+FOR_SAMPLES = only_with("strategy", "sample", "mbr")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,13 +19,13 @@ class SamplingDecoding:
     noise: float = field(default=0.0, metadata=ONLY_TORCH)
     """Beam search: factor of random (Gumbel) noise that is added to the score of each word piece; 0 for none. `seed`
     and the sentence fix the noise."""
-    temperature: float = 1.0
+    temperature: float = field(default=1.0, metadata=FOR_SAMPLES)
     """Temperature of sampling: below 1 favours probable word pieces, above 1 improbable ones."""
-    top_k: int = 0
+    top_k: int = field(default=0, metadata=FOR_SAMPLES)
     """Sample from this many most probable word pieces; 0 for all."""
-    top_p: float = 1.0
+    top_p: float = field(default=1.0, metadata=FOR_SAMPLES)
     """Sample from the smallest set of word pieces whose probabilities sum to this; 1 for all."""
-    epsilon: float = field(default=0.0, metadata=ONLY_TORCH)
+    epsilon: float = field(default=0.0, metadata={**ONLY_TORCH, **FOR_SAMPLES})
     """Sample only word pieces of at least this probability; 0 for all."""
 
     def __post_init__(self) -> None:
