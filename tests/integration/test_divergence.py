@@ -67,6 +67,7 @@ def test_too_many_bad_steps_in_a_row_stop_the_run(settings: list[str], tmp_path:
     said = done.stderr.splitlines()[-1]
     assert "3 steps in a row, from step 13 on, had no finite gradient" in said
     assert "`nmt batch batch.step=13`" in said
+    assert "skip these batches, or train under another name= with" in said
     assert (tmp_path / "toy" / "checkpoints" / "last").resolve().name == "step-00000010"
 
 

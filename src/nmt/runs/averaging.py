@@ -6,13 +6,13 @@ from pathlib import Path
 
 from torch import Tensor
 
-from nmt.config.saved import read_settings
+from nmt.config.saved import from_yaml, read_settings
 from nmt.config.schema import AveragingConfig
 from nmt.errors import UserError
 from nmt.runs.checkpoint_files import read_meta, write
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, Saved, check_weights, load, rank, resolve
 from nmt.runs.compatibility import differences
-from nmt.runs.layout import RunLayout
+from nmt.runs.layout import SETTINGS, RunLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,12 @@ def _regular(saved: list[Saved]) -> list[Saved]:
 
 
 def _scheduled(saved: list[Saved]) -> list[Saved]:
-    """Return the checkpoints that the settings asked for, at equal distances, or the last one if there are none."""
-    return [checkpoint for checkpoint in saved if not checkpoint.only_best] or saved[-1:]
+    """Return the last checkpoints that the settings asked for, at equal distances, or the last one if there are none.
+
+    Earlier ones than those that training keeps are left only because they are among the best.
+    """
+    kept = from_yaml((saved[-1].path / SETTINGS).read_text(encoding="utf-8")).training.keep_last
+    return [checkpoint for checkpoint in saved if not checkpoint.only_best][-kept:] or saved[-1:]
 
 
 class Mean:

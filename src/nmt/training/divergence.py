@@ -143,12 +143,12 @@ def _bad_steps_warning(bad: Sequence[StepRecord]) -> str:
 
 def divergence_error(first: int, consecutive: int, *, rewound: bool) -> str:
     """Return why training stops, and what to do."""
-    rewind = "" if rewound else "set training.on_divergence=rewind to go back and skip these batches, "
+    rewind = "" if rewound else "set training.on_divergence=rewind to go back to one and skip these batches, or "
     return (
         f"training diverged: {consecutive} steps in a row, from step {first} on, had no finite gradient"
         f"{', after it had gone back once' if rewound else ''}; `nmt batch batch.step={first}` shows the text of "
-        f"the first. The last checkpoint is untouched: {rewind}"
-        "or train under another name= with training.clip_norm=1 or a lower training.learning_rate"
+        f"the first. Earlier checkpoints, if any, are untouched: {rewind}"
+        "train under another name= with training.clip_norm=1 or a lower training.learning_rate"
     )
 
 

@@ -16,6 +16,7 @@ from nmt.estimate.cost import passes_per_batch
 from nmt.estimate.memory import activation_storage, state_numbers, training_memory
 from nmt.estimate.operation import FLOAT32_BYTES
 from nmt.estimate.parameters import count_parameters
+from nmt.training.compiler_errors import reason_not_to_compile
 from nmt.training.trainer import Trainer
 
 HALF_COPY_BYTES = 2
@@ -87,6 +88,8 @@ def _fits(trainer: Trainer, store: Pairs, batch_tokens: int, device_tokens: int)
                 raise MemoryError
             trainer.try_out(batch)
     except (RuntimeError, MemoryError) as error:
+        if (reason := reason_not_to_compile(error)) is not None:
+            raise UserError(f"PyTorch cannot compile the model ({reason}): set runtime.compile=false") from error
         if not is_out_of_memory(error):
             raise
         if trainer.replicas.divides_weights:  # the others wait for this process, so it cannot try another size

@@ -64,6 +64,10 @@ def test_only_parts_of_the_model_are_suggested() -> None:
     for name in ("encoder", "decodr"):
         with pytest.raises(UserError, match=rf"{name} is no part and no parameter .*: did you mean decoder\?"):
             freeze(model, [name])
+    with pytest.raises(UserError, match=r"foo is no part and no parameter .*: choose from decoder, embeddings$"):
+        freeze(model, ["foo"])
+    with pytest.raises(UserError, match=r"did you mean vectors\.shared\?"):
+        freeze(model, ["vectors.sharde"])
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

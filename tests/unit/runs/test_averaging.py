@@ -30,6 +30,7 @@ def save(
     weights: dict[str, Tensor] | None = None,
     tokenizer: bytes = b"pieces",
     model: dict[str, Any] | None = None,
+    settings: dict[str, Any] | None = None,
     interim: bool = False,
     only_best: bool = False,
     **valid: float,
@@ -41,7 +42,7 @@ def save(
         weights=weights_of(step) if weights is None else weights,
         trainer={},
         tokenizer_files=[file],
-        config_text=yaml.safe_dump(SETTINGS | {"model": SETTINGS["model"] | (model or {})}),
+        config_text=yaml.safe_dump(SETTINGS | {"model": SETTINGS["model"] | (model or {})} | (settings or {})),
         valid=valid,
         interim=interim,
         only_best=only_best,
@@ -140,6 +141,15 @@ def test_the_best_between_scheduled_checkpoints_is_not_among_the_last(
     assert [load(path).step for path in choose(Checkpoints(run), config)] == expected
     found = {each.name: [saved.step for saved in each.checkpoints] for each in candidates(Checkpoints(run), 3, 2)}
     assert found["average of the last 2"] == [1100, 1000]
+
+
+def test_a_checkpoint_kept_as_one_of_the_best_is_not_among_the_last(run: Path) -> None:
+    settings = {"training": SETTINGS["training"] | {"keep_last": 2}, "averaging": SETTINGS["averaging"] | {"last": 2}}
+    for step in (100, 300, 400):  # 200 is gone, because only two are kept
+        save(run, step, settings=settings, loss=float(step))
+    assert [load(path).step for path in choose(Checkpoints(run), AveragingConfig(last=3))] == [300, 400]
+    found = [[saved.step for saved in each.checkpoints] for each in candidates(Checkpoints(run), 5, 1)]
+    assert found == [[400], [400, 300], [100]]
 
 
 @pytest.mark.parametrize("last", [1, 5])

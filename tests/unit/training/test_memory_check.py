@@ -17,7 +17,7 @@ from nmt.data.loader import GlobalBatch, MicroBatch, global_batches
 from nmt.data.records import StoreDescription
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
-from nmt.errors import CommonError
+from nmt.errors import CommonError, UserError
 from nmt.model.build import build_model
 from nmt.training import memory_check
 from nmt.training.memory_check import check_model_size, tokens_that_fit
@@ -137,6 +137,20 @@ def test_errors_other_than_out_of_memory_are_raised_unchanged() -> None:
     broken.try_out = fail  # type: ignore[assignment,method-assign]
     with pytest.raises(RuntimeError, match="something else"):
         tokens_that_fit(broken, store(), longest_sentence=31)
+
+
+def test_an_error_of_the_compiler_becomes_one_line() -> None:
+    from torch._dynamo.exc import TorchDynamoException
+
+    def fail(_: Any) -> None:
+        raise TorchDynamoException("C++ compile error\n\nCommand:\ng++ a\n\nOutput:\nld: cannot find b\nend")
+
+    broken = trainer(TrainingConfig(batch_tokens=300))
+    broken.try_out = fail  # type: ignore[assignment,method-assign]
+    with pytest.raises(UserError) as error:
+        tokens_that_fit(broken, store(), longest_sentence=31)
+    assert "cannot compile the model (C++ compile error; ld: cannot find b" in str(error.value)
+    assert "set runtime.compile=false" in str(error.value)
 
 
 def test_a_batch_estimated_above_the_machines_memory_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Exclude weights from training."""
 
 from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 
 from nmt.config.schema import Config
 from nmt.errors import UserError, nearest
@@ -65,4 +66,5 @@ def _hint(name: str, parameters: Collection[str]) -> str:
     if "*" in name:
         return "correct or remove it"
     parts = [part for part, patterns in PARTS.items() if any(matches_any(each, patterns) for each in parameters)]
-    return nearest(name, [*parts, *parameters])
+    similar = get_close_matches(name, parameters, n=1)
+    return nearest(name, [*parts, *similar])

@@ -28,6 +28,8 @@ from nmt.training.schedule import until
 
 FIRST_SHARE = SHARES[0]
 """The share of a run after which it is forecast, as the earlier runs were."""
+LAST_SHARE = 0.95
+"""The share of a run from which on it is not: that is its end but for a few steps, for which it may have no time."""
 RECENT = 10
 """The number of log lines from which the time per step is taken."""
 
@@ -59,7 +61,7 @@ class Forecaster(TrainingHook):
         loss, training = figures["loss"], self._config.training
         end, of_rate = last_step(self._config, events, step), end_of_rate(self._config, events)
         first = max(FIRST_SHARE * end, until(of_rate, training).warmup_steps)
-        if not math.isfinite(loss) or not first <= step < end:
+        if not math.isfinite(loss) or not first <= step < LAST_SHARE * end:
             return None
         earlier = curve_of([each for each in events if each.step <= step], "loss")
         curve = replace(earlier, valid=[*(each for each in earlier.valid if each.step < step), Point(step, loss)])
