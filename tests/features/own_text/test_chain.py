@@ -62,6 +62,20 @@ def test_run_is_measured_planned_and_resumed_as_planned(
     assert "nan" not in succeed(["eval", *words, "decoding.beam=1", "decoding.extra_length=0"])
 
 
+@pytest.mark.parametrize(("tokens", "steps"), [(1024, 10), (2048, 20)])
+def test_a_step_for_which_the_memory_is_too_small_takes_for_ever(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, tokens: int, steps: int
+) -> None:
+    def measure(config: Config, *_: object) -> float:
+        if config.training.batch_tokens == tokens:
+            raise MemoryError
+        return 2.5  # so that a minute is planned to have 20 steps
+
+    monkeypatch.setattr("nmt.features.own_text.speed.seconds_per_step", measure)
+    succeed(["data", *words])
+    assert plan_training(composed_settings([*words, "own.minutes=1"])).config.training.steps == steps
+
+
 def test_processes_that_train_together_do_not_measure(
     words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

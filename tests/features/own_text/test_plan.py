@@ -9,7 +9,9 @@ from nmt.config.compose import compose
 from nmt.config.keys import with_values
 from nmt.config.schema import TrainingConfig
 from nmt.features.own_text.plan import (
-    SHAPES,
+    BASE,
+    NARROW,
+    WIDE,
     Given,
     Plan,
     Shape,
@@ -22,8 +24,8 @@ from nmt.features.own_text.plan import (
 from nmt.features.own_text.settings import DERIVED, OF_DATA
 from nmt.training.schedule import learning_rate
 
-SMALL, CAPTIONS, LARGE = Text(2_000, 33_000), Text(29_000, 460_000), Text(2_000_000, 60_000_000)
-WIDE, NARROW = SHAPES
+SMALL, CAPTIONS, LARGE = Text(2_000, 33_000), Text(29_000, 460_000), Text(900_000, 60_000_000)
+HUGE = Text(4_500_000, 130_000_000)
 
 
 def machine(gigaflops: float) -> Callable[[Shape, int], float]:
@@ -40,7 +42,7 @@ def unmeasured(shape: Shape, batch_tokens: int) -> float:
     raise AssertionError("measured without need")
 
 
-@pytest.mark.parametrize("text", [SMALL, CAPTIONS, LARGE])
+@pytest.mark.parametrize("text", [SMALL, CAPTIONS, LARGE, HUGE])
 @pytest.mark.parametrize("minutes", [0.1, 1, 5, 20, 60, 600])
 @pytest.mark.parametrize("gigaflops", [5, 100, 1000, 100_000])
 def test_steps_fit_into_the_minutes_and_repeat_no_text_too_often(text: Text, minutes: float, gigaflops: float) -> None:
@@ -71,6 +73,32 @@ def test_slow_machine_trains_a_narrow_model_and_fast_one_a_wide_model() -> None:
     assert plan(CAPTIONS, 5, machine(20)).shape == NARROW
     assert plan(CAPTIONS, 5, machine(2000)).shape == WIDE
     assert plan(CAPTIONS, 500, machine(20)).shape == WIDE
+
+
+def test_base_needs_much_text_and_a_fast_machine() -> None:
+    gpu = machine(300_000)
+    assert plan(HUGE, 60, gpu).shape == BASE
+    assert plan(Text(999_999, HUGE.tokens), 60, gpu).shape == WIDE
+    assert plan(HUGE, 60, machine(1000)).shape == WIDE
+    assert plan(HUGE, 60, lambda *_: 0.0).shape == WIDE  # several processes measure nothing
+    assert plan(HUGE, 60, machine(1000), Given(shape=NARROW)).shape == NARROW
+
+
+@pytest.mark.parametrize(("seconds", "shape"), [(0.243, BASE), (0.45, WIDE), (math.inf, WIDE)])
+def test_base_must_read_enough_in_large_batches(seconds: float, shape: Shape) -> None:
+    def speed(shape: Shape, batch_tokens: int) -> float:
+        return seconds if (shape, batch_tokens) == (BASE, 8192) else 0.05
+
+    chosen = plan(HUGE, 60, speed)
+    assert chosen.shape == shape
+    assert shape != BASE or chosen.steps * chosen.batch_tokens >= 100_000_000
+
+
+def test_large_batches_of_base_are_not_measured_on_a_slow_machine() -> None:
+    def speed(shape: Shape, batch_tokens: int) -> float:
+        return unmeasured(shape, batch_tokens) if (shape, batch_tokens) == (BASE, 8192) else 1.0
+
+    assert plan(HUGE, 60, speed).shape == WIDE
 
 
 @pytest.mark.parametrize("minutes", [0, 600])
