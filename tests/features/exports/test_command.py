@@ -205,3 +205,56 @@ def test_export_and_its_engine_refuse_bad_input(
     assert captured.err.count("\n") == 1
     assert all(phrase in captured.err for phrase in message.split(".*"))
     assert not (config.run_folder / "export").is_dir() or not list((config.run_folder / "export").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("outputs/mine", "exists and is no export: name another export.folder"),
+        ("outputs/mine/thesis.txt", "exists and is no export: name another export.folder"),
+        ("link", "exists and is no export: name another export.folder"),
+        ("outputs/tiny/checkpoints", "exists and is no export: name another export.folder"),
+        ("outputs/tiny", "contains the run or the current folder: name another export.folder"),
+        ("outputs", "contains the run or the current folder: name another export.folder"),
+        ("outputs/mine/../tiny", "contains the run or the current folder: name another export.folder"),
+        (".", "contains the run or the current folder: name another export.folder"),
+        ("..", "contains the run or the current folder: name another export.folder"),
+        ("n" * 300, "File name too long"),
+    ],
+)
+def test_export_leaves_what_is_no_export_as_it_was(
+    run: Run,
+    text: Path,
+    tmp_path: Path,
+    named: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, overrides = run
+    thesis = tmp_path / "outputs/mine/thesis.txt"
+    thesis.parent.mkdir()
+    thesis.write_text("three years")
+    (tmp_path / "link").symlink_to(thesis.parent)
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", *overrides, "export.target=safetensors", f"input={text}", f"export.folder={named}"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert message in said
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_export_replaces_an_earlier_export_and_the_target_of_a_link(run: Run, text: Path, tmp_path: Path) -> None:
+    _, overrides = run
+    (tmp_path / "served").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to("served")
+    for _ in range(2):
+        words = ["export.target=safetensors", f"input={text}", f"export.folder={link}"]
+        assert main(["export", *overrides, *words]) == 0
+        assert link.is_symlink()
+        card = tmp_path / "served" / "README.md"
+        assert card.read_text(encoding="utf-8").startswith("---")
+        card.write_text("of before", encoding="utf-8")
+    assert not list(tmp_path.glob("*.partial"))

@@ -21,10 +21,11 @@ from nmt.errors import UserError
 from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.features.exports.card import CardFacts, card
+from nmt.features.exports.destination import destination
 from nmt.features.exports.exporter import Exporter, TrainedModel
 from nmt.features.exports.record import ExportRecord, VerificationRecord
 from nmt.features.exports.registry import EXPORTERS
-from nmt.features.exports.settings import ExportConfig, export_folder
+from nmt.features.exports.settings import ExportConfig
 from nmt.features.exports.sizes import sizes_in_words
 from nmt.features.exports.verify import Quality, Verification, accept, compare_quality, compare_speed, verify
 from nmt.model.kernels.c.library import use_operations
@@ -50,7 +51,7 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
 
     `precision` is the one in which the model itself translates on this CPU, for the comparison of speed.
     """
-    exporter = EXPORTERS[config.of(ExportConfig).target]
+    exporter, folder = EXPORTERS[config.of(ExportConfig).target], destination(config)
     loaded = load(resolve(config.run_folder, config.checkpoint))
     checkpoint = replace(loaded, config_text=without_folders(loaded.config_text))
     sample = read_sample(config)
@@ -65,7 +66,7 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
         checkpoint, settings, tokenizer, beam_search_of(config), export.quantization, export.onnxruntime_web
     )
     usual = TorchEngine([model], tokenizer, trained.decoding, CPU)
-    with replacing_folder(export_folder(config)) as partial:
+    with replacing_folder(folder) as partial:
         exporter.write(partial, trained)
         native = exporter.native_engine(usual, trained)
         exported = exporter.open(partial, native, sample.lines)

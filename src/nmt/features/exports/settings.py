@@ -26,7 +26,8 @@ class ExportConfig:
     quantization: str = "float32"
     """Number format of the weights: float32, or int8 (ctranslate2, argos, marian, onnx and web only)."""
     folder: str = ""
-    """Destination; empty is `<paths.outputs>/<name>/export/<target>-<quantization>`."""
+    """Destination: a new or empty folder, or one with an earlier export, which is replaced; empty is
+    `<paths.outputs>/<name>/export/<target>-<quantization>`."""
     sample: int = 0
     """Number of sentences whose translations must agree before the export is complete; 0 is 100, or 1,000 for int8,
     because their BLEU decides whether `translate` uses the export."""
