@@ -1,6 +1,7 @@
 """Make small models with random weights, and tokenizers, for tests."""
 
 import io
+from collections.abc import Sequence
 
 import sentencepiece
 import torch
@@ -12,7 +13,7 @@ from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD, UNK
-from nmt.text.tokenizer import Tokenizer
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
 LINES = [
     "the small cat sees a dog",
@@ -23,16 +24,17 @@ LINES = [
 ]
 
 
-def make_tokenizer(joint: bool = True) -> Tokenizer:
-    """Return a tokenizer of few pieces; unless it is joint, the target vocabulary is smaller."""
-    return Tokenizer(_pieces(60)) if joint else Tokenizer(_pieces(60), _pieces(52))
+def make_tokenizer(joint: bool = True, tags: Sequence[str] = ()) -> Tokenizer:
+    """Return a tokenizer of few pieces and the tags; unless it is joint, the target vocabulary is smaller."""
+    return Tokenizer(_pieces(60, tags)) if joint else Tokenizer(_pieces(60, tags), _pieces(52))
 
 
-def _pieces(size: int) -> bytes:
+def _pieces(size: int, tags: Sequence[str] = ()) -> bytes:
     content = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(LINES * 5), model_writer=content, model_type="bpe", vocab_size=size, minloglevel=2,
         unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS, hard_vocab_limit=False,
+        user_defined_symbols=[SPACE_MARK + tag for tag in tags],
     )  # fmt: skip
     return content.getvalue()
 

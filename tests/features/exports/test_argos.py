@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,8 +26,8 @@ CPU = torch.device("cpu")
 ROOT = "translate-en_de-1_0"
 
 
-def trained(folder: Path, joint: bool = True, quantization: str = "float32") -> TrainedModel:
-    tokenizer = make_tokenizer(joint)
+def trained(folder: Path, joint: bool = True, quantization: str = "float32", tags: Sequence[str] = ()) -> TrainedModel:
+    tokenizer = make_tokenizer(joint, tags)
     model = make_model(tokenizer, tie_embeddings=joint, norm_placement="pre", positions="rotary")
     settings = replace(Config(), name="small", model=model.config)
     tokenizer.save(folder / "pieces")
@@ -79,6 +80,15 @@ def test_two_sentencepiece_models_are_refused_by_name(tmp_path: Path) -> None:
     model = trained(tmp_path, joint=False)
     (tmp_path / "export").mkdir()
     with pytest.raises(UserError, match=r"^export.target=argos cannot express tokenizer.joint=false, [^\n]*$"):
+        ArgosExporter().write(tmp_path / "export", model)
+    assert not list((tmp_path / "export").iterdir())
+
+
+def test_tags_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "pieces").mkdir()
+    model = trained(tmp_path, tags=["<de>"])
+    (tmp_path / "export").mkdir()
+    with pytest.raises(UserError, match=r"^export.target=argos cannot express tags before sentences, [^\n]*$"):
         ArgosExporter().write(tmp_path / "export", model)
     assert not list((tmp_path / "export").iterdir())
 

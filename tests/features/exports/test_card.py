@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from nmt.config.schema import Config, DataConfig, DecodingConfig
+from nmt.config.schema import Config, DataConfig, DecodingConfig, TrainingConfig
+from nmt.data.filter_counts import FilterCount
 from nmt.features.exports.card import CardFacts, card
 from nmt.features.exports.record import ExportRecord, VerificationRecord
 from nmt.features.exports.registry import EXPORTERS
@@ -21,7 +22,7 @@ def facts(data: DataConfig, **changes: Any) -> CardFacts:
     )  # fmt: skip
     made = CardFacts(
         exporter=EXPORTERS["safetensors"], trained=replace(Config(), data=data), vocabularies=(60, 60), record=record,
-        filters=[], evaluations=[], decoding=DecodingConfig(), size="0.1 MB (model.safetensors 0.1 MB)", licence="",
+        filters={}, evaluations=[], decoding=DecodingConfig(), size="0.1 MB (model.safetensors 0.1 MB)", licence="",
     )  # fmt: skip
     return replace(made, **changes)
 
@@ -31,6 +32,10 @@ def header(text: str) -> dict[str, Any]:
     read = yaml.safe_load(front)
     assert isinstance(read, dict)
     return read
+
+
+BACK = {"source_lang": "de", "target_lang": "fr", "train": ["b.de", "b.fr"], "tag": "<fr>"}
+MIXTURE: dict[str, Any] = {"source": "files", "train": ["a.en", "a.de"], "tag": "<de>", "mixture": {"back": BACK}}
 
 
 @pytest.mark.parametrize("source", ["no", "on", "y", "en", "1e3"])
@@ -60,3 +65,41 @@ def test_local_files_are_published_without_their_folders() -> None:
     assert "the files train.en, train.de" in made
     assert "secret" not in made
     assert "mine" not in made
+
+
+def test_each_corpus_of_a_mixture_is_described_with_its_direction_tag_and_pairs() -> None:
+    counts = [FilterCount("read", "", 0, 50, 1.0), FilterCount("empty", "", 8, 42, 0.84)]
+    made = card(facts(DataConfig(**MIXTURE), filters={"back": counts}))
+    assert header(made)["language"] == ["en", "de", "fr"]
+    assert "from en to de and de to fr," in made
+    main, back = made.partition("## Training data\n")[2].partition("## Recipe")[0].split("\n- back")
+    assert main.strip().startswith("- main, en to de, tag `<de>`: the files a.en, a.de\n  - filters: ")
+    assert back.startswith(", de to fr, tag `<fr>`: the files b.de, b.fr\n")
+    assert "pairs read: 50; dropped: 8 by empty; trained on: 42" in back
+    assert "pairs read" not in main
+
+
+@pytest.mark.parametrize("target", [target for target in EXPORTERS if target not in ("argos", "onnx", "web")])
+def test_the_example_begins_with_a_tag_if_the_model_needs_one(target: str) -> None:
+    exporter = EXPORTERS[target]
+    made = card(facts(DataConfig(**MIXTURE), exporter=exporter))
+    assert "<de> A man sleeps." in made
+    assert "Each sentence needs one of these tags before it" in made
+    assert "- `<fr>`: de to fr, as in the corpus back\n" in made
+    untagged = card(facts(DataConfig(**MIXTURE | {"tag": ""}), exporter=exporter))
+    assert "<de>" not in untagged
+    assert "Each sentence may have one of these tags before it" in untagged
+    assert "tag" not in card(facts(DataConfig(), exporter=exporter)).partition("## Use")[2]
+
+
+@pytest.mark.parametrize(
+    ("training", "expected"),
+    [
+        ({"adam_beta2": 0.95}, "optimizer adam (0.9, 0.95)\n"),
+        ({"optimizer": "muon", "weight_decay": 0.1}, "optimizer muon with weight decay 0.1\n"),
+    ],
+    ids=str,
+)
+def test_the_recipe_names_the_optimizer(training: dict[str, Any], expected: str) -> None:
+    trained = replace(Config(), training=TrainingConfig(**training))
+    assert f"label smoothing 0.1, {expected}" in card(facts(DataConfig(), trained=trained))

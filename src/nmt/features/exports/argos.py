@@ -20,7 +20,7 @@ from nmt.features.exports import ctranslate2
 from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
 from nmt.features.exports.exporter import Client, TrainedModel, check_expressible, example_sentence
 from nmt.features.exports.sentence_splitter import write_sentence_splitter
-from nmt.text.tokenizer import JOINT_FILE, SPACE_MARK
+from nmt.text.tokenizer import JOINT_FILE, SPACE_MARK, Tokenizer
 
 VERSION = "1.0"
 """The version of the package. The client prefers the highest one of a pair of languages."""
@@ -57,11 +57,7 @@ class ArgosExporter:
 
     def write(self, folder: Path, trained: TrainedModel) -> None:
         """See `Exporter.write`."""
-        if len(trained.tokenizer.file_names) > 1:
-            raise UserError(
-                "export.target=argos cannot express tokenizer.joint=false, because a package has one SentencePiece "
-                "model for both languages: choose another export.target, or train with tokenizer.joint=true"
-            )
+        _check_tokenizer(trained.tokenizer)
         data = trained.settings.data
         name = package_name(data.source_lang, data.target_lang)
         with TemporaryDirectory() as temporary:
@@ -95,7 +91,7 @@ class ArgosExporter:
             "```python\n"
             "from argostranslate import package, translate\n"
             f'package.install_from_path("{package_name(source, target)}.argosmodel")\n'
-            f'print(translate.translate("{example_sentence(source)}", "{source}", "{target}"))\n'
+            f'print(translate.translate("{example_sentence(settings.data)}", "{source}", "{target}"))\n'
             "```\n"
         )
 
@@ -113,6 +109,20 @@ class ArgosExporter:
 def package_name(source: str, target: str) -> str:
     """Return the name of the package, which is also its folder in the client's data."""
     return f"translate-{source}_{target}-{VERSION.replace('.', '_')}"
+
+
+def _check_tokenizer(tokenizer: Tokenizer) -> None:
+    """Refuse a tokenizer that the client cannot use, in one line that names the setting."""
+    if len(tokenizer.file_names) > 1:
+        raise UserError(
+            "export.target=argos cannot express tokenizer.joint=false, because a package has one SentencePiece "
+            "model for both languages: choose another export.target, or train with tokenizer.joint=true"
+        )
+    if tokenizer.source_tags:
+        raise UserError(
+            "export.target=argos cannot express tags before sentences, because the client puts none there: "
+            "choose another export.target, or train with a vocabulary without tags"
+        )
 
 
 def translate_as_client(folder: Path, lines: Sequence[str]) -> list[str]:

@@ -63,7 +63,7 @@ class CTranslate2Exporter:
 
     def usage(self, settings: Config, decoding: DecodingConfig) -> str:
         """See `Exporter.usage`."""
-        joint, text = settings.tokenizer.joint, example_sentence(settings.data.source_lang)
+        joint, text = settings.tokenizer.joint, example_sentence(settings.data)
         source = "tokenizer.model" if joint else "tokenizer.source.model"
         target = "pieces" if joint else 'sentencepiece.SentencePieceProcessor("tokenizer.target.model")'
         return (

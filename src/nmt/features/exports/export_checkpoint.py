@@ -13,6 +13,7 @@ from sacrebleu.metrics.bleu import BLEU
 from nmt import __version__
 from nmt.config.saved import from_yaml, without_folders
 from nmt.config.schema import Config, DecodingConfig
+from nmt.data.corpora import training_splits
 from nmt.data.filter_counts import FilterCount, filter_counts
 from nmt.data.manifest import read_manifest
 from nmt.data.records import collect_task, encode_task
@@ -171,7 +172,7 @@ def _card_facts(
         trained=trained.settings,
         vocabularies=(trained.tokenizer.source_size, trained.tokenizer.target_size),
         record=record,
-        filters=_filters(config),
+        filters=_filters(config, trained.settings),
         evaluations=[each for each in _evaluations(config) if _is_of(each, record)],
         decoding=trained.decoding,
         size=sizes_in_words(partial),
@@ -188,11 +189,14 @@ def _evaluations(config: Config) -> Iterator[EvaluationRecord]:
             print(f"warning: {error}", file=sys.stderr)
 
 
-def _filters(config: Config) -> list[FilterCount]:
-    """Return what the filters dropped from the training text; empty if the prepared data is not there."""
+def _filters(config: Config, trained: Config) -> dict[str, list[FilterCount]]:
+    """Return what the filters dropped from the training text, by corpus; without those that are not prepared here."""
     manifest = read_manifest(config.data_folder)
-    prepared = {collect_task("train"), encode_task("train")} <= manifest.tasks.keys()
-    return filter_counts(manifest) if prepared else []
+    return {
+        split.corpus: filter_counts(manifest, split.name)
+        for split in training_splits(trained.data)
+        if {collect_task(split.name), encode_task(split.name)} <= manifest.tasks.keys()
+    }
 
 
 def _is_of(evaluation: EvaluationRecord, record: ExportRecord) -> bool:

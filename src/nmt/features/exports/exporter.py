@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from nmt.config.checks import ONLY_IN_TRAINING, marked
-from nmt.config.schema import Config, DecodingConfig, ModelConfig
+from nmt.config.schema import Config, DataConfig, DecodingConfig, ModelConfig
 from nmt.decoding.engine import Engine
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
@@ -115,6 +115,7 @@ def check_expressible(target: str, config: ModelConfig, expressible: Expressible
             )
 
 
-def example_sentence(language: str) -> str:
-    """Return a sentence for the usage example of a model card."""
-    return "A man sleeps." if language == "en" else "..."
+def example_sentence(data: DataConfig) -> str:
+    """Return a sentence for the usage example of a model card, with its tag if it needs one."""
+    sentence = "A man sleeps." if data.source_lang == "en" else "..."
+    return f"{data.tag} {sentence}" if data.tag else sentence

@@ -62,7 +62,7 @@ class HuggingFaceExporter:
 
     def usage(self, settings: Config, decoding: DecodingConfig) -> str:
         """See `Exporter.usage`."""
-        text = example_sentence(settings.data.source_lang)
+        text = example_sentence(settings.data)
         return (
             "```python\n"
             "from transformers import AutoTokenizer, MarianMTModel\n"

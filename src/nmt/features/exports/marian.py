@@ -92,7 +92,7 @@ class MarianExporter:
 
     def usage(self, settings: Config, decoding: DecodingConfig) -> str:
         """See `Exporter.usage`."""
-        text = example_sentence(settings.data.source_lang)
+        text = example_sentence(settings.data)
         return f'With Marian:\n\n```sh\necho "{text}" | marian-decoder --config {SEARCH}\n```\n'
 
     def search_note(self, decoding: DecodingConfig) -> str:

@@ -75,7 +75,7 @@ class OnnxExporter:
 
     def usage(self, settings: Config, decoding: DecodingConfig) -> str:
         """See `Exporter.usage`."""
-        text = example_sentence(settings.data.source_lang)
+        text = example_sentence(settings.data)
         return (
             "In a browser or under Node, with this folder as `models/own`. With float32 weights, write `fp32` for "
             "`q8`:\n\n"

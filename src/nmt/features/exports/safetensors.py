@@ -54,7 +54,7 @@ class SafetensorsExporter:
 
     def usage(self, settings: Config, decoding: DecodingConfig) -> str:
         """See `Exporter.usage`."""
-        sentence = example_sentence(settings.data.source_lang)
+        sentence = example_sentence(settings.data)
         return (
             f"```sh\necho '{sentence}' | nmt translate checkpoint=. decoding.beam={decoding.beam} "
             f"decoding.alpha={decoding.alpha:g} decoding.extra_length={decoding.extra_length}\n```\n"
