@@ -17,10 +17,11 @@ from nmt.decoding.engines import choose_engine
 from nmt.errors import UserError
 from nmt.features.exports import choose_engine as module
 from nmt.features.exports import first_use
+from nmt.features.exports.record import read_export_record
 from nmt.features.exports.settings import export_folder
 from nmt.runs.checkpoint_files import read_meta
 from nmt.runs.checkpoints import Checkpoints, resolve
-from nmt.storage.files import write_json
+from nmt.storage.files import checksum, write_json, write_text
 
 CPU = Machine(torch.device("cpu"), torch.float32)
 
@@ -136,12 +137,14 @@ class FakeExport:
         self.inputs.append(config.input)
         if self.refusal:
             raise UserError(self.refusal)
-        path = resolve(config.run_folder, config.checkpoint)
+        path, model = resolve(config.run_folder, config.checkpoint), export_folder(config) / "model.bin"
+        write_text(model, "weights")
         quality = {"model_bleu": 30.0, "export_bleu": 30.0 - self.loss}
         record = {
             "target": "ctranslate2", "quantization": "int8", "languages": ["en", "de"], "positions": 99,
             "checkpoint": {"name": path.name, "step": 7, "sha256": read_meta(path).files["model.safetensors"]},
             "verified": {"quality": quality, "speedup": 3.0, "said": "as compared"},
+            "sha256": {model.name: checksum(model)},
         }  # fmt: skip
         write_json(export_folder(config) / "export.json", record)
 
@@ -172,6 +175,25 @@ def test_the_first_use_makes_an_export_once_and_says_so(
     assert export.inputs == ["-"]  # compared on the development set, not on the text of the user
     said = capsys.readouterr().err
     assert said.count("making an int8 export once") == 1
+
+
+@pytest.mark.parametrize("name", ["model.bin", "export.json"])
+def test_a_damaged_export_of_the_first_use_is_made_again(unexported: Config, export: FakeExport, name: str) -> None:
+    folder = export_folder(choose_engine(unexported, CPU))
+    (folder / name).write_bytes(b"damaged")
+    for _ in range(2):
+        chosen = choose_engine(unexported, CPU)
+        assert export_folder(chosen) == folder
+        read_export_record(folder).verify(folder)
+    assert len(export.inputs) == 2
+    (folder / name).write_bytes(b"damaged")
+    assert choose_engine(with_values(unexported, {"export.on_first_use": False}), CPU).engine == "torch"
+
+
+def test_a_damaged_export_of_the_user_is_an_error(config: Config) -> None:
+    (config.run_folder / "export/ctranslate2-int8/export.json").write_bytes(b"damaged")
+    with pytest.raises(UserError, match="cannot be read as JSON"):
+        choose_engine(config, CPU)
 
 
 def test_of_two_processes_one_makes_the_export_and_the_other_waits_for_it(

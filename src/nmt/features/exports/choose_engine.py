@@ -8,6 +8,7 @@ from typing import NamedTuple
 from nmt.compute.machine import Machine
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
+from nmt.errors import UserError
 from nmt.features.exports.first_use import (
     compare_on_first_use,
     folder_of_first_use,
@@ -48,7 +49,7 @@ def fast_export(config: Config, machine: Machine) -> Config | None:
     weights = _checksum(config)
     by_user = with_values(config, INT8)
     by_first_use = with_values(config, INT8 | {"export.folder": str(folder_of_first_use(config))})
-    found = _compared(by_user, weights) or _compared(by_first_use, weights) or _made(by_first_use, weights, machine)
+    found = _compared(by_user, weights) or _whole(by_first_use, weights) or _made(by_first_use, weights, machine)
     if found is None or not _is_better(found.verified):
         return None
     say(f"translating with the int8 export in {export_folder(found.config)} ({found.verified.summary}); "
@@ -91,12 +92,23 @@ def _compared(config: Config, weights: str) -> Comparison | None:
     return Comparison(config, record.verified) if exported == ("ctranslate2", "int8", weights) else None
 
 
+def _whole(config: Config, weights: str) -> Comparison | None:
+    """Return the export of the first use; None also if it is damaged: nobody has asked for it, so it is made again."""
+    folder = export_folder(config)
+    try:
+        if found := _compared(config, weights):
+            read_export_record(folder).verify(folder)
+    except UserError:
+        return None
+    return found
+
+
 def _made(config: Config, weights: str, machine: Machine) -> Comparison | None:
     """Make the export that the settings name, and say if it will not be used; None if it cannot be made."""
     if is_refused(config, weights):
         return None
     with one_at_a_time(config):
-        if made := _compared(config, weights):  # by the process that this one has waited for
+        if made := _whole(config, weights):  # by the process that this one has waited for
             return made
         if not make_on_first_use(config, weights, machine):
             return None
