@@ -248,7 +248,7 @@ def test_what_cannot_be_imported_is_refused_in_one_line(tmp_path: Path, marian: 
         import_folder(settings(tmp_path, marian))
     assert "\n" not in str(error.value)
     assert not Path("attacked").exists()
-    assert not list((tmp_path / "runs").rglob("*.safetensors"))
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_pickle_of_tensors_is_read(tmp_path: Path, marian: Path) -> None:

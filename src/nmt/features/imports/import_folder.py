@@ -28,10 +28,10 @@ def import_folder(config: Config) -> tuple[Path, ImportedModel]:
     folder, layout = expanded(config.of(ImportedFolder).source), RunLayout(config.run_folder)
     importer = _importer(folder)
     taken = "is being written by another process: wait until it is done, or give the import another name="
-    with exclusive_folder(layout.folder, taken=taken, setting="paths.outputs"):
-        weights = _checksum(importer.weights_file(folder))
+    weights = _checksum(importer.weights_file(folder))
+    imported = _in_languages(importer.read(folder, config), config.of(ImportingConfig).languages)
+    with exclusive_folder(layout.folder, taken=taken, setting="paths.outputs"):  # which a refused model does not create
         _check_unused(config, weights)
-        imported = _in_languages(importer.read(folder, config), config.of(ImportingConfig).languages)
         name = folder.resolve().name
         _write(config, imported, CheckpointRecord(name, imported.step, sha256=weights, path=str(folder)))
     return layout.folder, imported
