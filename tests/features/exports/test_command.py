@@ -83,6 +83,15 @@ def test_a_safetensors_export_loads_as_a_checkpoint(run: Run, text: Path, capsys
         assert fact in card
 
 
+def test_text_to_compare_with_may_be_in_the_home(
+    run: Run, text: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, overrides = run
+    monkeypatch.setenv("HOME", str(text.parent))
+    assert main(["export", *overrides, "export.target=safetensors", f'input="~/{text.name}"']) == 0
+    assert "verified, 4 of 4 translations identical" in printed(capsys)
+
+
 @needs_ctranslate2
 def test_translate_and_eval_accept_an_export(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, overrides = run

@@ -79,6 +79,19 @@ def test_autotokenizer_splits_and_joins_as_our_tokenizer(tmp_path: Path, joint: 
         assert theirs.decode([BOS, *known, EOS], skip_special_tokens=True) == tokenizer.decode(known).strip()
 
 
+def test_text_that_autotokenizer_takes_for_a_token_is_in_the_card(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="needs the extra huggingface")
+    tokenizer = make_tokenizer()
+    ours = make_model(tokenizer)
+    huggingface.write(tmp_path, ours.config, ours.state_dict(), tokenizer, ("en", "de"), {})
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    note = huggingface.HuggingFaceExporter().search_note(DecodingConfig())
+    for text in ("</s>", ">>de<<"):
+        (ids,) = tokenizer.encode_source([f"{text} a dog"])
+        assert theirs(f"{text} a dog").input_ids != [*ids, EOS]
+        assert f"`{text}`" in note
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [

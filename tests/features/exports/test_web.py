@@ -111,6 +111,8 @@ def test_a_missing_runtime_is_an_error_that_says_what_to_do(tmp_path: Path, monk
         runtime_files("elsewhere")
     found = stand_ins(tmp_path / "node_modules")
     assert runtime_files("") == {name: path.relative_to(tmp_path) for name, path in found.items()}
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert runtime_files(f"~/node_modules/{PACKAGE}") == found
 
 
 # The scripts without a model

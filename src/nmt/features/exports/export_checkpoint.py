@@ -11,6 +11,7 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 
 from nmt import __version__
+from nmt.config.folders import expanded
 from nmt.config.saved import from_yaml, without_folders
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.corpora import training_splits
@@ -110,7 +111,7 @@ def read_sample(config: Config) -> Sample:
     """Read the text that `input` names, without references, or else the first pairs of the development set."""
     source = config.data_folder / f"valid.{config.data.source_lang}"
     target = config.data_folder / f"valid.{config.data.target_lang}"
-    path = source if config.input == "-" else Path(config.input)
+    path = source if config.input == "-" else expanded(config.input)
     if not path.is_file():
         raise UserError(
             f"there is no {path} to verify the export with: name a text in the source language with input=FILE"

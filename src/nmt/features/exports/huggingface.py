@@ -26,6 +26,8 @@ from nmt.text.tokenizer import Tokenizer
 
 CPU = torch.device("cpu")
 Json = Mapping[str, object]
+SPECIAL_TEXT = "Text that looks like a special token, such as `</s>`, is taken for it"
+"""What the tokenizers of Hugging Face do otherwise than ours."""
 
 
 class HuggingFaceExporter:
@@ -77,7 +79,8 @@ class HuggingFaceExporter:
         return (
             "the export searches as generation_config.json says, and was compared with the model that way: "
             f"beam {decoding.beam}, without a length penalty. nmt's own scores come from a search with GNMT's length "
-            f"penalty {decoding.alpha:g}, which Hugging Face does not have: its `length_penalty` is another formula"
+            f"penalty {decoding.alpha:g}, which Hugging Face does not have: its `length_penalty` is another formula. "
+            f"{SPECIAL_TEXT}, and so is `>>de<<` at the beginning of a sentence"
         )
 
 

@@ -95,7 +95,7 @@ class OnnxExporter:
         return (
             "transformers.js searches greedily (it takes the first token of each beam if `num_beams` is larger), and "
             f"not as nmt does with beam {decoding.beam} and alpha {decoding.alpha:g}; the export was compared that "
-            "way. Unknown words are left out, and text that looks like a special token, such as `</s>`, is taken for it"
+            f"way. Unknown words are left out. {huggingface.SPECIAL_TEXT}"
         )
 
 

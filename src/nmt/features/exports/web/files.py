@@ -5,6 +5,7 @@ import shutil
 from base64 import b64encode
 from pathlib import Path
 
+from nmt.config.folders import expanded
 from nmt.errors import UserError
 from nmt.page import read_page
 from nmt.storage.files import write_json
@@ -28,7 +29,7 @@ HEAD = f'\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<link
 
 def runtime_files(package: str) -> dict[str, Path]:
     """Return the files of onnxruntime-web by their names in the export; `package` is its folder, or empty."""
-    folder = Path(package) if package else INSTALLED
+    folder = expanded(package) if package else INSTALLED
     found = {name: folder / "dist" / original for name, original in RUNTIME.items()}
     for path in found.values():
         if not path.is_file():
