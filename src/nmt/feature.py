@@ -55,7 +55,8 @@ class Choice(NamedTuple):
     meaning: str
     """A few words for the help."""
     brings: tuple[str, ...] = ()
-    """What a source of text has without files that the settings name: `text`, and further columns by name."""
+    """What it has or can do, in words that belong to the setting. A source of text brings what it has without files
+    that the settings name: `text`, and further columns by name."""
 
 
 class FileFormat(NamedTuple):

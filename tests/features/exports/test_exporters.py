@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from nmt.config.choices import CHOICES
 from nmt.config.schema import ModelConfig
 from nmt.errors import ConfigError, UserError
+from nmt.feature import Choice
 from nmt.features.exports.exporter import SIZES_AND_TRAINING, check_expressible
 from nmt.features.exports.record import ExportRecord, VerificationRecord, read_export_record
 from nmt.features.exports.registry import EXPORTERS
@@ -28,6 +30,14 @@ def test_the_settings_accept_exactly_the_registered_targets() -> None:
         assert ExportConfig(target=target).target == target
     with pytest.raises(ConfigError, match=", ".join(EXPORTERS)):
         ExportConfig(target="marain")
+
+
+def test_an_exporter_of_an_extension_may_have_int8(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CHOICES["export.target"], "plain", Choice("extension:Plain", "another program"))
+    monkeypatch.setitem(CHOICES["export.target"], "small", Choice("extension:Small", "another program", ("int8",)))
+    assert ExportConfig(target="small", quantization="int8").quantization == "int8"
+    with pytest.raises(ConfigError, match=r"needs export.target=.* or small$"):
+        ExportConfig(target="plain", quantization="int8")
 
 
 @pytest.mark.parametrize("target", ["argos", "ctranslate2", "huggingface", "onnx", "web"])

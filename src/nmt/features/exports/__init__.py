@@ -2,6 +2,8 @@
 
 from nmt.feature import COMMON, Choice, Command, Feature, Group
 
+INT8 = ("int8",)
+"""What a format brings that can store weights as int8."""
 FEATURE = Feature(
     summary="models for CTranslate2, Argos Translate, Hugging Face, Marian, ONNX and web pages, and two engines",
     page="docs/usage.md#exports",
@@ -28,13 +30,15 @@ FEATURE = Feature(
             "int8": Choice("nmt.features.exports.engine:INT8", "the model with its weights in int8, on a CPU"),
         },
         "export.target": {
-            "argos": Choice("nmt.features.exports.argos:ArgosExporter", "Argos Translate and LibreTranslate"),
-            "ctranslate2": Choice("nmt.features.exports.ctranslate2:CTranslate2Exporter", "a fast engine"),
+            "argos": Choice("nmt.features.exports.argos:ArgosExporter", "Argos Translate and LibreTranslate", INT8),
+            "ctranslate2": Choice("nmt.features.exports.ctranslate2:CTranslate2Exporter", "a fast engine", INT8),
             "huggingface": Choice("nmt.features.exports.huggingface:HuggingFaceExporter", "MarianMTModel"),
-            "marian": Choice("nmt.features.exports.marian:MarianExporter", "Marian and bergamot"),
-            "onnx": Choice("nmt.features.exports.onnx:OnnxExporter", "transformers.js and onnxruntime"),
+            "marian": Choice("nmt.features.exports.marian:MarianExporter", "Marian and bergamot", INT8),
+            "onnx": Choice("nmt.features.exports.onnx:OnnxExporter", "transformers.js and onnxruntime", INT8),
             "safetensors": Choice("nmt.features.exports.safetensors:SafetensorsExporter", "weights and settings"),
-            "web": Choice("nmt.features.exports.web.exporter:WebExporter", "a page that translates in the browser"),
+            "web": Choice(
+                "nmt.features.exports.web.exporter:WebExporter", "a page that translates in the browser", INT8
+            ),
         },
     },
 )

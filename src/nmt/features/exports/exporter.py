@@ -58,7 +58,11 @@ class TrainedModel:
 
 
 class Exporter(Protocol):
-    """A format to export to. To add one, write a class like this and register it in `EXPORTERS`."""
+    """A format to export to.
+
+    To add one, write a class like this and name it in the `choices` of a feature, for `export.target`. A format that
+    can store weights as int8 brings `int8` there.
+    """
 
     library: str
     """The library that loads the export, as model hubs name it."""

@@ -5,16 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.config.checks import check_at_least, check_choice
-from nmt.config.choices import CHOICES
+from nmt.config.choices import CHOICES, brings
 from nmt.config.folders import expanded
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.config.schema import Config
-
-
-INT8_TARGETS = ("ctranslate2", "argos", "marian", "onnx", "web")
-"""Formats that can store weights as int8."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +20,7 @@ class ExportConfig:
     target: str = "ctranslate2"
     """Format."""
     quantization: str = "float32"
-    """Number format of the weights: float32, or int8 (ctranslate2, argos, marian, onnx and web only)."""
+    """Number format of the weights: float32, or int8 (not for huggingface and safetensors)."""
     folder: str = ""
     """Destination: a new or empty folder, or one with an earlier export, which is replaced; empty is
     `<paths.outputs>/<name>/export/<target>-<quantization>`."""
@@ -44,8 +40,8 @@ class ExportConfig:
         check_choice("export.target", self.target, CHOICES["export.target"])
         check_choice("export.quantization", self.quantization, ("float32", "int8"))
         check_at_least("export.sample", self.sample, 0)
-        if self.quantization != "float32" and self.target not in INT8_TARGETS:
-            targets = " or ".join(INT8_TARGETS)
+        if self.quantization == "int8" and "int8" not in brings("export.target", self.target):
+            targets = " or ".join(name for name in CHOICES["export.target"] if "int8" in brings("export.target", name))
             raise ConfigError(f"export.quantization={self.quantization} needs export.target={targets}")
 
 
