@@ -29,8 +29,12 @@ def write(folder: Path, lines: list[tuple[str, str]], **further: object) -> Conf
     return compose(["experiment=own", *words])
 
 
+def _completed(config: Config) -> Config:
+    return with_values_for_text(config, frozenset({"data.train"}))
+
+
 def completed(config: Config) -> int:
-    return with_values_for_text(config, frozenset({"data.train"})).tokenizer.vocab_size
+    return _completed(config).tokenizer.vocab_size
 
 
 def test_vocabulary_grows_with_the_text_within_limits() -> None:
@@ -100,6 +104,25 @@ def test_prepared_corpus_keeps_its_vocabulary_until_its_text_changes(tmp_path: P
     assert completed(config) == 150
     config = write(tmp_path, pairs(600, 2), **{"data.hold_out": 0.1})
     assert completed(config) not in (150, config.tokenizer.vocab_size)
+
+
+class _InterruptedError(Exception):
+    pass
+
+
+def test_vocabulary_after_an_interrupted_preparation_is_that_of_the_new_text(tmp_path: Path) -> None:
+    def interrupt(line: str) -> None:
+        if line.startswith("tokenizer: "):
+            raise _InterruptedError
+
+    prepare(_completed(write(tmp_path, pairs(120, 1), **{"data.hold_out": 0.1})), say=lambda _: None)
+    config = write(tmp_path, pairs(600, 2), **{"data.hold_out": 0.1})
+    new = _completed(config)
+    with pytest.raises(_InterruptedError):
+        prepare(new, say=interrupt)
+    assert _completed(config) == new
+    prepare(_completed(config), say=lambda _: None)
+    assert _completed(config) == new
 
 
 @pytest.mark.parametrize(

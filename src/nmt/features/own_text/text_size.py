@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
 from nmt.data.manifest import read_manifest
-from nmt.data.records import Manifest, collect_task
+from nmt.data.records import TOKENIZER_TASK, Manifest, TaskRecord, collect_task
 from nmt.data.sources import registry
 from nmt.data.sources.file_languages import named_languages
 from nmt.errors import UserError
@@ -87,24 +87,32 @@ def values_for_text(config: Config, open_names: Collection[str]) -> Mapping[str,
         manifest = read_manifest(config.data_folder)
         collected = manifest.tasks.get(collect_task("train"))
         if collected and found in (None, collected.inputs.get("source")):
-            prepared = _prepared_with(manifest, collected.inputs.get("hold_out"))
+            prepared = _prepared_with(collected, manifest.tasks.get(TOKENIZER_TASK))
             is_its_text = found is not None or _train_files(manifest) == config.data.train
             values = {**values, **prepared} if is_its_text else {**prepared, **values}
-        elif found is not None:
-            known = {name: value for name, value in values.items() if name in open_names}
-            values |= _suiting(with_values(config, known), open_names)
+        if found is not None:
+            values = {name: value for name, value in values.items() if name in open_names}
+            values |= _suiting(with_values(config, values), [name for name in open_names if name not in values])
     except (UserError, ValueError, TypeError):
         pass
     return {name: value for name, value in values.items() if name in open_names}
 
 
-def _prepared_with(manifest: Manifest, held_out: object) -> dict[str, object]:
-    tokenizer = manifest.settings.get("tokenizer")
-    pieces = tokenizer.get("vocab_size", 0) if isinstance(tokenizer, dict) else 0
-    share = held_out.get("share", 0) if isinstance(held_out, dict) else 0
-    known = {name: value for name, value in ((VOCABULARY, int(pieces)), (HOLD_OUT, float(share))) if value}
-    languages = manifest.about.get("languages")
-    return known | (dict(zip(LANGUAGES, map(str, languages), strict=True)) if isinstance(languages, list) else {})
+def _prepared_with(collected: TaskRecord, tokenizer: TaskRecord | None) -> dict[str, object]:
+    """Return the settings with which the training text was collected, and the tokenizer trained on this text.
+
+    The head of the manifest is of another preparation if the last one was interrupted.
+    """
+    languages, held_out = collected.inputs.get("languages"), collected.inputs.get("hold_out")
+    known: dict[str, object] = {}
+    if isinstance(languages, list):
+        known |= zip(LANGUAGES, map(str, languages), strict=True)
+    if isinstance(held_out, dict) and (share := held_out.get("share")):
+        known[HOLD_OUT] = float(share)
+    text, settings = (tokenizer.inputs.get(key) if tokenizer else None for key in ("text", "settings"))
+    if isinstance(text, dict) and isinstance(settings, dict) and collected.outputs.items() <= text.items():
+        known[VOCABULARY] = int(settings["vocab_size"])
+    return known
 
 
 def _train_files(manifest: Manifest) -> object:
