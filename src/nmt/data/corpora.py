@@ -1,9 +1,11 @@
 """The splits of all corpora of the prepared data: those of the main one, and those of other corpora."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
+from nmt.config.checks import NOT_OF_THE_TEXT, marked
 from nmt.config.schema import MAIN, DataConfig
 from nmt.config.schema.corpora import corpora_of
 from nmt.data.columns import Column, columns_of
@@ -59,7 +61,14 @@ def naming_corpus(prefix: str) -> Iterator[None]:
     except UserError as error:
         if prefix == "data.":
             raise
-        raise UserError(f"{prefix.rstrip('.')}: {error}") from error
+        raise type(error)(f"{prefix.rstrip('.')}: {_of_corpus(str(error), prefix)}") from error
+
+
+def _of_corpus(message: str, prefix: str) -> str:
+    """Return a message with the settings that one corpus may have under its own name."""
+    others = {"max_pieces", *marked(DataConfig, NOT_OF_THE_TEXT)}
+    names = "|".join(each.name for each in fields(DataConfig) if each.name not in others)
+    return re.sub(rf"(?<![\w./-])data\.(?=({names})\b(?![./-]\w))", prefix, message)
 
 
 def corpus_splits(data: DataConfig) -> list[CorpusSplit]:

@@ -22,6 +22,7 @@ from nmt.data.sources.source import Fingerprint, Pair
 from nmt.data.tags import TAGS_TASK, check_tags, tags_of
 from nmt.data.text_task import CollectedSplit, text_tasks
 from nmt.data.tokenizer_task import make_tokenizer
+from nmt.data.unread_settings import check_all_is_read
 from nmt.errors import UserError
 from nmt.storage.files import replacing
 
@@ -41,14 +42,14 @@ def prepare(config: Config, say: Say = _print, given_engine: Engine | None = Non
         say: Takes a line of progress.
         given_engine: Does the work and is closed at the end; by default the one that the settings name.
     """
+    check_all_is_read(config.data)
     folder = config.data_folder
     with exclusive_corpus(folder, say), closing(given_engine or open_engine(config)) as engine:
         tasks = PreparationTasks(folder, _about(config), say)
         splits = corpus_splits(config.data)
         found = [CollectedSplit(each, _fingerprint(each)) for each in splits]
         held_out_first = sorted(found, key=lambda each: each.split.is_training_text)
-        names = [_collect(config, tasks, engine, *each) for each in held_out_first]
-        names += chain.from_iterable(annotate(config, tasks, *each) for each in found)
+        names = list(chain.from_iterable(_collect_and_annotate(config, tasks, engine, each) for each in held_out_first))
         names += chain.from_iterable(each.run(config, tasks, found) for each in text_tasks())
         names.append(make_tokenizer(config, tasks))
         names += [_encode(config, tasks, engine, each) for each in splits]
@@ -62,22 +63,30 @@ def _fingerprint(split: CorpusSplit) -> Fingerprint:
         return registry.fingerprint(split.data, split.split)
 
 
+def _collect_and_annotate(
+    config: Config, tasks: PreparationTasks, engine: Engine, found: CollectedSplit
+) -> Iterator[str]:
+    """Write the text of a split and what it has besides its pairs; yield the names of the tasks."""
+    with naming_corpus(found.split.prefix):
+        yield _collect(config, tasks, engine, *found)
+        yield from annotate(config, tasks, *found)
+
+
 def _collect(
     config: Config, tasks: PreparationTasks, engine: Engine, split: CorpusSplit, fingerprint: Fingerprint
 ) -> str:
     """Read a split from its source and write its text, filtered, one sentence per line."""
     name = collect_task(split.name)
-    with naming_corpus(split.prefix):
-        tasks.run(
-            name,
-            {
-                "source": fingerprint,
-                **collect_settings(split.data, split.split),
-                **held_out_checksums(config, tasks, split),
-            },
-            [*text_names(split.name, split.languages), *(column_name(split.name, each.name) for each in split.columns)],
-            lambda: asdict(_write_text(config, engine, split)),
-        )
+    tasks.run(
+        name,
+        {
+            "source": fingerprint,
+            **collect_settings(split.data, split.split),
+            **held_out_checksums(config, tasks, split),
+        },
+        [*text_names(split.name, split.languages), *(column_name(split.name, each.name) for each in split.columns)],
+        lambda: asdict(_write_text(config, engine, split)),
+    )
     return name
 
 

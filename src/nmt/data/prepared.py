@@ -20,12 +20,10 @@ from nmt.data.sources.source import languages
 from nmt.data.task import task_of
 from nmt.data.text_task import text_tasks
 from nmt.data.tokenizer_task import tokenizer_settings
+from nmt.data.unread_settings import ANNOTATION_COLUMNS, check_all_is_read
 from nmt.errors import ConfigError, UserError
 from nmt.storage.files import checksum
 from nmt.text.tokenizer import Tokenizer
-
-ANNOTATION_COLUMNS = ("reference_columns", "label_columns")
-"""Settings of the test text that name columns of its tables."""
 
 Change = tuple[str, Any, Any]
 """A setting, its value when the corpus was prepared, and its value now."""
@@ -85,6 +83,7 @@ class _Prepared:
     """A prepared corpus and the settings, to compare them."""
 
     def __init__(self, config: Config) -> None:
+        check_all_is_read(config.data)
         self._config = config
         self.manifest = read_manifest(config.data_folder)
         self._before = _corpora_before(self.manifest)

@@ -17,6 +17,7 @@ from nmt.data.manifest import read_manifest
 from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore
 from nmt.data.training_text import open_training_text
+from nmt.data.unread_settings import check_all_is_read
 from nmt.errors import UserError
 from nmt.features.mixtures.mixed_store import MIXING
 from nmt.features.mixtures.settings import MixtureData
@@ -160,10 +161,22 @@ def test_data_of_other_settings_of_a_corpus_is_refused(mixed: Config) -> None:
 
 def test_errors_name_the_corpus(mixed: Config) -> None:
     missing = with_corpus(mixed, "more", train=["nowhere.en", "nowhere.de"])
-    with pytest.raises(UserError, match=r"data\.mixture\.more: nowhere\.en does not exist .* check data\.train"):
+    with pytest.raises(UserError, match=r"more: nowhere\.en does not exist .* check data\.mixture\.more\.train\.$"):
         run(missing)
     with pytest.raises(UserError, match=r"data\.mixture\.more: the filters leave none"):
         run(with_corpus(mixed, "more", max_words=1))
+    with pytest.raises(UserError, match=r"data\.mixture\.more: data\.mixture\.more\.hold_out=0\.1 has no effect"):
+        run(with_corpus(mixed, "more", train=[], source="demo"))
+
+
+def test_columns_of_the_main_corpus_may_be_of_use_in_another_one(mixed: Config, tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text("source,target\na b,c d\n")
+    named = with_data(mixed, columns=["source", "target"])
+    with pytest.raises(UserError, match=r"^data\.columns=\[source,target\] names columns, but all files are text"):
+        check_all_is_read(named.data)
+    check_all_is_read(with_corpus(named, "more", train=[str(tmp_path / "more.csv")]).data)
+    with pytest.raises(UserError, match=r"^data\.mixture\.french: data\.mixture\.french\.columns=\[a,b\] names"):
+        check_all_is_read(with_corpus(mixed, "french", columns=["a", "b"]).data)
 
 
 def test_the_tokenizer_sees_the_corpora_in_the_proportion_of_their_weights() -> None:

@@ -162,7 +162,11 @@ def test_bad_file_is_one_line_and_loses_nothing(folder: Path, tmp_path: Path, te
         (["data.target_lang=de"], "data.source=trees needs data.target_lang=trees"),
         (["tokenizer.joint=true"], "needs tokenizer.joint=false"),
         (["data.pos_tags=some"], "data.pos_tags=some is not one of xx, keep"),
-        (["data.source=demo", "data.source_lang=de"], "English and trees, not de and trees"),
+        (["data.source=demo"], "data.train is not read by data.source=demo"),
+        (
+            ["data.source=demo", *(f"data.{split}=[]" for split in ("train", "valid", "test")), "data.source_lang=de"],
+            "English and trees, not de and trees",
+        ),
     ],
 )
 def test_wrong_settings_are_refused_in_one_line(folder: Path, overrides: list[str], said: str) -> None:

@@ -6,7 +6,9 @@ import pytest
 
 from nmt.commands import data
 from nmt.config.compose import compose
-from nmt.errors import UserError
+from nmt.data.prepared import require_prepared
+from nmt.data.unread_settings import check_all_is_read
+from nmt.errors import ConfigError, UserError
 from tests.integration.toy import pairs
 
 
@@ -37,6 +39,27 @@ def test_files_in_order_are_looked_for(words: list[str], tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)  # the clone may have files of these names, which README mentions
     with pytest.raises(UserError, match=r"does not exist or is not a file: check data\.train"):
         data.run(compose(["experiment=own", *words]))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("data.train=[a.en,a.de]", "data.train is not read by data.source=demo: set data.source=files, or experiment="),
+        ("data.valid=[a.en,a.de]", "data.valid is not read by data.source=demo: set"),
+        ("data.test=[a.en,a.de]", "data.test is not read by data.source=demo: set"),
+        ("data.hold_out=0.1", "data.hold_out=0.1 has no effect: data.source=demo has .* Set data.hold_out=0"),
+        ("data.columns=[a,b]", r"data.columns=\[a,b\] names columns, but data.source=demo reads no tables"),
+    ],
+)
+def test_text_for_a_source_that_generates_its_own_is_refused(tmp_path: Path, words: str, message: str) -> None:
+    config = compose(["experiment=demo", words, f"paths.data={tmp_path}"])
+    for command in (data.run, require_prepared):
+        with pytest.raises(ConfigError, match=f"^{message}"):
+            command(config)
+
+
+def test_known_test_set_is_read_with_any_source() -> None:
+    check_all_is_read(compose(["experiment=demo", "data.test=['sacrebleu:wmt14/full']"]).data)
 
 
 def test_files_of_other_languages_than_those_of_the_settings_are_warned_of(

@@ -91,6 +91,33 @@ def test_columns_need_tables_in_files(tmp_path: Path) -> None:
         config_with(tmp_path, [], label_columns=["domain"], source="hub")
 
 
+@pytest.mark.parametrize("setting", ["label_columns", "reference_columns"])
+def test_columns_of_a_test_set_without_columns_are_refused(tmp_path: Path, setting: str) -> None:
+    files = [write(tmp_path / f"test.{index}", [row[index] for row in TEST]) for index in range(2)]
+    with pytest.raises(ConfigError, match=rf"^data\.{setting}=\[domain\] needs tables, but data\.test=.* no columns$"):
+        prepare.prepare(config_with(tmp_path, files, **{setting: ["domain"]}), say_nothing)
+    with pytest.raises(ConfigError, match=rf"^data\.{setting}=\[domain\] needs a test set in tables, but it is held"):
+        prepare.prepare(config_with(tmp_path, [], hold_out=0.1, **{setting: ["domain"]}), say_nothing)
+
+
+def test_columns_of_text_files_are_refused(tmp_path: Path) -> None:
+    files = [write(tmp_path / f"test.{index}", [row[index] for row in TEST]) for index in range(2)]
+    with pytest.raises(ConfigError, match=r"^data\.columns=\[a,b\] names columns, but all files are text"):
+        prepare.prepare(config_with(tmp_path, files, columns=["a", "b"]), say_nothing)
+
+
+@pytest.mark.parametrize("setting", ["label_columns", "reference_columns"])
+def test_missing_column_of_the_test_set_is_reported_before_the_training_text_is_read(
+    tmp_path: Path, setting: str
+) -> None:
+    file, said = tmp_path / "test.parquet", list[str]()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([{"en": "a", "de": "b", "domain": "news"}]), file)
+    config = config_with(tmp_path, [str(file)], **{setting: ["dom"]})
+    with pytest.raises(UserError, match=rf"has no column dom \(data\.{setting}\): did you mean domain"):
+        prepare.prepare(config, said.append)
+    assert not any("collect train" in line for line in said)
+
+
 def test_damaged_annotations_are_refused(tmp_path: Path) -> None:
     files = [write(tmp_path / f"test.{index}", [row[index] for row in TEST]) for index in range(3)]
     config = config_with(tmp_path, files)

@@ -21,12 +21,13 @@ _PARTS = re.compile(rf"(?:^|(?<=[./_-]))(?:{_WITH_REGION})(?=[./_-]|$)|[^./_-]+|
 def named_languages(config: DataConfig) -> Languages | None:
     """Return the languages after which the files of a text are named that hold one side each; None if they are not."""
     for names in (config.train, config.valid, config.test):
-        if config.source == "files" and len(names) == 2 and all(map(_has_one_side, names)):
+        if config.source == "files" and len(names) == 2 and all(map(has_one_side, names)):
             return languages_in_names(*names)
     return None
 
 
-def _has_one_side(name: str) -> bool:
+def has_one_side(name: str) -> bool:
+    """Return whether a name of text is that of a file with one side, in a format without columns."""
     return bool(format_of(Path(name)).sentences) and not expanded(name).is_dir()
 
 

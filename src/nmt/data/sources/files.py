@@ -51,11 +51,15 @@ def annotations(config: DataConfig, split: str) -> Annotations:
         return Annotations()
     source = config.columns[0] if config.columns else sides[0]
 
-    def column(name: str) -> list[str]:
-        return [on_one_line(cell) for _, cell in read_pairs(paths, sides, Columns((source, name)))]
+    def column(name: str, setting: str) -> list[str]:
+        try:
+            return [on_one_line(cell) for _, cell in read_pairs(paths, sides, Columns((source, name)))]
+        except UserError as error:  # the readers know only the setting of the two sides
+            raise UserError(str(error).replace("(data.columns)", f"({setting})")) from error
 
     return Annotations(
-        list(map(column, config.reference_columns)), {name: column(name) for name in config.label_columns}
+        [column(name, "data.reference_columns") for name in config.reference_columns],
+        {name: column(name, "data.label_columns") for name in config.label_columns},
     )
 
 
