@@ -198,7 +198,7 @@ def test_dropped_pairs_are_counted_and_the_warning_goes_away(
         said = capsys.readouterr()
         manifest = read_manifest(config.data_folder)
         assert manifest.collected("train").dropped.get("overlap", 0) == count
-        assert ("warning: of 10 valid sentences" in said.err) is warned
+        assert ("warning: of 10 valid pairs" in said.err) is warned
         assert (f"overlap (data.drop_overlap={drop})" in said.out) is bool(drop)
         assert ("held_out_text" in manifest.tasks["collect train"].inputs) is bool(drop)
         require_prepared(config)

@@ -8,6 +8,7 @@ import pytest
 
 from nmt.commands import data as command
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
+from nmt.config.schema.corpora import Corpus
 from nmt.data import tokenizer_task
 from nmt.data.corpora import CorpusSplit
 from nmt.data.records import Manifest, TaskRecord
@@ -57,8 +58,67 @@ def test_test_sentences_in_the_training_text_are_counted(tmp_path: Path, capsys:
     }
     warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
     assert len(warnings) == 1
-    assert "of 4 valid sentences, 2 (50.0%) are also in the training text on the source side, 2 (50.0%)" in warnings[0]
+    assert "of 4 valid pairs, the source of 2 (50.0%) and the target of 2 (50.0%) are also in the tr" in warnings[0]
     assert "1 (25.0%) as the same pair" in warnings[0]
+    assert warnings[0].endswith("(data.drop_overlap=side drops such pairs)")
+
+
+def _splits(folder: Path, **texts: tuple[str, str, Texts]) -> list[CorpusSplit]:
+    """Write the text of splits, given as their languages and pairs, and return them, training text first."""
+    splits = []
+    for name, (source, target, text) in texts.items():
+        for language, side in zip((source, target), zip(*text, strict=True), strict=True):
+            split = "test" if name == "test" else "train" if name == "main" else f"{name}.train"
+            (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in side))
+        data = DataConfig(source_lang=source, target_lang=target)
+        splits.append(CorpusSplit("main" if name == "test" else name, "test" if name == "test" else "train", data))
+    return splits
+
+
+def test_text_in_the_other_direction_is_compared_by_language(tmp_path: Path) -> None:
+    test = TRAIN[:40]
+    splits = _splits(
+        tmp_path,
+        main=("en", "de", TRAIN[40:60]),
+        reverse=("de", "en", [pair[::-1] for pair in TRAIN[:30]]),
+        test=("en", "de", test),
+    )
+    assert overlap.count_overlap(tmp_path, splits, lambda _: None) == {
+        "test": overlap.Overlap(
+            sentences=40,
+            source=sum(source in {pair[0] for pair in TRAIN[:30] + TRAIN[40:60]} for source, _ in test),
+            target=sum(target in {pair[1] for pair in TRAIN[:30] + TRAIN[40:60]} for _, target in test),
+            pair=sum(pair in TRAIN[:30] + TRAIN[40:60] for pair in test),
+        )
+    }
+
+
+def test_text_of_other_languages_is_no_overlap(tmp_path: Path) -> None:
+    splits = _splits(
+        tmp_path,
+        main=("en", "de", [("one", "eins")]),
+        french=("en", "fr", [("two", "OK!"), ("both", "both")]),
+        test=("en", "de", [("new", "OK!"), ("neither", "both"), ("two", "zwei")]),
+    )
+    assert overlap.count_overlap(tmp_path, splits, lambda _: None) == {
+        "test": overlap.Overlap(sentences=3, source=1, target=0, pair=0)
+    }
+
+
+def test_warning_names_the_corpus_that_keeps_its_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = Manifest(
+        {"overlap": TaskRecord({}, {}, {"test": {"sentences": 4, "source": 1, "target": 1, "pair": 1}})}
+    )
+
+    def warned(*filters: str) -> str:
+        data = [DataConfig(drop_overlap=each) for each in filters]  # type: ignore[call-arg]
+        corpora = {str(n): Corpus(each, ("data.", "data.mixture.more.")[n]) for n, each in enumerate(data)}
+        monkeypatch.setattr(task, "corpora_of", lambda _: corpora)
+        return task.OVERLAP.warnings(Config(), manifest)[0]
+
+    assert warned("", "").endswith("(data.drop_overlap=side drops such pairs)")
+    assert warned("side", "pair").endswith("(data.mixture.more.drop_overlap=side drops such pairs)")
+    assert "drop_overlap" not in warned("side", "side")
 
 
 @pytest.mark.parametrize("chunk", [7, 100_000])

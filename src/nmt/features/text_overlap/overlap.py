@@ -1,8 +1,9 @@
 """Count development and test sentences that are also in the training text."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from nmt.data.corpora import CorpusSplit
 from nmt.data.layout import CorpusLayout
+from nmt.data.sources.source import Languages
 
 Hashes = npt.NDArray[np.uint64]
 CHUNK_PAIRS = 100_000
@@ -28,11 +30,16 @@ class Overlap:
     pair: int
 
 
+Key = str | Languages
+"""What hashes are of: the sentences of a language, or the pairs of two languages in alphabetical order."""
+
+
 def count_overlap(folder: Path, splits: Sequence[CorpusSplit], advance: Callable[[int], None]) -> dict[str, Overlap]:
     """Return for each other split how many of its sentences the training text holds: by side, and as a pair.
 
-    Sentences are compared by 64-bit hashes, without tags and without white space at their ends. Only the hashes of
-    the splits are in memory; the training text is read as a stream.
+    A sentence is compared with those of its language on both sides of the training text, and a pair with those of its
+    two languages in both directions. Sentences are compared by 64-bit hashes, without tags and without white space at
+    their ends. Only the hashes of the splits are in memory; the training text is read as a stream.
 
     Args:
         folder: The folder of the corpus.
@@ -44,15 +51,36 @@ def count_overlap(folder: Path, splits: Sequence[CorpusSplit], advance: Callable
         for split in splits
         if not split.is_training_text
     }
-    seen = [_Seen(np.concatenate(each)) for each in zip(*hashes_of.values(), strict=True)]
-    for chunk in chain.from_iterable(_hashes(folder, split) for split in splits if split.is_training_text):
-        for known, hashes in zip(seen, chunk, strict=True):
-            known.mark(hashes)
-        advance(len(chunk[0]))
+    keys_of: dict[str, tuple[Key, ...]] = {split.name: _keys(split) for split in splits}
+    known: defaultdict[Key, list[Hashes]] = defaultdict(list)
+    for name, kinds in hashes_of.items():
+        for key, hashes in zip(keys_of[name], kinds, strict=True):
+            known[key].append(hashes)
+    seen = {key: _Seen(np.concatenate(each)) for key, each in known.items()}
+    for split in (each for each in splits if each.is_training_text):
+        for chunk in _hashes(folder, split):
+            for key, hashes in zip(keys_of[split.name], chunk, strict=True):
+                if key in seen:
+                    seen[key].mark(hashes)
+            advance(len(chunk[0]))
     return {
-        split: Overlap(len(kinds[0]), *(known.count(hashes) for known, hashes in zip(seen, kinds, strict=True)))
-        for split, kinds in hashes_of.items()
+        name: Overlap(
+            len(kinds[0]), *(seen[key].count(hashes) for key, hashes in zip(keys_of[name], kinds, strict=True))
+        )
+        for name, kinds in hashes_of.items()
     }
+
+
+def _keys(split: CorpusSplit) -> tuple[str, str, Languages]:
+    """Return the keys of the hashes that `_hashes` yields."""
+    source, target = split.languages
+    return source, target, (min(source, target), max(source, target))
+
+
+def together(sides: Languages, source: Hashes, target: Hashes) -> tuple[Languages, Hashes]:
+    """Return the languages in alphabetical order, and hashes of pairs, which are the same in both directions."""
+    (first, left), (second, right) = sorted(((sides[0], source), (sides[1], target)), key=lambda each: each[0])
+    return (first, second), left * PAIR_FACTOR + right
 
 
 class _Seen:
@@ -89,4 +117,4 @@ def _hashes(folder: Path, split: CorpusSplit) -> Iterator[tuple[Hashes, Hashes, 
             )
             if not len(first):
                 return
-            yield first, second, first * PAIR_FACTOR + second
+            yield first, second, together(split.languages, first, second)[1]

@@ -12,7 +12,7 @@ from nmt.data.filters import Filter, HeldOutPair
 from nmt.data.parallel_filter import Keeps
 from nmt.data.sources.source import Languages, Pair, languages
 from nmt.data.task import task_of
-from nmt.features.text_overlap.overlap import PAIR_FACTOR
+from nmt.features.text_overlap.overlap import together
 from nmt.features.text_overlap.plain_text import Hashes, are_in, sentence_digest
 from nmt.features.text_overlap.settings import SIDE, OverlapData
 
@@ -40,19 +40,13 @@ def learn(_: DataConfig, text: Iterable[HeldOutPair]) -> KnownSentences:
         hashes = [np.frombuffer(bytes(each), np.uint64) for each in found]
         for language, each in zip(sides, hashes, strict=True):
             by_language[language].append(each)
-        key, together = _together(sides, *hashes)
-        pairs[key].append(together)
+        key, hashes_of_pairs = together(sides, *hashes)
+        pairs[key].append(hashes_of_pairs)
     return KnownSentences(_sorted(by_language), _sorted(pairs))
 
 
 def _sorted(found: Mapping[Key, list[Hashes]]) -> dict[Key, Hashes]:
     return {key: np.unique(np.concatenate(each)) for key, each in found.items()}
-
-
-def _together(sides: Languages, source: Hashes, target: Hashes) -> tuple[Languages, Hashes]:
-    """Return the languages in alphabetical order, and hashes of pairs, which are the same in both directions."""
-    (first, left), (second, right) = sorted(((sides[0], source), (sides[1], target)), key=lambda each: each[0])
-    return (first, second), left * PAIR_FACTOR + right
 
 
 def judging(config: DataConfig, known: KnownSentences) -> Keeps:
@@ -68,8 +62,8 @@ def judging(config: DataConfig, known: KnownSentences) -> Keeps:
             for side in compared:
                 dropped |= are_in(hashes[side], known.by_language.get(sides[side], nothing))
         else:
-            key, together = _together(sides, hashes[0], hashes[1])
-            dropped |= are_in(together, known.pairs.get(key, nothing))
+            key, hashes_of_pairs = together(sides, hashes[0], hashes[1])
+            dropped |= are_in(hashes_of_pairs, known.pairs.get(key, nothing))
         return [not each for each in dropped.tolist()]
 
     return keeps

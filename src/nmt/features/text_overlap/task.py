@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import cast
 
 from nmt.config.schema import Config
+from nmt.config.schema.corpora import corpora_of
 from nmt.data.manifest import PreparationTasks
 from nmt.data.progress import PairProgress
 from nmt.data.records import JsonObject, Manifest, collect_task, naming_damage
 from nmt.data.task import task_of
 from nmt.data.text_task import CollectedSplit, TextTask
 from nmt.features.text_overlap.overlap import Overlap, count_overlap
+from nmt.features.text_overlap.settings import SIDE, OverlapData
 
 
 class _OverlapTask(TextTask):
@@ -30,14 +33,17 @@ class _OverlapTask(TextTask):
             return {split: asdict(overlap) for split, overlap in counts.items()}
 
         texts = {each.name: tasks.outputs(collect_task(each.name)) for each in training_text_first}
-        tasks.run(self.verb, {"text": texts}, [], count)
+        inputs: dict[str, object] = {"text": texts}
+        if len({each.languages for each in training_text_first}) > 1:
+            inputs["by_language"] = True  # earlier versions compared the sides without regard to their languages
+        tasks.run(self.verb, inputs, [], count)
         return [self.verb]
 
     def warnings(self, config: Config, manifest: Manifest) -> list[str]:
         """Return a line for each split that has sentences of the training text."""
         repeats = task_of(config.data.target_lang).repeats_targets
-        counts = _counts(manifest).items()
-        return [_warning(split, each) for split, each in counts if gives_away(each, targets_repeat=repeats)]
+        counts, hint = _counts(manifest).items(), _hint(config)
+        return [_warning(split, each) + hint for split, each in counts if gives_away(each, targets_repeat=repeats)]
 
 
 OVERLAP = _OverlapTask()
@@ -57,7 +63,13 @@ def _warning(split: str, overlap: Overlap) -> str:
     counts = (overlap.source, overlap.target, overlap.pair)
     source, target, pair = (f"{count:,} ({count / overlap.sentences:.1%})" for count in counts)
     return (
-        f"of {overlap.sentences:,} {split} sentences, {source} are also in the training text on the source "
-        f"side, {target} on the target side, and {pair} as the same pair: the scores may be too good "
-        "(data.drop_overlap=side drops such pairs)"
+        f"of {overlap.sentences:,} {split} pairs, the source of {source} and the target of {target} are also in the "
+        f"training text, and {pair} as the same pair: the scores may be too good"
     )
+
+
+def _hint(config: Config) -> str:
+    """Return the setting that drops such training pairs, of the first corpus that does not have it."""
+    corpora = corpora_of(config.data).values()
+    without = (prefix for data, prefix in corpora if cast(OverlapData, data).drop_overlap != SIDE)
+    return next((f" ({prefix}drop_overlap={SIDE} drops such pairs)" for prefix in without), "")
