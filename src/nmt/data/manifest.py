@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -34,7 +34,14 @@ class PreparationTasks:
         # until all tasks are done, the manifest keeps the settings of the preparation that was finished last
         self._about = self.manifest.about or about
 
-    def run(self, name: str, inputs: JsonObject, outputs: Sequence[str], task: Callable[[], JsonObject]) -> None:
+    def run(
+        self,
+        name: str,
+        inputs: JsonObject,
+        outputs: Sequence[str],
+        task: Callable[[], JsonObject],
+        minor: Collection[str] = (),
+    ) -> None:
         """Run a task unless its record says that it is done.
 
         Args:
@@ -42,12 +49,16 @@ class PreparationTasks:
             inputs: Everything on which the outputs depend, as JSON.
             outputs: The names of the files that the task writes.
             task: Writes the outputs and returns the result for the manifest.
+            minor: Inputs that may change without a reason to run the task again.
         """
         inputs = json.loads(json.dumps(inputs))
         earlier = self.manifest.tasks.get(name)
-        reason = self._reason(earlier, inputs, outputs)
+        changed = _changed(earlier, inputs)
+        reason = self._reason(earlier, [key for key in changed if key not in minor], outputs)
         if not reason:
-            self._say(f"{name}: unchanged")
+            self._say(
+                f"{name}: kept, although its {' and '.join(changed)} changed" if changed else f"{name}: unchanged"
+            )
             return
         self._say(f"{name}: {reason}")
         start = time.perf_counter()
@@ -73,11 +84,10 @@ class PreparationTasks:
         """Return the checksums of the files of a task, by name."""
         return dict(self.manifest.tasks[name].outputs)
 
-    def _reason(self, record: TaskRecord | None, inputs: JsonObject, outputs: Sequence[str]) -> str:
+    def _reason(self, record: TaskRecord | None, changed: Sequence[str], outputs: Sequence[str]) -> str:
         """Return why a task must run; empty if it need not."""
         if record is None:
             return "started"
-        changed = [key for key in sorted({*inputs, *record.inputs}) if inputs.get(key) != record.inputs.get(key)]
         if changed or list(record.outputs) != list(outputs):
             return f"running again: its {' and '.join(changed) or 'files'} changed"
         missing = [output for output in outputs if not (self._folder / output).is_file()]
@@ -100,6 +110,12 @@ class PreparationTasks:
         for output in record.outputs:
             if output not in kept:
                 remove(self._folder / output)
+
+
+def _changed(record: TaskRecord | None, inputs: JsonObject) -> list[str]:
+    """Return the inputs that differ from the recorded ones; None equals a missing one."""
+    before = record.inputs if record else inputs
+    return [key for key in sorted({*inputs, *before}) if inputs.get(key) != before.get(key)]
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -59,7 +59,8 @@ def make_tokenizer(config: Config, tasks: PreparationTasks) -> str:
         inputs["tokenizer"] = checksum
     inputs = _inputs_if_there(tasks, inputs, checksum)
     names = trained_file_names(joint=config.tokenizer.joint)
-    tasks.run(TOKENIZER_TASK, inputs, names, lambda: asdict(_write_tokenizer(config, pairs, earlier)))
+    # weights are settings of training, for which other runs must not lose their tokenizer
+    tasks.run(TOKENIZER_TASK, inputs, names, lambda: asdict(_write_tokenizer(config, pairs, earlier)), ["weights"])
     return TOKENIZER_TASK
 
 

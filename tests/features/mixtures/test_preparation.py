@@ -179,6 +179,17 @@ def test_columns_of_the_main_corpus_may_be_of_use_in_another_one(mixed: Config, 
         check_all_is_read(with_corpus(mixed, "french", columns=["a", "b"]).data)
 
 
+@pytest.mark.parametrize("changed", ["weight", "temperature"])
+def test_other_weights_keep_the_tokenizer_that_earlier_runs_were_trained_with(mixed: Config, changed: str) -> None:
+    said: list[str] = []
+    before = prepare.prepare(mixed, said.append).tokenizer()
+    weighted = with_corpus(mixed, "more", weight=7) if changed == "weight" else with_data(mixed, temperature=5.0)
+    require_prepared(weighted)
+    assert prepare.prepare(weighted, said.append).tokenizer() == before
+    assert "tokenizer: kept, although its weights changed" in said
+    require_prepared(mixed)
+
+
 def test_the_tokenizer_sees_the_corpora_in_the_proportion_of_their_weights() -> None:
     texts = [["a"] * 10, ["b", "c", "d"]]
     data = DataConfig(source="files", weight=4, mixture={"more": {"train": ["m"], "weight": 7}})  # type: ignore[call-arg]

@@ -49,3 +49,20 @@ def test_tasks_say_why_they_run_again(tmp_path: Path) -> None:
     assert run(2) == "task: running again: out is missing"
     (tmp_path / "out").write_text("other")
     assert run(2) == "task: running again: out is damaged"
+
+
+def test_minor_inputs_are_no_reason_to_run_again(tmp_path: Path) -> None:
+    lines: list[str] = []
+
+    def run(setting: int, weight: int) -> str:
+        lines.clear()
+        inputs, task = {"setting": setting, "weight": weight}, PreparationTasks(tmp_path, {}, lines.append)
+        task.run("task", inputs, ["out"], lambda: {"size": (tmp_path / "out").write_text(str(weight))}, ["weight"])
+        return lines[0]
+
+    assert run(1, 1) == "task: started"
+    assert run(1, 2) == "task: kept, although its weight changed"
+    assert ((tmp_path / "out").read_text(), read_manifest(tmp_path).tasks["task"].inputs["weight"]) == ("1", 1)
+    assert run(1, 1) == "task: unchanged"
+    assert run(2, 2) == "task: running again: its setting changed"
+    assert ((tmp_path / "out").read_text(), read_manifest(tmp_path).tasks["task"].inputs["weight"]) == ("2", 2)
