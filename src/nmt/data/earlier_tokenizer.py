@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
+from nmt.config.folders import expanded
 from nmt.config.schema import Config
 from nmt.discovery import features, imported
 from nmt.errors import UserError
@@ -43,7 +43,7 @@ def _of_folder(folder: str) -> EarlierTokenizer:
     return EarlierTokenizer(
         name=folder,
         kept_from="tokenizer.folder",
-        load=lambda: Tokenizer.load(Path(folder)),
+        load=lambda: Tokenizer.load(expanded(folder)),
         instead=without,
         more_pieces=without,
     )

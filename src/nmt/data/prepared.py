@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.checks import NOT_OF_THE_TEXT, marked
+from nmt.config.folders import expanded
 from nmt.config.keys import written
 from nmt.config.schema import Config, DataConfig
 from nmt.config.schema.corpora import corpora_of
@@ -138,7 +139,7 @@ class _Prepared:
         if settings["settings"] is not None:
             if key := self._different(TOKENIZER_TASK, settings):
                 raise self._refusal(changes, f"{TOKENIZER_TASK}: {key}")
-        elif folder and not self._is_kept_from(Path(folder), changes):
+        elif folder and not self._is_kept_from(expanded(folder), changes):
             raise self._refusal(changes, f"tokenizer.folder={folder}")
 
     def _is_kept_from(self, folder: Path, changes: list[Change]) -> bool:

@@ -244,6 +244,7 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
         ("model.d_model=9223372036854775808", "model.d_model=9223372036854775808 must be below 2^63"),
         ("training.batch_tokens=1e300", "training.batch_tokens"),
         ("tokenizer.vocab_size=1000000000", "tokenizer.vocab_size=1000000000 must be at least 8 and at most 10000000"),
+        ("tokenizer.character_coverage=0.97", "tokenizer.character_coverage=0.97 must be at least 0.98 and at most 1"),
         ("decoding.beam=1000000000", "decoding.beam=1000000000 must be at least 1 and at most 10000"),
         ("runtime.workers=100000", "runtime.workers=100000 must be at least 0 and at most 1024"),
         ("data.hold_out=0.5", "data.hold_out=0.5 must be at least 0 and below 0.5"),

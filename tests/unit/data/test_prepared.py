@@ -172,7 +172,9 @@ def test_other_columns_of_references_are_refused(config: Config) -> None:
         require_text(with_data(config, reference_columns=["second"]), ["test"])
 
 
-def test_tokenizer_of_another_folder_is_refused(config: Config, tmp_path: Path) -> None:
+def test_tokenizer_of_another_folder_is_refused(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = replace(config, tokenizer=replace(config.tokenizer, folder=str(tmp_path / "first")))
     shutil.copytree(config.data_folder, tmp_path / "first")
     larger = replace(config, tokenizer=replace(config.tokenizer, vocab_size=58))
@@ -180,6 +182,11 @@ def test_tokenizer_of_another_folder_is_refused(config: Config, tmp_path: Path) 
     shutil.copytree(config.data_folder, tmp_path / "second")
     prepare.prepare(kept, lambda _: None)
     require_prepared(kept)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    at_home = replace(kept, tokenizer=replace(kept.tokenizer, folder="~/first"))
+    require_prepared(at_home)
+    for each in (at_home, kept):
+        prepare.prepare(each, lambda _: None)
     other = replace(kept, tokenizer=replace(kept.tokenizer, folder=str(tmp_path / "second")))
     with pytest.raises(UserError, match=r"tokenizer\.folder=.*/first, not .*/second: "):
         require_prepared(other)

@@ -124,7 +124,7 @@ class TokenizerConfig:
     normalization: str = "identity"
     """Text normalisation, which is irreversible: identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf."""
     character_coverage: float = 1.0
-    """Share of the characters that the vocabulary covers; the rest becomes the unknown piece."""
+    """Share of the characters that the vocabulary covers, at least 0.98; the rest becomes the unknown piece."""
     training_sentences: int = 5_000_000
     """Train on a random sample of at most this many sentences; 0 uses all of them."""
     folder: str = ""
@@ -138,5 +138,4 @@ class TokenizerConfig:
         )
         check_between("tokenizer.vocab_size", self.vocab_size, 8, 10_000_000)
         check_at_least("tokenizer.training_sentences", self.training_sentences, 0)
-        if not 0.9 <= self.character_coverage <= 1:
-            raise ConfigError(f"tokenizer.character_coverage={self.character_coverage} must lie between 0.9 and 1")
+        check_between("tokenizer.character_coverage", self.character_coverage, 0.98, 1)

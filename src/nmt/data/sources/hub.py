@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
+from nmt.config.folders import expanded
 from nmt.config.schema import DataConfig
 from nmt.data.sources import files
 from nmt.data.sources.files import SHARD_MIDDLES, read_pairs, shards
@@ -63,7 +64,7 @@ def _are_files(names: Sequence[str]) -> bool:
 
 def is_local(config: DataConfig) -> bool:
     """Return whether the settings name a local folder in the Hub's layout."""
-    return Path(config.hub_dataset).is_dir()
+    return expanded(config.hub_dataset).is_dir()
 
 
 def is_hub_id(config: DataConfig) -> bool:
@@ -73,7 +74,7 @@ def is_hub_id(config: DataConfig) -> bool:
 
 def local_shards(config: DataConfig, names: Sequence[str]) -> list[Path]:
     """Return the shards of some splits in a local folder, with or without a folder per configuration."""
-    root = Path(config.hub_dataset)
+    root = expanded(config.hub_dataset)
     for folder in (root / config.hub_config, root, root / "data"):
         if found := shards(folder, names):
             _check_each(folder, names)

@@ -218,12 +218,14 @@ def test_wrong_number_of_pairs_is_refused_unless_allowed(small_hub: SmallHub, mo
     assert len(list(registry.pairs(DataConfig(), "valid"))) == 7
 
 
-def test_local_copy_is_counted_too(small_hub: SmallHub, tmp_path: Path) -> None:
+def test_local_copy_is_counted_too(small_hub: SmallHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (FIRST, SECOND):
         (tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "copy" / name).write_bytes(small_hub.files[name])
     config = DataConfig(hub_dataset=str(tmp_path / "copy"))
     assert len(train(config)) == 1200
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert len(train(DataConfig(hub_dataset="~/copy"))) == 1200
     assert small_hub.log == []
     (tmp_path / "copy" / SECOND).write_bytes(shard(("de", "en"), "x", 299))
     with pytest.raises(UserError, match=r"copy has 1,199 pairs of train, but de-en .* has 1,200"):
