@@ -58,9 +58,10 @@ def require_prepared(config: Config) -> None:
     for task in (TOKENIZER_TASK, *(task(each.name) for each in splits for task in (collect_task, encode_task))):
         if task not in prepared.manifest.tasks:
             raise UserError(f"{config.data_folder} is not prepared ({task}): run `make data` with the same settings.")
-    prepared.check_tokenizer()
     for split in splits:
         prepared.check_text(split)
+    prepared.check_tokenizer()
+    for split in splits:
         prepared.check_settings(split, encode_task(split.name), {"max_pieces": longest_sentence(split)})
 
 
@@ -97,21 +98,22 @@ class _Prepared:
     def check_text(self, split: CorpusSplit) -> None:
         """Refuse a split that was collected from other text or with other settings."""
         task = collect_task(split.name)
-        self.check_settings(split, task, collect_settings(split.data, split.split))
         recorded = self.manifest.tasks[task].inputs.get("source")
         found = registry.fingerprint_if_here(split.data, split.split)
         if recorded != json.loads(json.dumps(found)):
             self._check_names(split, recorded, found)
+        self.check_settings(split, task, collect_settings(split.data, split.split))
         if split.split == "test":
             self._check_annotations(split)
 
     def _check_names(self, split: CorpusSplit, recorded: object, found: JsonObject | None) -> None:
         """Refuse a split whose text is not the recorded one, unless its files have only been moved away."""
-        if changes := self._changes(split, registry.text_settings(split.data, split.split)):
-            raise self._refusal(changes)
+        if self._changes(split, {*registry.text_settings(split.data, split.split), split.split}):
+            raise self._refusal(self._changes(split))
         if found is None or _was_in_files(recorded, found):
             return
-        named = split.split if split.split in registry.recorded_settings(split.data) else "source"
+        read_from = registry.read_from(split.data, split.split)
+        named = read_from if read_from in registry.recorded_settings(split.data) else "source"
         raise UserError(
             f"{self._config.data_folder} was prepared from other text of {split.name} than "
             f"{split.prefix}{named}={written(getattr(split.data, named))} has now: {_REMEDY}"

@@ -9,6 +9,7 @@ from nmt.config.compose import compose
 from nmt.config.keys import with_values
 from nmt.config.schema import Config, TokenizerConfig
 from nmt.data.prepare import prepare
+from nmt.data.prepared import require_prepared
 from nmt.errors import UserError
 from nmt.features.own_text.complete import with_values_for_text
 from nmt.features.own_text.settings import LANGUAGES, OF_DATA
@@ -63,10 +64,39 @@ def test_tokenizer_can_be_trained_with_the_vocabulary_of_its_text(words: int) ->
 
 def test_size_is_that_of_the_pairs_that_are_not_held_out(tmp_path: Path) -> None:
     config = write(tmp_path, [("a bc d", "x"), ("a a", "yz y")], **{"data.hold_out": 0})
-    assert measure_text(config) == TextSize(len("a bc d x") + len("a a yz y"), len({"a", "bc", "d", "x", "yz", "y"}), 8)
+    together = TextSize(len("a bc d x") + len("a a yz y"), len({"a", "bc", "d", "x", "yz", "y"}), 8)
+    assert measure_text(config) == together
+    apart = with_values(config, {"tokenizer.joint": False, "model.tie_embeddings": False})
+    assert measure_text(apart) == TextSize(characters=len("x yz y "), words=3, alphabet=len("abcd "))
     config = write(tmp_path, pairs(400, 1), **{"data.hold_out": 0.2})
     everything = sum(len(" ".join(pair)) for pair in pairs(400, 1))
     assert 0.5 * everything < measure_text(config).characters < 0.7 * everything
+
+
+def test_size_is_that_of_the_pairs_that_filters_keep(tmp_path: Path) -> None:
+    lines = [("a bc d", "x"), ("a a", "yz y"), ("e", "")]
+    config = write(tmp_path, lines, **{"data.hold_out": 0, "data.max_words": 2})
+    assert measure_text(config) == TextSize(len("a a yz y"), 3, 4)
+
+
+@pytest.mark.parametrize("further", [{"data.max_words": 5}, {"tokenizer.joint": False, "model.tie_embeddings": False}])
+def test_text_with_a_small_side_or_few_short_pairs_can_be_prepared(tmp_path: Path, further: dict[str, object]) -> None:
+    short = [(f"{source} now", "perhaps, or certainly not") for source in ("one", "two", "three", "four")]
+    lines = [*short * 20, *((source, "yes, or no, or maybe later") for source, _ in pairs(300, 1))]
+    config = _completed(write(tmp_path, lines, **{"data.hold_out": 0.1}, **further))
+    assert prepare(config, say=lambda _: None).tokenizer().target_vocabulary == config.tokenizer.vocab_size
+
+
+def test_smallest_vocabulary_is_one_that_the_settings_allow(tmp_path: Path) -> None:
+    assert vocabulary_for(TextSize(characters=2, words=1, alphabet=2)) == 8
+    assert completed(write(tmp_path, [("a", "a")] * 50, **{"data.hold_out": 0.1})) == 8
+
+
+def test_text_that_grew_is_the_reason_why_training_refuses_it(tmp_path: Path) -> None:
+    prepare(_completed(write(tmp_path, pairs(200, 1))), say=lambda _: None)
+    grown = _completed(write(tmp_path, pairs(9000, 2)))
+    with pytest.raises(UserError, match=r"was prepared from other text of test than data\.train=\[.*\] has now: run"):
+        require_prepared(grown)
 
 
 def test_text_that_is_missing_or_empty_leaves_the_vocabulary_as_it_is(tmp_path: Path) -> None:

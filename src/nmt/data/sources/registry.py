@@ -46,19 +46,24 @@ def held_out(config: DataConfig) -> list[str]:
     return [split for split, names in (("valid", config.valid), ("test", config.test)) if not names]
 
 
+def read_from(config: DataConfig, split: str) -> str:
+    """Return the split whose text a split is read from: the training text if it is held out."""
+    return "train" if split in held_out(config) else split
+
+
 def text_settings(config: DataConfig, split: str) -> list[str]:
     """Return the settings under `data.` that name the text of a split."""
-    read_from = "train" if split in held_out(config) else split
+    its_text = read_from(config, split)
     settings = recorded_settings(config) or ("seed",)  # the demo's text is generated
-    names = [name for name in settings if name not in ("train", "valid", "test") or name == read_from]
+    names = [name for name in settings if name not in ("train", "valid", "test") or name == its_text]
     of_columns = [setting for column in all_columns().values() for setting in column.settings]
     return ["source", *names, *(of_columns if split == "train" else [])]
 
 
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     """Return the fingerprint of the text from which a split is read."""
-    read_from = "train" if split in held_out(config) else split
-    found = source_of(config, read_from).fingerprint(config, read_from)
+    its_text = read_from(config, split)
+    found = source_of(config, its_text).fingerprint(config, its_text)
     for column in columns_of(config) if split == "train" else ():
         if column.name not in source_named(config.source).cells:
             found = {**found, **column.fingerprint(config)}
@@ -67,8 +72,8 @@ def fingerprint(config: DataConfig, split: str) -> Fingerprint:
 
 def fingerprint_if_here(config: DataConfig, split: str) -> Fingerprint | None:
     """Return the fingerprint of a split; None if its files are gone, or if they might have to be downloaded."""
-    read_from = "train" if split in held_out(config) else split
-    names = {"train": config.train, "valid": config.valid, "test": config.test}.get(read_from, [])
+    its_text = read_from(config, split)
+    names = {"train": config.train, "valid": config.valid, "test": config.test}.get(its_text, [])
     if source_of(config, split).may_download or any(map(is_address, names)):
         return None
     try:

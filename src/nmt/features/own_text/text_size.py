@@ -1,16 +1,19 @@
 """Choose the size of the vocabulary and the share of held-out text by the amount of text; name its languages."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from nmt.config.keys import with_values
-from nmt.config.schema import Config
+from nmt.config.schema import Config, DataConfig
+from nmt.data.filters import FilterChain, chunks, join_lines, training_filters
 from nmt.data.manifest import read_manifest
 from nmt.data.records import TOKENIZER_TASK, Manifest, TaskRecord, collect_task
 from nmt.data.sources import registry
 from nmt.data.sources.file_languages import named_languages
+from nmt.data.sources.source import Pair
 from nmt.errors import UserError
 from nmt.features.own_text.settings import HOLD_OUT, LANGUAGES, VOCABULARY
 
@@ -28,8 +31,12 @@ MAX_PAIRS, MAX_PAIRS_OF_WORDS = 1_000_000, 100_000
 vocabulary, or words enough for any."""
 
 
+MIN_PIECES = 8
+"""The smallest vocabulary that the settings allow."""
+
+
 class TextSize(NamedTuple):
-    """What the vocabulary of a text depends on, both sides together."""
+    """What the vocabulary of a text depends on."""
 
     characters: int
     words: int
@@ -45,7 +52,7 @@ def vocabulary_for(size: TextSize) -> int:
     """
     characters, pieces = REFERENCE
     wanted = min(MAX_PIECES, pieces * (size.characters / characters) ** EXPONENT, size.words / 2)
-    wanted = max(wanted, 2 * size.alphabet)
+    wanted = max(wanted, 2 * size.alphabet, MIN_PIECES)
     return int(wanted) if wanted < 1000 else 100 * round(wanted / 100)
 
 
@@ -55,10 +62,25 @@ def share_to_hold_out(pairs: int) -> float:
 
 
 def measure_text(config: Config) -> TextSize:
-    """Return the size of the training text, without the pairs that are held out."""
+    """Return the size of the training text; of the smaller side, with the larger alphabet, if each has its pieces."""
+    if config.tokenizer.joint:
+        return _measure(f"{source} {target}" for source, target, *_ in _training_pairs(config.data))
+    sides = [_measure(f"{pair[side]} " for pair in _training_pairs(config.data)) for side in (0, 1)]
+    characters, words, alphabets = zip(*sides, strict=True)
+    return TextSize(min(characters), min(words), max(alphabets))
+
+
+def _training_pairs(data: DataConfig) -> Iterator[Pair]:
+    """Yield the first training pairs that are not held out, and that the quick filters of pairs keep."""
+    quick = [each for each in training_filters(data) if not each.slow and not each.learn]
+    pairs = islice(registry.pairs(data, "train"), MAX_PAIRS)
+    with closing(FilterChain(quick, data)) as filters:
+        yield from chain.from_iterable(filters.apply(join_lines(chunk)[0]) for chunk in chunks(pairs))
+
+
+def _measure(texts: Iterable[str]) -> TextSize:
     characters, words, alphabet = 0, set[str](), set[str]()
-    for number, (source, target, *_) in enumerate(islice(registry.pairs(config.data, "train"), MAX_PAIRS)):
-        text = f"{source} {target}"
+    for number, text in enumerate(texts):
         characters += len(text)
         if number < MAX_PAIRS_OF_WORDS:
             words.update(text.split())
