@@ -33,6 +33,13 @@ def test_corpora_can_be_written_as_a_dictionary() -> None:
     assert written == compose([MORE, "data.mixture.more.weight=2"])
 
 
+@pytest.mark.parametrize("given", ["data.weight=5", "data.temperature=5"])
+def test_settings_of_a_mixture_need_another_corpus(given: str) -> None:
+    compose([MORE, given])
+    with pytest.raises(ConfigError, match=f"^{given} has no effect without another corpus: name one"):
+        compose([given])
+
+
 def test_stages_give_weights_and_ends() -> None:
     data = compose([MORE, "data.stages=['more until 20','main:3 more:0.5']"]).data
     assert [(dict(stage.weights), stage.until) for stage in training_stages(data)] == [

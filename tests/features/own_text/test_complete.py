@@ -36,6 +36,15 @@ def kept(config: Config) -> set[str]:
     return {*config.of(OwnText).keep}
 
 
+def test_share_to_hold_out_beside_named_text_is_refused(words: list[str]) -> None:
+    named = [*words, "data.valid=[a,b]", "data.test=[c,d]"]
+    assert completed(named).data.hold_out == 0.01
+    assert completed([*named, "data.hold_out=0"]).data.hold_out == 0
+    assert completed([*words, "data.valid=[a,b]", "data.hold_out=0.2"]).data.hold_out == 0.2
+    with pytest.raises(ConfigError, match=r"data\.hold_out=0\.2 has no effect, because data\.valid and data\.test are"):
+        completed([*named, "data.hold_out=0.2"])
+
+
 def begin(config: Config, **values: object) -> Config:
     """Make the run look as if it had saved two checkpoints, the last of them with these values."""
     begun = with_values(config, {name.replace("__", "."): value for name, value in values.items()})

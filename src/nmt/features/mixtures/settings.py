@@ -12,7 +12,7 @@ from nmt.config.schema.corpora import MAIN, Corpus, corpora_of
 from nmt.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from nmt.config.schema import DataConfig
+    from nmt.config.schema import Config, DataConfig
 
 MAX_WEIGHT = 1e6
 OF_THE_MIXTURE = {"mixture": {}, "stages": [], "temperature": 0.0}
@@ -57,6 +57,17 @@ class MixtureData:
         if len(tasks) > 1:
             other = min(tasks - {TEXT})
             raise ConfigError(f"data.mixture: all corpora or none must have target_lang={other}")
+
+
+def check(config: "Config") -> None:
+    """Refuse settings of a mixture for a single corpus."""
+    data = config.of(MixtureData)
+    for name, usual in (("weight", 1.0), ("temperature", 0.0)):
+        if not data.mixture and getattr(data, name) != usual:
+            raise ConfigError(
+                f"data.{name}={getattr(data, name):g} has no effect without another corpus: name one, such as "
+                "data.mixture.more.train=[more.en,more.de]"
+            )
 
 
 def other_corpora(data: "DataConfig") -> dict[str, Corpus]:

@@ -6,8 +6,8 @@ from nmt.config.compose import compose
 from nmt.config.keys import value_of, with_values
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
-from nmt.errors import UserError
-from nmt.features.own_text.settings import DERIVED, LANGUAGES, OF_DATA, SHAPE, OwnText, reason_not_to_derive
+from nmt.errors import ConfigError, UserError
+from nmt.features.own_text.settings import DERIVED, HOLD_OUT, LANGUAGES, OF_DATA, SHAPE, OwnText, reason_not_to_derive
 from nmt.features.own_text.text_size import languages_of_names, values_for_text
 from nmt.runs.layout import SETTINGS, RunLayout, step_of_folder_name
 
@@ -25,6 +25,11 @@ def with_values_for_text(config: Config, given: Container[str]) -> Config:
         given: The settings and groups that the user gives; they keep their values.
     """
     own = config.of(OwnText)
+    if HOLD_OUT in given and config.data.hold_out and config.data.valid and config.data.test:
+        raise ConfigError(
+            f"{HOLD_OUT}={config.data.hold_out:g} has no effect, because data.valid and data.test are named: "
+            "leave it out"
+        )
     if not own.derive:
         return config
     names = {name for name in OF_THE_FEATURE if name in given or "own" in given}
