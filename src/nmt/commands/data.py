@@ -13,7 +13,7 @@ from nmt.data.filter_counts import filter_counts
 from nmt.data.layout import CorpusLayout
 from nmt.data.prepare import prepare
 from nmt.data.records import Manifest
-from nmt.data.sources.file_languages import named_languages
+from nmt.data.sources.file_languages import has_one_side, named_languages
 from nmt.data.sources.formats import uncompressed_name
 from nmt.data.sources.source import languages
 from nmt.data.text_task import text_tasks
@@ -44,8 +44,10 @@ def _check_order(data: DataConfig) -> None:
     """Refuse two files if the ending of one names the language of the other."""
     for split in ("train", "valid", "test"):
         files = getattr(data, split)
+        if len(files) != 2 or not all(map(has_one_side, files)):
+            continue
         endings = [uncompressed_name(Path(file)).suffix.removeprefix(".").lower() for file in files]
-        if len(files) == 2 and (endings[0] == data.target_lang.lower() or endings[1] == data.source_lang.lower()):
+        if endings[0] == data.target_lang.lower() or endings[1] == data.source_lang.lower():
             raise UserError(
                 f"data.{split}: {files[0]} would be read as data.source_lang={data.source_lang} and {files[1]} as "
                 f"data.target_lang={data.target_lang}: put the source side first, or set the languages"
@@ -89,7 +91,11 @@ def table(manifest: Manifest, config: Config) -> list[str]:
         skipped = f"skipped {seen.too_long:,} over-long, {seen.reserved:,} reserved, {seen.empty:,} empty"
         lines.append(f"tokenizer learned from {seen.used:,} of {seen.offered:,} lines ({skipped})")
     if not trained.lines and (earlier := earlier_tokenizer(config)):
-        lines.append(f"tokenizer kept from {earlier.kept_from}")
+        asked = config.tokenizer.vocab_size
+        lines.append(
+            f"tokenizer kept from {earlier.kept_from}"
+            + ("" if asked in sizes else f", with its own pieces, not tokenizer.vocab_size={asked}")
+        )
     lines.append(f"vocabulary: {' and '.join(f'{size:,}' for size in sizes)} word pieces")
     return lines
 

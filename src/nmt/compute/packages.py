@@ -23,7 +23,7 @@ def import_optional(module: str) -> Any:
         if (error.name or "").partition(".")[0] != package:
             raise
         if not os.environ.get(INSTALL_COMMAND):
-            command = f"{sys.executable} -m pip install '{_requirement(package)}'"
+            command = f"{shlex.quote(sys.executable)} -m pip install '{_requirement(package)}'"
             raise UserError(f"this needs the package {package}: {command}") from error
     _install(_requirement(package))
     return importlib.import_module(module)

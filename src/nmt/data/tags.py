@@ -7,6 +7,7 @@ import numpy as np
 
 from nmt.data.corpora import CorpusSplit
 from nmt.data.records import JsonObject
+from nmt.data.sources.registry import read_from
 from nmt.data.store import Ids, Offsets, PairStore
 from nmt.errors import UserError
 from nmt.text.special import UNK
@@ -15,6 +16,8 @@ from nmt.text.tokenizer import Tokenizer
 TAGS_TASK = "tags"
 BLOCK_TOKENS = 1 << 24
 """Tokens that are searched together."""
+LETTERS_SHOWN = 80
+"""The largest number of letters of a sentence that an error shows."""
 
 
 def tags_of(splits: Iterable[CorpusSplit]) -> list[str]:
@@ -61,7 +64,9 @@ def check_tags(folder: Path, splits: list[CorpusSplit]) -> JsonObject:
             for tag, tag_id in ids.items():
                 pair = _first_pair_with(tag_id, tokens, offsets, expected if tag == split.data.tag else 0)
                 if pair is not None:
-                    raise UserError(_refusal(tag, split, side, pair))
+                    ids_of_it = tokens[offsets[pair] : offsets[pair + 1]].tolist()
+                    sentence = tokenizer.decode(ids_of_it) if side else tokenizer.decode_source(ids_of_it)
+                    raise UserError(_refusal(tag, split, side, untagged(sentence, split.data.tag)))
     return {}
 
 
@@ -76,8 +81,10 @@ def _first_pair_with(tag_id: int, tokens: Ids, offsets: Offsets, skipped: int) -
     return None
 
 
-def _refusal(tag: str, split: CorpusSplit, side: int, pair: int) -> str:
+def _refusal(tag: str, split: CorpusSplit, side: int, sentence: str) -> str:
+    start = max(0, sentence.find(tag) - LETTERS_SHOWN // 2)
+    shown = sentence[start : start + LETTERS_SHOWN]
     return (
-        f"the tag {tag} is a word of the text: it occurs in pair {pair + 1} of {split.name} ({split.languages[side]}, "
-        f"from {split.prefix}{split.split}): choose another tag"
+        f"the tag {tag} is a word of the text: it occurs in {shown!r} of {split.name} "
+        f"({split.languages[side]}, from {split.prefix}{read_from(split.data, split.split)}): choose another tag"
     )

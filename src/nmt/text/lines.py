@@ -15,6 +15,14 @@ from nmt.errors import UserError
 MAX_LINE_BYTES = 1 << 20
 """The longest line allowed: a file without line ends is refused before it fills the memory."""
 
+COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"\xfd7zXZ": "xz",
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+}
+"""The first bytes of compressed files."""
 ReadableFile = BinaryIO | BufferedReader | gzip.GzipFile | lzma.LZMAFile
 
 
@@ -52,6 +60,8 @@ def _decoded(file: ReadableFile, name: str) -> Iterator[str]:
         try:
             line = raw.decode()
         except UnicodeDecodeError as error:
+            if number == 1 and (kind := next((COMPRESSED[start] for start in COMPRESSED if raw.startswith(start)), "")):
+                raise UserError(f"{name} is compressed by {kind}: decompress it, or use .gz or .xz.") from error
             raise UserError(
                 f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the line): convert it, "
                 "for example with `iconv -t UTF-8`."
@@ -62,9 +72,10 @@ def _decoded(file: ReadableFile, name: str) -> Iterator[str]:
 
 
 def _open(path: Path) -> BufferedReader | gzip.GzipFile | lzma.LZMAFile:
-    if path.suffix == ".gz":
+    ending = path.suffix.lower()
+    if ending == ".gz":
         return gzip.open(path, "rb")
-    if path.suffix == ".xz":
+    if ending == ".xz":
         return lzma.open(path, "rb")
     return path.open("rb")
 

@@ -114,7 +114,7 @@ def _explain(reason: str, seen: LinesSeen, config: TokenizerConfig) -> str:
         return f"{asked} is more than the text allows: set it to {found[1]} or less, or give more text."
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", reason):
         return (
-            f"{asked} is less than the text needs for its characters alone: set it to more than {found[1]}, "
+            f"{asked} is less than the text needs for its characters alone: set it to {found[1]} or more, "
             "or lower tokenizer.character_coverage."
         )
     if not seen.used:

@@ -38,6 +38,14 @@ def test_wrong_columns_name_file_and_line(tmp_path: Path, line: str) -> None:
         read(file)
 
 
+@pytest.mark.parametrize("header", ["en\tde", "de\ten\r"])
+def test_header_with_the_languages_is_no_pair(tmp_path: Path, header: str) -> None:
+    file = write(tmp_path / "x.tsv", [header, "one\teins"])
+    with pytest.raises(UserError, match=r"x\.tsv, line 1 names the languages: give data\.columns=\[en,de\], or remove"):
+        read(file)
+    assert read(write(tmp_path / "y.tsv", ["one\teins", "en\tde"])) == [("one", "eins"), ("en", "de")]
+
+
 def test_tab_separated_columns_by_name(tmp_path: Path) -> None:
     (tmp_path / "x.tsv").write_text('id\ttext_de\ttext_en\n1\t"eins\tone\n')
     assert read_columns(tmp_path, "text_en", "text_de") == [("one", '"eins')]

@@ -33,6 +33,7 @@ def test_files_in_each_others_place_are_refused(words: list[str]) -> None:
         ["data.train=[source.txt,target.txt]"],
         ["data.train=[en,de]"],
         ["data.train=[train.fr,train.en]", "data.source_lang=fr", "data.target_lang=en"],
+        ["data.train=[train.parquet,train.en]"],
     ],
 )
 def test_files_in_order_are_looked_for(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,3 +78,18 @@ def test_files_of_other_languages_than_those_of_the_settings_are_warned_of(
     for languages in (("fr", "es-MX"), ("fra", "spa")):
         data.run(compose([*words, f"data.source_lang={languages[0]}", f"data.target_lang={languages[1]}"]))
         assert "are named after" not in capsys.readouterr().err
+
+
+def test_size_that_a_kept_tokenizer_does_not_have_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for side, language in enumerate(("en", "de")):
+        lines = "".join(f"{pair[side]}\n" for pair in pairs(60, 1))
+        (tmp_path / f"train.{language}").write_text(lines, encoding="utf-8")
+    words = [f"data.train=[{tmp_path}/train.en,{tmp_path}/train.de]", f"paths.data={tmp_path}", "data.hold_out=0.1"]
+    data.run(compose(["experiment=own", *words, "data.corpus=first", "tokenizer.vocab_size=90"]))
+    for size, said in (
+        (90, "tokenizer.folder\n"),
+        (77, "tokenizer.folder, with its own pieces, not tokenizer.vocab_s"),
+    ):
+        kept = [f"tokenizer.folder={tmp_path}/first", f"tokenizer.vocab_size={size}"]
+        data.run(compose(["experiment=own", *words, *kept]))
+        assert f"tokenizer kept from {said}" in capsys.readouterr().out

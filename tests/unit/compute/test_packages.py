@@ -23,8 +23,10 @@ def _declared(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_missing_package_is_installed_with_the_command_in_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(UserError, match=r"this needs the package not_there_yet: .*pip install 'not-there-yet>=1'"):
-        packages.import_optional("not_there_yet")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "/a b/python")
+        with pytest.raises(UserError, match=r"package not_there_yet: '/a b/python' -m pip install 'not-there-yet>=1'$"):
+            packages.import_optional("not_there_yet")
     write = f"import sys, pathlib; pathlib.Path({str(tmp_path)!r}, 'not_there_yet.py').write_text(repr(sys.argv[1:]))"
     monkeypatch.setenv("NMT_INSTALL", shlex.join([sys.executable, "-c", write, "-q"]))
     monkeypatch.syspath_prepend(tmp_path)

@@ -158,10 +158,10 @@ def test_error_of_a_too_large_vocabulary_names_a_size_that_works(model_type: str
 
 
 def test_error_of_a_too_small_vocabulary_names_a_size_that_works() -> None:
-    with pytest.raises(UserError, match=r"vocab_size=10 is less than .* more than (\d+)") as error:
+    with pytest.raises(UserError, match=r"vocab_size=10 is less than .* set it to (\d+) or more") as error:
         trained(vocab_size=10)
-    least = int(str(error.value).split("more than ")[1].split(",")[0])
-    assert Tokenizer(trained(vocab_size=least + 1)).source_size == least + 1
+    least = int(str(error.value).split("set it to ")[1].split()[0])
+    assert Tokenizer(trained(vocab_size=least)).source_size == least
 
 
 def test_skipped_lines_are_counted() -> None:

@@ -29,7 +29,7 @@ def formats() -> list[FileFormat]:
 
 def uncompressed_name(path: Path) -> Path:
     """Return the name of a file without the ending of a compressed one."""
-    return path.with_suffix("") if path.suffix in COMPRESSED else path
+    return path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
 
 
 def format_of(path: Path) -> FileFormat:

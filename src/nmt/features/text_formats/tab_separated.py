@@ -24,6 +24,11 @@ def pairs(path: Path, languages: Languages, columns: Columns) -> Iterator[Pair]:
             rule = f"the first line names {len(names)}" if has_names else "two are needed: source, tab, target"
             raise UserError(f"{path}, line {number}: {len(cells)} column(s), but {rule}.")
         pair = cells[source].rstrip("\r"), cells[target].rstrip("\r")
+        if number == 1 and set(pair) == set(languages):
+            names_given = ",".join(languages)
+            raise UserError(
+                f"{path}, line 1 names the languages: give data.columns=[{names_given}], or remove the line."
+            )
         if columns.score:
             score = cells[names.index(columns.score)].strip()
             yield (*pair, cell_score(score, f"{path}, line {number}: {columns.score}"))

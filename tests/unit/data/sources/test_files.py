@@ -1,5 +1,6 @@
 """Pairs from text and Parquet files, and one clear error for every bad file."""
 
+import bz2
 import gzip
 import lzma
 from collections.abc import Callable
@@ -38,7 +39,7 @@ def read(*files: str, languages: tuple[str, str] = ("en", "de"), split: str = "t
     return list(read_pairs(inputs(files, split), languages))
 
 
-@pytest.mark.parametrize(("suffix", "opened"), [("", open), (".gz", gzip.open), (".xz", lzma.open)])
+@pytest.mark.parametrize(("suffix", "opened"), [("", open), (".gz", gzip.open), (".GZ", gzip.open), (".xz", lzma.open)])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_text_files_are_read_line_by_line(tmp_path: Path, suffix: str, opened: Callable[..., object], end: str) -> None:
     files = [write(tmp_path / f"t.{i}{suffix}", [pair[i] for pair in PAIRS], opened, end) for i in (0, 1)]
@@ -91,6 +92,22 @@ def test_not_utf8_names_file_and_line(tmp_path: Path) -> None:
     good = write(tmp_path / "good", ["x"] * 3)
     with pytest.raises(UserError, match=r"latin, line 3: not UTF-8 \(byte 4 of the line\)"):
         read(str(tmp_path / "latin"), good)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (bz2.compress(b"one\n" * 9), "bzip2"),
+        (gzip.compress(b"one\n" * 9), "gzip"),
+        (lzma.compress(b"one\n" * 9), "xz"),
+        (bytes.fromhex("28b52ffd2404410000") + b"one", "zstd"),
+    ],
+    ids=["bzip2", "gzip", "xz", "zstd"],
+)
+def test_compressed_text_under_another_name_is_refused_as_such(tmp_path: Path, content: bytes, kind: str) -> None:
+    (tmp_path / "packed").write_bytes(content)
+    with pytest.raises(UserError, match=rf"packed is compressed by {kind}: decompress it, or use \.gz or \.xz\.$"):
+        read(str(tmp_path / "packed"), str(tmp_path / "packed"))
 
 
 @pytest.mark.parametrize(("suffix", "opened"), [(".gz", gzip.open), (".xz", lzma.open)])
