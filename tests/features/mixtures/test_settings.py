@@ -4,6 +4,7 @@ from typing import cast
 
 import pytest
 
+from nmt.cli import composed_settings
 from nmt.config.compose import compose
 from nmt.config.saved import from_yaml, to_yaml
 from nmt.config.schema.corpora import corpora_of
@@ -35,9 +36,9 @@ def test_corpora_can_be_written_as_a_dictionary() -> None:
 
 @pytest.mark.parametrize("given", ["data.weight=5", "data.temperature=5"])
 def test_settings_of_a_mixture_need_another_corpus(given: str) -> None:
-    compose([MORE, given])
+    composed_settings([MORE, given])
     with pytest.raises(ConfigError, match=f"^{given} has no effect without another corpus: name one"):
-        compose([given])
+        composed_settings([given])
 
 
 def test_stages_give_weights_and_ends() -> None:

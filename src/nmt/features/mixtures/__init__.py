@@ -6,7 +6,7 @@ FEATURE = Feature(
     summary="training on several corpora at once, each with its weight, and in stages",
     page="docs/mixtures.md",
     settings={"data": Group("nmt.features.mixtures.settings:MixtureData")},
-    check="nmt.features.mixtures.settings:check",
+    completes_settings="nmt.features.mixtures.settings:checked",
     corpora="nmt.features.mixtures.settings:other_corpora",
     mixing="nmt.features.mixtures.mixed_store:MIXING",
 )

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -59,15 +59,16 @@ class MixtureData:
             raise ConfigError(f"data.mixture: all corpora or none must have target_lang={other}")
 
 
-def check(config: "Config") -> None:
-    """Refuse settings of a mixture for a single corpus."""
+def checked(config: "Config", given: Container[str]) -> "Config":
+    """Return the settings; refuse those of a mixture that are given for a single corpus."""
     data = config.of(MixtureData)
     for name, usual in (("weight", 1.0), ("temperature", 0.0)):
-        if not data.mixture and getattr(data, name) != usual:
+        if not data.mixture and f"data.{name}" in given and getattr(data, name) != usual:
             raise ConfigError(
                 f"data.{name}={getattr(data, name):g} has no effect without another corpus: name one, such as "
                 "data.mixture.more.train=[more.en,more.de]"
             )
+    return config
 
 
 def other_corpora(data: "DataConfig") -> dict[str, Corpus]:
