@@ -32,7 +32,7 @@ def test_the_model_is_loaded_for_minimum_bayes_risk_only(monkeypatch: pytest.Mon
         return np.ones((len(texts), len(texts)))
 
     monkeypatch.setattr(utility, "comet_utility", load)
-    beam = compose(["decoding.extra_length=6", "decoding.utility=comet", "decoding.comet=model"]).decoding
+    beam = with_settings(compose(["decoding.extra_length=6"]).decoding, utility="comet", comet="model")
     risk, tokenizer = with_settings(beam, strategy="mbr", candidates=2), make_tokenizer()
     models = [make_model(tokenizer)]
     engine = TorchEngine(models, tokenizer, beam, torch.device("cpu"))
@@ -51,6 +51,6 @@ def test_the_model_is_loaded_for_minimum_bayes_risk_only(monkeypatch: pytest.Mon
 
 
 def test_a_strangers_model_does_not_name_the_model_of_comet() -> None:
-    config = compose(["decoding.utility=comet", "decoding.comet=/a/folder", "decoding.beam=7"]).decoding
+    config = with_settings(compose(["decoding.beam=7"]).decoding, utility="comet", comet="/a/folder")
     assert config.naming_no_file == DecodingConfig(beam=7)
     assert with_settings(config, utility="chrf").naming_no_file.beam == 7

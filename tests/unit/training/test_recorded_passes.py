@@ -223,7 +223,8 @@ def test_validation_records_nothing() -> None:
 
 def train_together(recorded: bool, failing_rank: int, micro_batches: int, rounded: bool) -> None:
     """Be one of several processes, each with its share of the micro-batches, and print what training came to."""
-    with joining.session(RuntimeConfig(device="cpu", threads=1, timeout_minutes=1)) as machine:
+    runtime = RuntimeConfig(device="cpu", precision="fp32", threads=1, timeout_minutes=1)
+    with joining.session(runtime) as machine:
         rank, processes = distributed.rank(), distributed.world_size()
         recording = fails(RuntimeError("capture failed")) if rank == failing_rank else capture
         with patch.object(RecordedPasses, "_capture", recording), patch.object(recorded_passes, "_has_room", has_room):
