@@ -1,5 +1,7 @@
 """`import nmt` and `nmt.load`, as docs/python.md describes them."""
 
+import copy
+import pickle
 import re
 import subprocess
 import sys
@@ -141,6 +143,30 @@ def test_mistakes_are_named(model: LoadedModel, tmp_path: Path) -> None:
         model.translate("a dog")
     with pytest.raises(TypeError, match="terms are a tuple of texts"):
         nmt.Request("a dog", terms="Hund")  # type: ignore[arg-type]
+    for line in (b"a dog", None, ("a", "b")):
+        with pytest.raises(TypeError, match="is no text but has the type"):
+            model.translate([line])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="is no text but has the type NoneType"):
+        nmt.Request("a dog", beginning=None)  # type: ignore[arg-type]
+    for pairs in ([("a", "b", "c")], ["ab"], ("a dog", "ein Hund")):
+        with pytest.raises(TypeError, match="is no pair of texts"):
+            model.score(pairs)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="is no text"):
+        model.score([("a", 1)])  # type: ignore[list-item]
+    for options in ({"beam": "5"}, {"beam": 1.5}, {"seed": "a"}):
+        with pytest.raises(TypeError, match=r"=.* must be a whole number"):
+            model.translate(LINES, **options)
+    with pytest.raises(TypeError, match=r"count=1.5 must be a whole number"):
+        model.next_words("a dog", count=1.5)  # type: ignore[arg-type]
+    for seed in (-1, 2**80):
+        with pytest.raises(nmt.UserError, match=r"seed=.* must be"):
+            model.translate(LINES, seed=seed)
+    for count in (0, -1, 10**6):
+        with pytest.raises(nmt.UserError, match=r"count=.* must be at least 1 and at most 1000"):
+            model.next_words("a dog", count=count)
+    for copy_it in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match="load it in each process"):
+            copy_it(model)
     with pytest.raises(nmt.UserError, match=r"decoding.beam=0 must be at least 1"):
         model.translate(LINES, beam=0)
     with pytest.raises(nmt.UserError, match=r"there is no folder .*nowhere"):

@@ -31,7 +31,7 @@ from nmt.text.tokenizer import Tokenizer
 def load(
     path: str | PathLike[str],
     *,
-    checkpoint: str = AVERAGED,
+    checkpoint: str | int = AVERAGED,
     device: str = "auto",
     precision: str = "auto",
     threads: int = 0,
@@ -48,8 +48,9 @@ def load(
         precision: auto (as in `runtime.precision`), fp32, bf16 or fp16. Other engines have their own.
         threads: CPU threads; 0 is one per core.
     """
+    wanted = str(checkpoint)
     if is_address(str(path)):
-        folder = fetch_checkpoint(str(path), "path", lambda run, name: resolve(run, name or checkpoint))
+        folder = fetch_checkpoint(str(path), "path", lambda run, name: resolve(run, name or wanted))
     else:
         folder = Path(path)
     if not folder.is_dir():
@@ -59,7 +60,7 @@ def load(
     if (folder / META).is_file():
         return _load_checkpoints([folder], machine)
     opened = (kind.open(folder, machine) for kind in engine_kinds())
-    return next(filter(None, opened), None) or _load_checkpoints([resolve(folder, checkpoint)], machine)
+    return next(filter(None, opened), None) or _load_checkpoints([resolve(folder, wanted)], machine)
 
 
 def load_engine(config: Config, machine: Machine) -> LoadedModel:

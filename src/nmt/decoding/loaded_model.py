@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from nmt.config.checks import check_between
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.engine import Engine
-from nmt.decoding.request import Request
+from nmt.decoding.request import Request, check_is_text
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.decoding.translation import Likelihood, Translation
 from nmt.errors import UserError, nearest
@@ -16,6 +17,10 @@ from nmt.runs.checkpoint_record import CheckpointRecord
 if TYPE_CHECKING:
     from nmt.decoding.attention import Attention
     from nmt.decoding.word_details import WordProbability
+
+MAX_SEED = 2**63 - 1
+MAX_NEXT_WORDS = 1000
+_NUMBERS = {bool: "truth value", int: "whole number", float: "number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +57,22 @@ class LoadedModel:
         """
         if isinstance(lines, str):
             raise TypeError("translate takes a list of lines, not a single text: translate([text])")
+        _check_whole("seed", seed, 0, MAX_SEED)
         engine = self.engine.with_search(self._search(options), seed)
-        return list(engine.translate(lines, token_scores=token_scores))
+        return list(engine.translate(map(_checked, lines), token_scores=token_scores))
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Likelihood]:
         """Return how probable the second text of each pair is as the translation of the first.
 
         Only the beginning of a sentence that is too long counts.
         """
-        sources, targets = [], []
-        for source, target in pairs:
-            sources.append(source)
-            targets.append(target)
+        sources, targets = list[str](), list[str]()
+        for pair in pairs:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise TypeError(f"{pair!r:.80} is no pair of texts: score([(source, target)])")
+            for texts, text in zip((sources, targets), pair, strict=True):
+                check_is_text(text)
+                texts.append(text)
         return self.engine.score(sources, targets)
 
     def attention(self, source: str, target: str) -> "Attention":
@@ -90,11 +99,16 @@ class LoadedModel:
             raise UserError(
                 f"engine={self.engine.name} does not show the next words of {self.path}: load the run itself"
             )
+        _check_whole("count", count, 1, MAX_NEXT_WORDS)
         if not source.strip():
             return []
         from nmt.decoding.next_words import likely_words  # noqa: PLC0415 - seldom used
 
         return likely_words(self.engine, source, beginning, count)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or sent to another process."""
+        raise TypeError("a loaded model cannot be copied: load it in each process, and share it between threads")
 
     def _search(self, options: Mapping[str, Any]) -> DecodingConfig:
         """Return the settings of a search: those of the engine, except for `options`."""
@@ -102,4 +116,19 @@ class LoadedModel:
         for name in options:
             if name not in known:
                 raise TypeError(f"translate has no option {name}; {nearest(name, known)}")
+            usual = getattr(self.engine.config, name)
+            if isinstance(usual, int | float) and not isinstance(options[name], int | type(usual)):
+                raise TypeError(f"{name}={options[name]!r:.80} must be a {_NUMBERS[type(usual)]}")
         return replace(self.engine.config, **options)
+
+
+def _check_whole(name: str, value: object, least: int, most: int) -> None:
+    if not isinstance(value, int):
+        raise TypeError(f"{name}={value!r:.80} must be a {_NUMBERS[int]}")
+    check_between(name, value, least, most)
+
+
+def _checked(line: object) -> str | Request:
+    if not isinstance(line, Request):
+        check_is_text(line)
+    return cast("str | Request", line)
