@@ -156,9 +156,9 @@ def composed_settings(overrides: list[str]) -> "Config":
 def _print_error(error: UserError) -> None:
     """Print an error that all ranks share on the first rank only; any other names its rank."""
     if is_main_process():
-        print(f"nmt: {_printable(for_this_installation(str(error)))}", file=sys.stderr)
+        print(f"nmt: {_printable(str(error))}", file=sys.stderr)
     elif not isinstance(error, CommonError):
-        print(f"nmt: rank {launched_rank()}: {_printable(for_this_installation(str(error)))}", file=sys.stderr)
+        print(f"nmt: rank {launched_rank()}: {_printable(str(error))}", file=sys.stderr)
 
 
 def _printable(text: str) -> str:

@@ -13,6 +13,10 @@ class UserError(Exception):
     The command line prints only the message, without a traceback, and exits with code 2.
     """
 
+    def __str__(self) -> str:
+        """Return the message, which names the commands that there are."""
+        return for_this_installation(super().__str__())
+
 
 class CommonError(UserError):
     """An error that every process of a run meets, so only the first process prints it."""

@@ -36,6 +36,14 @@ def test_only_commands_of_make_are_renamed(monkeypatch: pytest.MonkeyPatch, text
     assert errors.for_this_installation(text) == expected
 
 
+def test_errors_name_the_commands_that_there_are_also_in_python(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(errors, "has_makefile", lambda: False)
+    with pytest.raises(errors.UserError, match=r"run `nmt train` first \(with the same settings\)"):
+        nmt.load(tmp_path)
+
+
 def test_every_target_that_the_package_names_is_a_command() -> None:
     texts = (file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py") if file.name != "errors.py")
     named = {target for text in texts for target in re.findall(r"`make (\w+)", text)}

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.compute import distributed
 from nmt.config.folders import expanded, is_address
-from nmt.errors import UserError
+from nmt.errors import UserError, for_this_installation
 from nmt.runs.checkpoint_files import (
     Checkpoint,
     DamagedError,
@@ -207,10 +207,9 @@ def find_folder(run_folder: Path, name: str, saved: Sequence[Saved]) -> Path | N
         return ranked[0].path if ranked else None
     step = step_of_name(name)
     path = RunLayout(run_folder).checkpoints / (name if step is None else step_folder_name(step))
-    for folder in (path, expanded(name)):
-        if folder.is_dir() and (step is not None or name == AVERAGED or (folder / META).exists()):
-            return folder
-    return None
+    if step is not None or name == AVERAGED:  # a folder of this name elsewhere is ./averaged
+        return path if path.is_dir() else None
+    return next((folder for folder in (path, expanded(name)) if (folder / META).exists()), None)
 
 
 def _missing(run_folder: Path, name: str, saved: Sequence[Saved]) -> str:
@@ -260,4 +259,4 @@ def _step_of(folder: Path) -> int:
 
 def _warn(message: str) -> None:
     if distributed.is_main():  # all processes of a run read the same folder
-        print(f"warning: {message}", file=sys.stderr, flush=True)
+        print(f"warning: {for_this_installation(message)}", file=sys.stderr, flush=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sacrebleu import corpus_bleu
 
-from nmt import cli
+from nmt import cli, errors
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
 from nmt.errors import UserError
@@ -110,7 +110,7 @@ def test_a_page_loads_no_other_file(first: Config) -> None:
     assert "url(" not in html
 
 
-def test_each_missing_section_gives_its_reason(first: Config, tmp_path: Path) -> None:
+def test_each_missing_section_gives_its_reason(first: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare = renamed(first, "bare")
     bare.run_folder.mkdir()
     shutil.copy(first.run_folder.with_name("third") / "config.yaml", bare.run_folder)
@@ -120,6 +120,8 @@ def test_each_missing_section_gives_its_reason(first: Config, tmp_path: Path) ->
     assert html.count("no split has been translated yet: run <code>make eval</code>") == 2
     for reason in ("nothing was logged yet", "no split has been translated yet", "no environment.json"):
         assert reason in html
+    monkeypatch.setattr(errors, "has_makefile", lambda: False)
+    assert "<code>make" not in run_report(bare)
     shutil.rmtree(bare.run_folder)
 
 

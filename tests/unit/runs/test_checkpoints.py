@@ -17,6 +17,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt import errors
 from nmt.compute import distributed
 from nmt.errors import UserError
 from nmt.runs import checkpoint_files as checkpoint_format
@@ -195,7 +196,9 @@ def test_resolve_finds_every_kind_of_name(run: Path, save: Save) -> None:
     assert resolve(run, "last") == second
 
 
-def test_an_outdated_average_is_found_with_a_warning(run: Path, save: Save, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_outdated_average_is_found_with_a_warning(
+    run: Path, save: Save, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     averaged = run / "checkpoints" / "averaged"
     shutil.copytree(save(1000), averaged)
     assert resolve(run, "averaged") == averaged
@@ -207,6 +210,9 @@ def test_an_outdated_average_is_found_with_a_warning(run: Path, save: Save, caps
     assert capsys.readouterr().err == warning
     resolve(run, "1000")
     assert capsys.readouterr().err == ""
+    monkeypatch.setattr(errors, "has_makefile", lambda: False)
+    resolve(run, "averaged")
+    assert "`nmt average` updates it" in capsys.readouterr().err
 
 
 def test_a_damaged_description_is_skipped_with_a_warning_or_an_error(
@@ -236,6 +242,21 @@ def test_resolve_of_an_unknown_name_lists_the_checkpoints(run: Path, save: Save,
     save(1)
     with pytest.raises(UserError, match=message):
         resolve(run, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [("averaged", "averaged"), ("7", "7"), ("step-7", "step-7"), ("7", "step-7")]
+)
+def test_a_folder_of_the_same_name_elsewhere_is_not_the_checkpoint(
+    run: Path, save: Save, name: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    shutil.copytree(save(1), here / folder)
+    monkeypatch.chdir(here)
+    with pytest.raises(UserError, match=f"no checkpoint {name} in .*; there are step-00000001"):
+        resolve(run, name)
+    assert resolve(run, f"./{folder}") == Path(folder)
 
 
 @pytest.mark.parametrize("name", ["averaged", "best", "last", "5"])

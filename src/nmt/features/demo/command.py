@@ -54,5 +54,6 @@ def _show_files(config: Config) -> None:
     }
     for name, path in files.items():
         print(f"  {name:<14} {path}")
-    translate = 'make translate ARGS="experiment=demo"' if has_makefile() else "nmt translate experiment=demo"
+    settings = "experiment=demo" if config.name == "demo" else f"experiment=demo name={config.name}"
+    translate = f'make translate ARGS="{settings}"' if has_makefile() else f"nmt translate {settings}"
     print(f'\nTranslate a sentence:  echo "The man has given the girl a red book." | {translate}')

@@ -11,6 +11,7 @@ from nmt.config.schema import Config, DataConfig, DecodingConfig, TrainingConfig
 from nmt.config.schema.corpora import corpora_of
 from nmt.data.filter_counts import FilterCount
 from nmt.data.sources.hub import is_hub_id
+from nmt.errors import for_this_installation
 from nmt.estimate.parameters import count_parameters, describe_depth
 from nmt.evaluation.record import EvaluationRecord
 from nmt.features.exports.exporter import Exporter
@@ -160,7 +161,7 @@ def _optimizer(training: TrainingConfig) -> str:
 
 def _scores(facts: CardFacts) -> list[str]:
     if not facts.evaluations:
-        return ["None: `make eval` had not scored this checkpoint when it was exported.\n"]
+        return [for_this_installation("None: `make eval` had not scored this checkpoint when it was exported.\n")]
     lines = ["| corpus | split | score | | translated by | signature |", "|---|---|---|---|---|---|"]
     for each in facts.evaluations:
         engine = "nmt" if each.engine == "torch" else "this export"

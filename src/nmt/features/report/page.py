@@ -18,7 +18,7 @@ from nmt.data.corpora import training_splits
 from nmt.data.filter_counts import FilterCount, filter_counts
 from nmt.data.training_text import open_training_text
 from nmt.decoding.attention import compute_attention
-from nmt.errors import UserError
+from nmt.errors import UserError, for_this_installation
 from nmt.evaluation.details import Part, Rates
 from nmt.evaluation.finding import Table
 from nmt.features.report import about, attention, charts, corpus, curves, translations
@@ -245,7 +245,7 @@ def render(template: str, sections: Mapping[str, object], data: PageData) -> str
         "written": _written,
         "piece": lambda piece: piece.replace(SPACE_MARK, "·"),
         "signature": lambda text: Markup("|<wbr>").join(text.split("|")),  # allows a line break after each bar
-        "commands": lambda text: Markup(BACKTICKS.sub(r"<code>\1</code>", str(escape(text)))),
+        "commands": lambda text: Markup(BACKTICKS.sub(r"<code>\1</code>", str(escape(for_this_installation(text))))),
     }
     environment.tests["absent"] = lambda value: isinstance(value, Absent)
 
