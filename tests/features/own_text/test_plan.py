@@ -117,10 +117,12 @@ def seconds_of(seconds: dict[int, float]) -> Callable[[Shape, int], float]:
     ("seconds", "batch", "steps"),
     [
         ({1024: 1.0}, 1024, 3240),  # 90% of an hour
-        ({1024: 1.0, 2048: 2.7}, 2048, 1200),
-        ({1024: 1.0, 2048: 2.71}, 1024, 3240),  # 1,195 steps of larger batches
-        ({1024: 0.2, 2048: 0.25, 4096: 0.4, 8192: 1.0}, 8192, 3240),
-        ({1024: 0.2, 2048: 0.25, 4096: 2.7, 8192: 5.4}, 4096, 1200),
+        ({1024: 1.5, 2048: 2.7}, 2048, 1200),
+        ({1024: 1.5, 2048: 2.71}, 1024, 2160),  # 1,195 steps of larger batches
+        ({1024: 0.2, 2048: 0.25, 4096: 0.4, 8192: 0.75}, 8192, 4320),
+        ({1024: 0.8, 2048: 1.45, 4096: 2.7, 8192: 5.1}, 4096, 1200),
+        ({1024: 0.2, 2048: 0.38, 4096: 0.73, 8192: 1.0}, 2048, 8520),  # 1.04 times as many tokens per second
+        ({1024: 0.2, 2048: 0.38, 4096: 0.72}, 4096, 4500),  # 1.06 times
     ],
 )
 def test_batches_grow_while_they_leave_enough_steps(seconds: dict[int, float], batch: int, steps: int) -> None:
@@ -130,9 +132,9 @@ def test_batches_grow_while_they_leave_enough_steps(seconds: dict[int, float], b
 
 
 def test_batches_grow_less_if_the_text_is_short() -> None:
-    chosen = plan(CAPTIONS, 600, machine(100_000))
+    chosen = plan(CAPTIONS, 600, seconds_of({1024: 0.01, 2048: 0.011, 4096: 0.012, 8192: 0.013}))
     assert (chosen.batch_tokens, chosen.steps) == (4096, 3360)  # 30 passes; with 8,192 tokens they are 1,684 steps
-    seconds = seconds_of({1024: 1.0, 2048: 1.95})  # 1,660 steps of 2,048 tokens
+    seconds = seconds_of({1024: 1.05, 2048: 1.95})  # 1,660 steps of 2,048 tokens
     for tokens, batch in [(350_000, 2048), (330_000, 1024)]:  # 9.7 and 10.3 passes
         assert plan(Text(20_000, tokens), 60, seconds).batch_tokens == batch
 

@@ -21,6 +21,8 @@ FEW_PASSES = 10
 """Passes over the text up to which reading more of it is worth as much as new text."""
 MIN_STEPS_OF_FEW_PASSES, MIN_STEPS_OF_MANY_PASSES = 1200, 1700
 """Steps that larger batches must leave: with as many, more text in the same minutes is worth more than more steps."""
+MIN_GAIN = 1.05
+"""How many times as much text in the same minutes a larger batch must read; else more steps are worth more."""
 MIN_STEPS = 2000
 """Steps that a wide model must get; a narrower one learns more from fewer steps, or from a short text."""
 SHORTEST_RUN = 2000
@@ -152,9 +154,20 @@ def _suits_base(text: Text, batch: int, largest_batch: int, minutes: float, spee
 def _largest_batch(
     shape: Shape, text: Text, batch: int, minutes: float, seconds: float, speed: Speed
 ) -> tuple[int, float]:
-    """Return the largest batch that leaves enough steps, and the seconds of its steps, given those of the smallest."""
+    """Return the largest batch that reads more and leaves enough steps, and the seconds of its steps.
+
+    Args:
+        shape: The shape of the model.
+        text: The training text.
+        batch: Tokens of the smallest batch.
+        minutes: Minutes of training steps.
+        seconds: Seconds of a step of the smallest batch.
+        speed: What a step takes on this machine.
+    """
     while batch < MAX_BATCH_TOKENS and _steps(text, batch, minutes, seconds) > MIN_STEPS_OF_FEW_PASSES:
         larger = speed(shape, 2 * batch)
+        if 2 * seconds < MIN_GAIN * larger:
+            break
         steps = _steps(text, 2 * batch, minutes, larger)
         has_few_passes = steps / text.steps_per_pass(2 * batch) <= FEW_PASSES
         if steps < (MIN_STEPS_OF_FEW_PASSES if has_few_passes else MIN_STEPS_OF_MANY_PASSES):
