@@ -168,6 +168,18 @@ def test_pairs_that_noise_makes_too_long_stay_as_they_were(tokenizer: Tokenizer,
     assert limited == expected
 
 
+def test_pair_that_a_kind_makes_too_long_keeps_the_kinds_before_it(tokenizer: Tokenizer, store: PairStore) -> None:
+    def noised(max_pieces: int = 400, **shares: float) -> list[tuple[list[int], list[int]]]:
+        return ids(noise_of(tokenizer, shares, max_pieces=max_pieces)(store, np.arange(400), np.arange(400), 0))
+
+    titled, both = noised(title_case=1.0), noised(title_case=1.0, bpe_dropout_source=0.4)
+    limit = max(len(side) for pair in titled for side in pair)
+    long = [max(map(len, pair)) > limit for pair in both]
+    assert any(long)
+    expected = [before if too_long else after for before, after, too_long in zip(titled, both, long, strict=True)]
+    assert noised(limit, title_case=1.0, bpe_dropout_source=0.4) == expected
+
+
 def test_noise_needs_a_tokenizer_that_fits() -> None:
     text = [side for pair in PAIRS for side in pair]
     unigram = Tokenizer(train(iter(text), len(text), TokenizerConfig(vocab_size=100, model_type="unigram"))[0])

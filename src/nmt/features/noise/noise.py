@@ -35,7 +35,7 @@ class Noise:
     """The kinds of noise, in the order in which they are applied."""
     seed: int
     max_pieces: int
-    """A pair of which noise makes a side longer than this stays as it was."""
+    """A kind of noise that makes a side longer than this is left out for the pair, which keeps the kinds before it."""
     is_tag: Flags
     """Whether a piece of the source vocabulary is a symbol, such as the tag of a corpus, which noise leaves alone."""
 
