@@ -134,7 +134,7 @@ def trees(folder: Path) -> Attempt:
         assert found is not None
         assert [leaf.word for leaf in leaves(found)] == ["a", "dog"]
         path.write_text(content, newline="\n")
-        read = list(read_trees(path))
+        read = [tree for _, tree in read_trees(path)]
         assert list(parse_trees(map(bracketed, read), "written")) == read
         list(map(clean, read))
 

@@ -92,19 +92,26 @@ def without_function_tags(label: str) -> str:
     return label if label.startswith("-") else re.split("[-=]", label, maxsplit=1)[0]
 
 
-def read_trees(path: Path) -> Iterator[Node]:
-    """Yield the trees of a bracketed file (plain, .gz or .xz), which may have several per line or lines per tree."""
-    return parse_trees(read_lines(path), str(path))
+def read_trees(path: Path) -> Iterator[tuple[int, Node]]:
+    """Yield the trees of a bracketed file (plain, .gz or .xz), each with the number of the line on which it begins.
+
+    The file may have several trees per line or lines per tree.
+    """
+    return _numbered_trees(read_lines(path), str(path))
 
 
 def parse_trees(lines: Iterable[str], name: str) -> Iterator[Node]:
     """Yield the trees of bracketed lines; errors call the text `name`."""
+    return (tree for _, tree in _numbered_trees(lines, name))
+
+
+def _numbered_trees(lines: Iterable[str], name: str) -> Iterator[tuple[int, Node]]:
     reader = _Reader(name)
     for number, line in enumerate(lines, 1):
         for token in _TOKENS.findall(line):
             tree = reader.read(token, number)
             if tree is not None:
-                yield tree
+                yield reader.first_line, tree
     reader.finish()
 
 
@@ -123,7 +130,9 @@ class _Reader:
     def __init__(self, name: str) -> None:
         self._name = name
         self._open: list[_Open] = []
-        self._first_line = self._words = 0
+        self._words = 0
+        self.first_line = 0
+        """The line on which the last tree begins."""
 
     def read(self, token: str, line: int) -> Node | None:
         """Read a token; return the tree that it completes, if it completes one."""
@@ -139,13 +148,13 @@ class _Reader:
         """Refuse a file that ends within a tree."""
         if self._open:
             raise UserError(
-                f"{self._name}, line {self._first_line}: the tree that begins here lacks {len(self._open)} closing "
+                f"{self._name}, line {self.first_line}: the tree that begins here lacks {len(self._open)} closing "
                 "bracket(s): add them."
             )
 
     def _begin(self, line: int) -> None:
         if not self._open:
-            self._first_line, self._words = line, 0
+            self.first_line, self._words = line, 0
         if len(self._open) == MAX_DEPTH:
             raise self._error(line, f"more than {MAX_DEPTH} brackets are open: is one not closed?")
         self._open.append(_Open())

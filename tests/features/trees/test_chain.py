@@ -137,7 +137,7 @@ def test_report_draws_reference_beside_prediction(folder: Path) -> None:
         ("(S (NP (NN a))\n", "lacks 1 closing bracket"),
         ("(S (NN a)))\n", "a `)` without its `(`"),
         ("()\n", "holds neither words nor phrases"),
-        ("(S (NP (-NONE- *)))\n", "tree 1 has no words"),
+        ("(S (NN a))\n(S\n(NP (-NONE- *)))\n", "bad.mrg, line 2: a tree without words"),
     ],
 )
 def test_bad_file_is_one_line_and_loses_nothing(folder: Path, tmp_path: Path, text: str, said: str) -> None:
@@ -158,6 +158,8 @@ def test_bad_file_is_one_line_and_loses_nothing(folder: Path, tmp_path: Path, te
         (["data.test=[{folder}/wsj:24]"], "24 is not a folder"),
         (["data.train=[{folder}/wsj:03-02]"], "wsj:03-02 has no sections: write the smaller number first, 02-03."),
         (["data.test=[{folder}/none/*.mrg]"], "no file matches it"),
+        (["data.test=['{folder}/wsj/**b.mrg']"], "check data.test."),
+        (["data.test=['']"], "data.test has an empty name"),
         (["data.test=[{folder}/outputs]"], "has no bracketed files"),
         (["data.target_lang=de"], "data.source=trees needs data.target_lang=trees"),
         (["tokenizer.joint=true"], "needs tokenizer.joint=false"),

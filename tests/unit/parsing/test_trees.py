@@ -27,7 +27,7 @@ MRG = """
 def test_files_of_the_penn_treebank_are_read_and_cleaned(tmp_path: Path) -> None:
     file = tmp_path / "wsj_0001.mrg"
     file.write_text(MRG)
-    cleaned = [bracketed(tree) for tree in map(clean, read_trees(file)) if tree]
+    cleaned = [bracketed(tree) for _, whole in read_trees(file) if (tree := clean(whole))]
     assert cleaned == [
         "(S (NP (NNP Mr.) (NNP Vinken)) (VP (VBZ wants) (S (VP (TO to) (VP (VB go) (PP (IN to)))))) (. .))",
         "(NP (NN end))",
@@ -37,7 +37,7 @@ def test_files_of_the_penn_treebank_are_read_and_cleaned(tmp_path: Path) -> None
 def test_compressed_files_and_several_trees_on_a_line_are_read(tmp_path: Path) -> None:
     file = tmp_path / "trees.mrg.gz"
     file.write_bytes(gzip.compress(b"(NP (NN a)) (NP (NN b))\n(NP\n(NN c))"))
-    assert [words(tree) for tree in read_trees(file)] == [["a"], ["b"], ["c"]]
+    assert [(line, words(tree)) for line, tree in read_trees(file)] == [(1, ["a"]), (1, ["b"]), (2, ["c"])]
 
 
 @pytest.mark.parametrize("seed", range(20))

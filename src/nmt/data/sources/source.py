@@ -63,4 +63,6 @@ def split_names(config: DataConfig, split: str, wanted: str) -> list[str]:
     if not names:
         hint = "" if split == "train" else ", or hold out some of the training text: data.hold_out=0.01"
         raise UserError(f"data.{split} is empty: name {wanted}{hint}.")
+    if "" in names:
+        raise UserError(f"data.{split} has an empty name: remove it, or name {wanted}.")
     return names

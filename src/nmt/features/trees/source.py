@@ -29,10 +29,10 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
 
 def _file_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
     keep_tags = cast(TreeData, config).pos_tags == "keep"
-    for number, tree in enumerate(read_trees(path), 1):
+    for line, tree in read_trees(path):
         cleaned = clean(tree)
         if cleaned is None:
-            raise UserError(f"{path}: tree {number} has no words, only empty elements: remove it.")
+            raise UserError(f"{path}, line {line}: a tree without words, only empty elements: remove it.")
         yield tree_pair(cleaned, keep_tags=keep_tags)
 
 
@@ -57,16 +57,21 @@ def _files_of(name: str, setting: str) -> Sequence[Path]:
     if sections := _SECTIONS.fullmatch(name):
         folder, first, last = sections.groups()
         return list(chain.from_iterable(map(_files_in, _section_folders(folder, first, last, setting))))
-    found = sorted(each for each in _matches(path) if each.is_file())
+    found = _matches(path, setting)
     if not found:
         raise UserError(f"{name} does not exist, and no file matches it: check {setting}.")
     return found
 
 
-def _matches(path: Path) -> Iterator[Path]:
-    """Return the files that match a pattern."""
+def _matches(path: Path, setting: str) -> list[Path]:
+    """Return the files that match a pattern, in order."""
+    if not any(mark in str(path) for mark in "*?["):
+        return []
     pattern = path.relative_to(path.anchor) if path.anchor else path
-    return Path(path.anchor).glob(str(pattern)) if any(mark in str(path) for mark in "*?[") else iter(())
+    try:
+        return sorted(each for each in Path(path.anchor).glob(str(pattern)) if each.is_file())
+    except ValueError as error:
+        raise UserError(f"{path} is not a valid pattern ({error}): check {setting}.") from error
 
 
 def _section_folders(folder: str, first: str, last: str | None, setting: str) -> Iterator[Path]:

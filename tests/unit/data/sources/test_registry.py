@@ -111,6 +111,8 @@ def test_files_give_pairs(tmp_path: Path) -> None:
     assert list(registry.pairs(config, "train")) == [("one", "eins"), ("two", "zwei")]
     with pytest.raises(UserError, match=r"data\.test is empty: name its files"):
         registry.fingerprint(config, "test")
+    with pytest.raises(UserError, match=r"data\.train has an empty name"):
+        registry.fingerprint(replace(config, train=[""]), "train")
 
 
 def test_hub_training_with_a_test_set_of_files(hub: Path, tmp_path: Path) -> None:
