@@ -1,4 +1,4 @@
-"""scripts/dev/README.md is the index of the developers' tools, and each of them answers --help."""
+"""scripts/dev/README.md is the index of the developers' tools, and each of them answers --help and wrong arguments."""
 
 import re
 import runpy
@@ -27,9 +27,61 @@ def test_tool_describes_itself(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(TOOLS / name)  # as Python does for a folder that it runs
-    monkeypatch.setattr(sys, "argv", [str(TOOLS / name), "--help"])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(TOOLS / name), run_name="__main__")
-    assert not ended.value.code
+    assert not exit_code(name, monkeypatch, "--help")
     assert capsys.readouterr().out.startswith(f"usage: {name} ")
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "said"),
+    [
+        ("compare_steps", "--sources nope nope", "nope has no nmt/__init__.py"),
+        ("compare_steps", "--rounds=1", "--rounds: 1 is not at least 2"),
+        ("export_clients", "--run nope --source nope --reference nope", "/nope/checkpoints"),
+        ("faults", "--only fliped", "NaN in all later steps"),
+        ("faults", "--command evaluate", "invalid choice: 'evaluate'"),
+        ("faults", "--only SIGUSR1 --command data", "these options leave no fault"),
+        ("faults", "--seeds 0", "--seeds: 0 is not at least 1"),
+        ("filter_noise", "--pairs 0", "--pairs: 0 is not"),
+        ("filter_noise", "--files nope nope", "cannot read nope"),
+        ("full_size", "--pairs 0", "--pairs: 0 is not"),
+        ("fuzz", "--seconds=-1 text", "--seconds: -1 is not above 0"),
+        ("fuzz", "--seconds=nan text", "--seconds: nan is not above 0"),
+        ("fuzz", "--seconds=soon text", "--seconds: invalid positive value: 'soon'"),
+        ("fuzz", "--examples=0 text", "--examples: 0 is not"),
+        ("gpu_peer", "--tokens 0", "--tokens: 0 is not"),
+        ("host_time", "--calls 0", "--calls: 0 is not"),
+        ("load_test", "--model nope --text nope", "--model: nope is not a folder"),
+        ("load_test", "--model . --text nope", "cannot read nope"),
+        ("load_test", "--model . --text nope laod", "invalid choice: 'laod'"),
+        ("measure_step", "foo=1", "there is no setting foo"),
+        ("mutants", "--sample=-1", "--sample: -1 is not"),
+        ("own_text", "a:b --cells a-1-5-derived-1", "there is no cell a-1-5-derived-1 of these texts"),
+        ("plan_memory", "--pairs=-5", "--pairs: -5 is not"),
+        ("plan_memory", "--pairs=many", "--pairs: invalid whole_number value: 'many'"),
+        ("scaling", "foo=1", "there is no setting foo"),
+    ],
+)
+def test_wrong_argument_is_refused_in_one_line(
+    name: str,
+    words: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert exit_code(name, monkeypatch, *words.split()) == 2
+    *usage, last = capsys.readouterr().err.splitlines()
+    assert last.startswith(f"{name}: ")
+    assert said in last
+    assert not usage or usage[0].startswith(f"usage: {name} ")
+    assert not list(tmp_path.iterdir())
+
+
+def exit_code(name: str, monkeypatch: pytest.MonkeyPatch, *words: str) -> str | int | None:
+    """Run a tool in this process, with the slash after its name that the shell's completion adds."""
+    monkeypatch.syspath_prepend(TOOLS / name)  # as Python does for a folder that it runs
+    monkeypatch.setattr(sys, "argv", [f"{TOOLS / name}/", *words])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(f"{TOOLS / name}/", run_name="__main__")
+    return ended.value.code

@@ -24,6 +24,9 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import IO, NamedTuple, cast
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
+from shared.command_line import at_least, run_tool, source_folder, tool_parser
+
 
 class Turn(NamedTuple):
     """What one turn took, the mean loss of its steps, and their source and target tokens."""
@@ -116,16 +119,18 @@ def work(options: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = tool_parser(__file__, __doc__)
     here = Path(__file__).parents[3] / "src"
-    parser.add_argument("--sources", type=Path, nargs=2, default=(here, here), help="the two folders with nmt's code")
     parser.add_argument(
-        "--steps", type=int, nargs=2, default=(0, 0), help="the steps of two checkpoints; 0: a new model"
+        "--sources", type=source_folder, nargs=2, default=(here, here), help="the two folders with nmt's code"
     )
-    parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--turn", type=int, default=6, help="steps per turn")
     parser.add_argument(
-        "--warmup", type=int, nargs=2, default=(24, 24), help="steps of each of the two before its first turn"
+        "--steps", type=at_least(0), nargs=2, default=(0, 0), help="the steps of two checkpoints; 0: a new model"
+    )
+    parser.add_argument("--rounds", type=at_least(2), default=12)
+    parser.add_argument("--turn", type=at_least(1), default=6, help="steps per turn")
+    parser.add_argument(
+        "--warmup", type=at_least(0), nargs=2, default=(24, 24), help="steps of each of the two before its first turn"
     )
     parser.add_argument("--second", action="append", default=[], metavar="KEY=VALUE", help="for the second one")
     parser.add_argument("--worker", type=int, nargs=2, help=argparse.SUPPRESS)
@@ -134,4 +139,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    main()
+    run_tool(main, __file__)

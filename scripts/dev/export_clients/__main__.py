@@ -34,7 +34,9 @@ from nmt.model.kernels.c.library import use_operations
 from nmt.runs.checkpoints import load, resolve
 from nmt.text.lines import read_lines
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
 sys.path.insert(0, str(Path(__file__).parents[3]))  # finds `tests`
+from shared.command_line import at_least, run_tool, tool_parser
 from tests.features.exports import clients, web_folder
 
 CPU = torch.device("cpu")
@@ -118,11 +120,15 @@ CLIENTS: dict[str, dict[str, Callable[[Export], Answer]]] = {
 
 
 def rows(arguments: argparse.Namespace) -> Iterator[tuple[str, ...]]:
-    """Yield a row of the table for the model itself with each search, and for each client of each export."""
+    """Yield the rows of the table: its head, the model itself with each search, and each client of each export."""
+    checkpoint = load(resolve(arguments.run, arguments.checkpoint))
     lines, references = (
         list(islice(read_lines(path), arguments.sentences)) for path in (arguments.source, arguments.reference)
     )
-    checkpoint = load(resolve(arguments.run, arguments.checkpoint))
+    torch.set_num_threads(1)
+    use_operations(True, only=torch.float32)
+    yield "export", "client", "as nmt", "as above", "BLEU", "sentences/s"
+    yield ("---",) * 6
     settings = from_yaml(checkpoint.config_text)
     model, tokenizer = load_model(checkpoint, settings.model, CPU)
     usual = settings.decoding
@@ -162,21 +168,18 @@ def _row(
 
 def main() -> None:
     """Print the table as Markdown."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = tool_parser(__file__, __doc__)
     parser.add_argument("--run", type=Path, required=True, help="folder of the run")
     parser.add_argument("--checkpoint", default="averaged", help="the exported checkpoint")
     parser.add_argument("--source", type=Path, required=True, help="file to translate, a sentence per line")
     parser.add_argument("--reference", type=Path, required=True, help="file of its translations")
-    parser.add_argument("--sentences", type=int, default=1000, help="number of lines to translate")
+    parser.add_argument("--sentences", type=at_least(1), default=1000, help="number of lines to translate")
     parser.add_argument("--only", nargs="+", default=[], choices=list(CLIENTS), help="targets to measure; default all")
     arguments = parser.parse_args()
     arguments.run = arguments.run.resolve()  # clients run elsewhere
-    torch.set_num_threads(1)
-    use_operations(True, only=torch.float32)
-    print("| export | client | as nmt | as above | BLEU | sentences/s |\n|---|---|---|---|---|---|", flush=True)
     for each in rows(arguments):
         print(f"| {' | '.join(each)} |", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    run_tool(main, __file__)

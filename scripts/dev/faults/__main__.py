@@ -26,12 +26,15 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `sh
 from faults.busy_server import COMMAND as SERVE
 from faults.process_pairs import prepare_pair
 from faults.recovery import Outcome, Trial, Verdict
-from faults.sandbox import Sandbox
+from faults.sandbox import CHAIN, Sandbox
 from faults.summary import table, total, write_record
 from faults.trials import judge, plan
+from shared.command_line import at_least, run_tool, tool_parser
 
 ROOT_ONLY = ("file system full",)
 """Kinds of fault that need root."""
+POSSIBLE_BYTES = 12_000
+"""The size of a file that is large enough for all kinds of faults."""
 
 
 def main() -> int:
@@ -44,7 +47,7 @@ def main() -> int:
     sandbox = Sandbox(folder)
     prepare_pair(sandbox)
     seeds = range(arguments.seed, arguments.seed + arguments.seeds)
-    trials = _chosen(arguments, plan(seeds, sandbox))
+    trials = _chosen(arguments, plan(seeds, sandbox.file_calls, sandbox.written))
     print(f"{len(trials):,} faults, seeds {seeds[0]} to {seeds[-1]}, in {folder}", flush=True)
     results = _run_all(sandbox, trials, arguments.jobs)
     seconds = time.monotonic() - started
@@ -58,16 +61,28 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    possible = plan(range(1), dict.fromkeys(CHAIN, 1), dict.fromkeys(CHAIN, (POSSIBLE_BYTES,)))
+    kinds, commands = sorted({trial.kind for trial in possible}), [*CHAIN, SERVE]
+    parser = tool_parser(__file__, __doc__)
     parser.add_argument("--seed", type=int, default=1, help="seed of the moments and places of the faults")
-    parser.add_argument("--seeds", type=int, default=1, help="number of consecutive seeds, for a larger campaign")
-    parser.add_argument("--trials", type=int, default=0, help="run only this many trials, of as many kinds as possible")
-    parser.add_argument("--only", nargs="+", default=[], metavar="KIND", help="run only these kinds")
-    parser.add_argument("--command", default="", help="run only faults of this command")
-    parser.add_argument("--jobs", type=int, default=2, help="number of parallel trials")
+    parser.add_argument(
+        "--seeds", type=at_least(1), default=1, help="number of consecutive seeds, for a larger campaign"
+    )
+    parser.add_argument(
+        "--trials", type=at_least(0), default=0, help="run only this many trials, of as many kinds as possible"
+    )
+    parser.add_argument("--only", nargs="+", default=[], choices=kinds, metavar="KIND", help="run only these kinds")
+    parser.add_argument("--command", default="", choices=commands, help="run only faults of this command")
+    parser.add_argument("--jobs", type=at_least(1), default=2, help="number of parallel trials")
     parser.add_argument("--record", help="file for all outcomes, as JSON")
     parser.add_argument("--folder", help="parent of the working folder (some megabytes)")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if not _chosen(arguments, possible):
+        parser.error(
+            "these options leave no fault: this command has none of these kinds, `file system full` needs root, or "
+            "--trials leaves out the server, which --command=serve asks for"
+        )
+    return arguments
 
 
 def _chosen(arguments: argparse.Namespace, trials: list[Trial]) -> list[Trial]:
@@ -146,4 +161,4 @@ def _exceptions(results: list[tuple[Trial, Outcome]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main, __file__)

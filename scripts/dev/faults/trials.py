@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from mmap import mmap
 from pathlib import Path
@@ -50,28 +50,34 @@ def judge(sandbox: Sandbox, trial: Trial, folder: Path) -> Outcome:
     return outcome
 
 
-def plan(seeds: range, sandbox: Sandbox) -> list[Trial]:
-    """Return the trials of these seeds, without repetitions; they depend only on seed and number of file operations."""
-    trials = [trial for seed in seeds for trial in _plan(random.Random(seed), sandbox)]
+def plan(seeds: range, file_calls: Mapping[str, int], written: Mapping[str, Sequence[int]]) -> list[Trial]:
+    """Return the trials of these seeds, without repetitions.
+
+    They depend only on the seed and, per command, on the number of file operations and the sizes of the written files.
+    """
+    trials = [trial for seed in seeds for trial in _plan(random.Random(seed), file_calls, written)]
     return list({(trial.kind, trial.command, trial.what): trial for trial in trials}.values())
 
 
-def _plan(rng: random.Random, sandbox: Sandbox) -> list[Trial]:
-    during = [trial for command in CHAIN for trial in _faults_during(rng, sandbox, command)]
+def _plan(rng: random.Random, file_calls: Mapping[str, int], written: Mapping[str, Sequence[int]]) -> list[Trial]:
+    during = [
+        trial for command in CHAIN for trial in _faults_during(rng, command, file_calls[command], written[command])
+    ]
     return [*during, *corruptions(rng), *faults_of_training(rng), *faults_of_pairs(rng), *faults_of_server(rng)]
 
 
-def _faults_during(rng: random.Random, sandbox: Sandbox, command: str) -> Iterator[Trial]:
+def _faults_during(rng: random.Random, command: str, calls: int, written: Sequence[int]) -> Iterator[Trial]:
     """Yield faults at random moments of a command."""
     weight = {"train": 3, "data": 2}.get(command, 1)
-    yield from _faults_of_writing(rng, sandbox, command, weight)
+    yield from _faults_of_writing(rng, command, weight, calls, written)
     yield from _signals(rng, command, weight)
     yield Trial("read-only folder", command, "all folders", _read_only(command))
     yield Trial("clock set back", command, "by 400 days", _broken(command, injections.clock_back, lambda _: True))
 
 
-def _faults_of_writing(rng: random.Random, sandbox: Sandbox, command: str, weight: int) -> Iterator[Trial]:
-    calls, written = sandbox.file_calls[command], sandbox.written[command]
+def _faults_of_writing(
+    rng: random.Random, command: str, weight: int, calls: int, written: Sequence[int]
+) -> Iterator[Trial]:
     for number in _spread(rng, calls, 4 * weight):
         after = rng.random() < 0.5
         what = f"{'after' if after else 'before'} operation {number} of {calls}"

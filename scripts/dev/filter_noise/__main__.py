@@ -6,7 +6,6 @@ The clean pairs and those of the test set are those of the demo's grammar, or di
 German. Each filter judges all pairs alone; the last row is all of them together.
 """
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -26,6 +25,7 @@ from nmt.text.lines import read_lines
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package
 from filter_noise.noise import CLEAN, KINDS, Sides, with_noise
+from shared.command_line import at_least, run_tool, tool_parser
 
 SHARE = 0.3
 """The share of bad pairs."""
@@ -90,16 +90,12 @@ def table(pairs: Sequence[Pair], test: Sequence[Sides]) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=1_000_000, help="good and bad pairs together")
+    parser = tool_parser(__file__, __doc__)
+    parser.add_argument("--pairs", type=at_least(1), default=1_000_000, help="good and bad pairs together")
     parser.add_argument("--files", nargs=2, default=[], help="files of good pairs, English and German")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
-    try:
-        clean, test = clean_pairs(round(given.pairs * (1 - SHARE)), given.files, given.seed)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+    clean, test = clean_pairs(round(given.pairs * (1 - SHARE)), given.files, given.seed)
     pairs = list(with_noise(clean, test, SHARE, given.seed))
     print(f"{len(pairs):,} pairs, {len(pairs) - len(clean):,} of them bad\n")
     for line in table(pairs, test):
@@ -108,4 +104,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main, __file__)

@@ -40,6 +40,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `sh
 from full_size.meter import HEAD, Meter
 from full_size.stored import SETTINGS, storing
 from full_size.text import LANGUAGES, write_random_store, write_shards
+from shared.command_line import at_least, positive, run_tool, tool_parser
 
 POOL = 20_000
 """Sentences of the grammar from which the text is combined."""
@@ -78,9 +79,9 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=4_500_000, help="size of the training split")
-    parser.add_argument("--ceiling", type=float, default=4.0, help="GiB of memory that no task may exceed")
+    parser = tool_parser(__file__, __doc__)
+    parser.add_argument("--pairs", type=at_least(1), default=4_500_000, help="size of the training split")
+    parser.add_argument("--ceiling", type=positive, default=4.0, help="GiB of memory that no task may exceed")
     parser.add_argument("--folder", help="folder for the files (about 800 bytes per pair)")
     parser.add_argument("--keep", action="store_true", help="keep the generated text and the prepared corpus")
     parser.add_argument("--random-ids", action="store_true", help="measure only opening, planning and reading")
@@ -180,4 +181,4 @@ def _read_batches(config: Config, store: PairStore, meter: Meter) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main, __file__)

@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
 from fuzz import commands, imported, long_line, mixtures, overlaps, prepared, readers, served
 from fuzz.campaign import run
+from shared.command_line import at_least, positive, run_tool, tool_parser
 
 TARGETS = {
     "text": readers.text,
@@ -99,10 +100,10 @@ def _in_this_process(arguments: argparse.Namespace) -> int:
 
 def _arguments() -> argparse.Namespace:
     assert __doc__
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = tool_parser(__file__, __doc__)
     parser.add_argument("targets", nargs="*", choices=[*TARGETS, []], metavar="TARGET", help=", ".join(TARGETS))
-    parser.add_argument("--examples", type=int, default=1000, help="inputs per target (1000)")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="longest time per target")
+    parser.add_argument("--examples", type=at_least(1), default=1000, help="inputs per target (1000)")
+    parser.add_argument("--seconds", type=positive, default=math.inf, help="longest time per target")
     parser.add_argument("--seed", type=int, default=1, help="seed of the random inputs (1)")
     parser.add_argument(
         "--long-line", action="store_true", help="instead, stream a line of 1 GB into data and translate"
@@ -112,4 +113,4 @@ def _arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main, __file__)

@@ -6,13 +6,13 @@ Both train the same shape in bf16 on random words in sentences as long as those 
 and a fused AdamW; the peer on padded batches, with PyTorch's fused attention. Needs the package transformers.
 """
 
-import argparse
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -29,16 +29,19 @@ from nmt.model.packed import Packed
 from nmt.text.special import PAD
 from nmt.training.trainer import Trainer
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
+from shared.command_line import at_least, run_tool, tool_parser
+
 BATCHES = 4
 """Different batches, which are trained on in turn."""
 
 
 def main() -> int:
     """Print the milliseconds per step of both and their ratio; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = tool_parser(__file__, __doc__)
     parser.add_argument("--model", choices=list(SHAPES), default="base")
-    parser.add_argument("--tokens", type=int, default=25_000, help="source and target tokens of a batch")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds in which both train on each batch")
+    parser.add_argument("--tokens", type=at_least(1), default=25_000, help="source and target tokens of a batch")
+    parser.add_argument("--rounds", type=at_least(1), default=5, help="rounds in which both train on each batch")
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
     config = Config(
@@ -147,4 +150,4 @@ def _rows(stream: Packed) -> Tensor:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main, __file__)

@@ -6,11 +6,11 @@ The kernels are replaced by functions that return empty tensors, so that only th
 the launch of a kernel is not measured.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 from unittest import mock
@@ -18,6 +18,9 @@ from unittest import mock
 import torch
 
 from nmt.model.kernels import rectifier, residual, softmax
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
+from shared.command_line import at_least, run_tool, tool_parser
 
 ROUNDS = 9
 """Rounds of calls, of which the fastest counts."""
@@ -51,10 +54,11 @@ class Calls(NamedTuple):
 
 def main() -> int:
     """Print the table; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--calls", type=int, default=2000, help="calls per round")
+    parser = tool_parser(__file__, __doc__)
+    parser.add_argument("--calls", type=at_least(1), default=2000, help="calls per round")
+    calls = parser.parse_args().calls
     torch.set_num_threads(1)
-    rows = measure(parser.parse_args().calls)
+    rows = measure(calls)
     print(f"{'microseconds per call':<40}{'calls':>8}{'direct':>10}{'dispatched':>12}")
     for row in rows:
         print(f"{row.name:<40}{row.calls:>8}{row.direct:>10.1f}{row.dispatched:>12.1f}")
@@ -122,4 +126,4 @@ def _microseconds(call: Callable[[], Any], calls: int, *, dispatched: bool) -> f
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main, __file__)

@@ -11,7 +11,6 @@ text, into the package. `coverage` forecasts each run by what the others teach, 
 `chart` prints and draws the BLEU of all runs that the package knows, by their text and their operations.
 """
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -22,12 +21,13 @@ from learning_curves.coverage import left_out, print_coverage
 from learning_curves.make import OUTPUTS, make
 from nmt.features.forecast.earlier_runs import earlier_runs
 from nmt.features.forecast.extrapolate import FEATURES
+from shared.command_line import run_tool, tool_parser
 from shared.parallel_text import named_folder
 
 
 def main() -> None:
     """Do what the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = tool_parser(__file__, __doc__)
     commands = parser.add_subparsers(required=True)
     making = commands.add_parser("make", help="make the runs, and keep their curves")
     making.add_argument("texts", nargs="+", metavar="NAME:FOLDER", type=named_folder)
@@ -46,4 +46,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_tool(main, __file__)

@@ -39,9 +39,13 @@ from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any
 
+from nmt.errors import UserError
+from nmt.text.lines import read_lines
+
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
 from load_test import hostile, recovery, worst_cases
 from shared import processes
+from shared.command_line import at_least, existing_folder, positive, run_tool, tool_parser
 
 HOST = "127.0.0.1"
 Requests = Sequence[Sequence[str]]
@@ -53,6 +57,8 @@ IMPATIENCE_SECONDS = 0.2
 """Seconds after which refused clients try again: sooner than they are asked to."""
 MAX_SECONDS, MAX_CLIENTS = 3600, 2000
 """The most that this program asks of a machine."""
+PARTS = ("translate", "load", "overload", "bad", "worst", "recovery")
+"""The measurements."""
 
 
 @dataclass
@@ -91,7 +97,9 @@ def quantile(values: Sequence[float], percent: int) -> float:
 def main() -> None:
     """Run all measurements."""
     arguments = _arguments()
-    lines = [line for line in Path(arguments.text).read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = [line for line in read_lines(Path(arguments.text)) if line.strip()]
+    if len(lines) < 2:
+        raise UserError(f"{arguments.text} has {len(lines)} sentences: name a text of at least two")
     words = [*arguments.setting, *([f"runtime.threads={arguments.threads}"] if arguments.threads else [])]
     found: dict[str, Any] = {"sentences": len(lines)}
     if "translate" in arguments.parts:
@@ -133,7 +141,7 @@ async def _measure_server(
             found["worst cases"] = await worst_cases.measure(port, pid, hostile.odd_attacks())
 
 
-def translate_speed(model: str, lines: Sequence[str], words: Sequence[str]) -> dict[str, float]:
+def translate_speed(model: Path, lines: Sequence[str], words: Sequence[str]) -> dict[str, float]:
     """Return the speed of `nmt translate`: the difference between all lines and a single one."""
     seconds, cpu = [], []
     with tempfile.TemporaryDirectory() as folder:
@@ -141,10 +149,12 @@ def translate_speed(model: str, lines: Sequence[str], words: Sequence[str]) -> d
             text = Path(folder) / f"{number}.txt"
             text.write_text("".join(f"{line}\n" for line in chosen), encoding="utf-8")
             began, before = time.monotonic(), processes.cpu_seconds(os.getpid())
-            subprocess.run(
+            done = subprocess.run(
                 [sys.executable, "-m", "nmt", "translate", *run_of(model), *words, f"input={text}"],
-                check=True, stdout=subprocess.DEVNULL,
+                check=False, stdout=subprocess.DEVNULL,
             )  # fmt: skip
+            if done.returncode:
+                raise UserError("nmt translate has failed: see above")
             seconds.append(time.monotonic() - began)
             cpu.append(processes.cpu_seconds(os.getpid()) - before)
     more = len(lines) - 1
@@ -154,14 +164,14 @@ def translate_speed(model: str, lines: Sequence[str], words: Sequence[str]) -> d
     }
 
 
-def run_of(model: str) -> list[str]:
+def run_of(model: Path) -> list[str]:
     """Return the settings that name a run."""
-    folder = Path(model).resolve()
+    folder = model.resolve()
     return [f"name={folder.name}", f"paths.outputs={folder.parent}"]
 
 
 @asynccontextmanager
-async def server(model: str, words: Sequence[str], port: int = 0) -> AsyncIterator[tuple[int, int]]:
+async def server(model: Path, words: Sequence[str], port: int = 0) -> AsyncIterator[tuple[int, int]]:
     """Start a server; yield its port and its process id; stop it by SIGTERM, and check its exit code.
 
     A server that was killed meanwhile is not stopped.
@@ -268,23 +278,24 @@ def cpu_seconds(pid: int) -> dict[str, float]:
 
 def _arguments() -> argparse.Namespace:
     assert __doc__
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "parts", nargs="*", default=["translate", "load", "overload", "bad", "worst", "recovery"], help="measurements"
-    )
-    parser.add_argument("--model", required=True, help="folder of a run")
+    parser = tool_parser(__file__, __doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=f"{', '.join(PARTS)} (all)")
+    parser.add_argument("--model", type=existing_folder, required=True, help="folder of a run")
     parser.add_argument("--text", required=True, help="file with a sentence per line")
-    parser.add_argument("--seconds", type=float, default=60, help="seconds per measurement (60)")
-    parser.add_argument("--threads", type=int, default=0, help="threads of the model; 0 is one per core")
+    parser.add_argument("--seconds", type=positive, default=60, help="seconds per measurement (60)")
+    parser.add_argument("--threads", type=at_least(0), default=0, help="threads of the model; 0 is one per core")
     parser.add_argument("--setting", action="append", default=[], help="of both, such as engine=ctranslate2")
-    parser.add_argument("--request-sentences", type=int, default=1, help="sentences per request (1)")
-    parser.add_argument("--overload-clients", type=int, default=900, help="clients that are too many (900)")
-    parser.add_argument("--clients", type=int, default=CLIENTS, help=f"clients of load and bad clients ({CLIENTS})")
-    parser.add_argument("--hostile", type=int, default=HOSTILE, help=f"hostile clients at a time ({HOSTILE})")
+    parser.add_argument("--request-sentences", type=at_least(1), default=1, help="sentences per request (1)")
+    parser.add_argument("--overload-clients", type=at_least(1), default=900, help="clients that are too many (900)")
+    parser.add_argument(
+        "--clients", type=at_least(1), default=CLIENTS, help=f"clients of load and bad clients ({CLIENTS})"
+    )
+    parser.add_argument("--hostile", type=at_least(0), default=HOSTILE, help=f"hostile clients at a time ({HOSTILE})")
     arguments = parser.parse_args()
+    arguments.parts = arguments.parts or PARTS
     arguments.seconds = min(arguments.seconds, MAX_SECONDS)
     return arguments
 
 
 if __name__ == "__main__":
-    main()
+    run_tool(main, __file__)

@@ -5,7 +5,6 @@
 The text is synthetic: random words in sentences about as long as those of WMT14. Overrides are those of `nmt train`.
 """
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -19,12 +18,13 @@ from nmt.training.new_trainer import new_trainer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
 from nmt.measuring.steps import peak_memory
+from shared.command_line import run_tool, tool_parser
 from shared.synthetic import SyntheticText
 
 
 def main() -> None:
     """Train on a few sentences to warm up, then on a full batch, and print time and memory."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = tool_parser(__file__, __doc__)
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, such as model=big")
     config = compose(parser.parse_args().overrides)
     machine = prepare_machine(config.runtime)
@@ -48,4 +48,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_tool(main, __file__)

@@ -24,8 +24,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
 from mutants.mutations import mutations
+from shared.command_line import at_least, existing_folder, run_tool, tool_parser
 
 TESTS = {
     "data/batches": (
@@ -65,13 +66,13 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = tool_parser(__file__, __doc__)
     parser.add_argument("modules", nargs="*", choices=[*TESTS, []], metavar="MODULE", help=", ".join(TESTS))
-    parser.add_argument("--sample", type=int, default=40, help="mutants per module (40)")
+    parser.add_argument("--sample", type=at_least(1), default=40, help="mutants per module (40)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the choice of mutants (1)")
     parser.add_argument("--floor", type=float, default=0.85, help="smallest share of killed mutants (0.85)")
     parser.add_argument(
-        "--checkout", type=Path, default=Path(__file__).parents[3], help="the code and tests to try (these)"
+        "--checkout", type=existing_folder, default=Path(__file__).parents[3], help="the code and tests to try (these)"
     )
     return parser.parse_args()
 
@@ -149,4 +150,4 @@ def _be_pytest(copy: Path, tests: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main, __file__)

@@ -33,6 +33,7 @@ from nmt.runs.layout import RunLayout, scores_file
 from nmt.storage.files import read_json, write_json
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
+from shared.command_line import at_least, positive, run_tool, tool_parser
 from shared.parallel_text import LANGUAGES, SPLITS, named_folder, read_split, write_pairs
 
 TEXT = Path("data/own_text")
@@ -160,22 +161,24 @@ def _run(stage: str, *words: str) -> None:
 def main() -> None:
     """Train what is left, and print the table."""
     assert __doc__
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = tool_parser(__file__, __doc__)
     parser.add_argument("texts", nargs="+", type=named_folder, metavar="NAME:FOLDER")
     parser.add_argument(
-        "--pairs", type=int, nargs="+", default=[0, 10_000, 2_000], help="sizes; 0 is all (0 10000 2000)"
+        "--pairs", type=at_least(0), nargs="+", default=[0, 10_000, 2_000], help="sizes; 0 is all (0 10000 2000)"
     )
-    parser.add_argument("--minutes", type=float, nargs="+", default=[5.0], help="minutes of CPU time per run (5)")
+    parser.add_argument("--minutes", type=positive, nargs="+", default=[5.0], help="minutes of CPU time per run (5)")
     parser.add_argument("--recipes", nargs="+", choices=("fixed", "derived"), default=["fixed", "derived"])
-    parser.add_argument("--seeds", type=int, default=1, help="runs of each cell (1)")
+    parser.add_argument("--seeds", type=at_least(1), default=1, help="runs of each cell (1)")
     parser.add_argument("--cells", nargs="+", default=[], help="only these, such as multi30k-2000-5-derived-1")
     parser.add_argument("--table", action="store_true", help="train nothing, and print what is done")
     options = parser.parse_args()
     chosen = cells_of(options)
+    if unknown := set(options.cells) - {cell.name for cell in chosen}:
+        parser.error(f"there is no cell {min(unknown)} of these texts, sizes, minutes, recipes and seeds")
     for cell in chosen if not options.table else ():
         train(cell)
     print("\n".join(table(chosen)))
 
 
 if __name__ == "__main__":
-    main()
+    run_tool(main, __file__)

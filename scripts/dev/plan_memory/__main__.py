@@ -6,8 +6,8 @@ The lengths are drawn at random: about 27 tokens per side, at most 250. The chec
 of the code has changed it.
 """
 
-import argparse
 import re
+import sys
 import time
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +16,9 @@ import numpy as np
 
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.batching import Batching
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
+from shared.command_line import at_least, run_tool, tool_parser
 
 STATUS = Path("/proc/self/status")
 LONGEST, LOG_MEAN, LOG_DEVIATION = 250, 3.2, 0.55
@@ -27,10 +30,12 @@ COUNTED_BATCHES = 300
 
 def main() -> None:
     """Plan one epoch, and print what it took."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=20_000_000)
-    parser.add_argument("--batch-tokens", type=int, default=25_000)
-    parser.add_argument("--parts", type=int, default=500, help="equal parts of the text, such as files of 256 MB")
+    parser = tool_parser(__file__, __doc__)
+    parser.add_argument("--pairs", type=at_least(1), default=20_000_000)
+    parser.add_argument("--batch-tokens", type=at_least(1), default=25_000)
+    parser.add_argument(
+        "--parts", type=at_least(1), default=500, help="equal parts of the text, such as files of 256 MB"
+    )
     arguments = parser.parse_args()
     lengths = random_lengths(arguments.pairs)
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
@@ -65,4 +70,4 @@ def memory(name: str) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    run_tool(main, __file__)

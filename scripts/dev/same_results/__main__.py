@@ -20,10 +20,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
 from same_results.cases import CASES, Case, with_needed
 from same_results.records import first_difference
 from same_results.versions import FailedCaseError, Version
+from shared.command_line import run_tool, source_folder, tool_parser
 
 
 def main() -> int:
@@ -71,20 +72,17 @@ def _outcome(before: Version, after: Version, case: Case, pool: ThreadPoolExecut
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("before", type=Path, help="the folder with the code of the version before")
-    parser.add_argument("after", type=Path, help="the folder with the code of the version after")
+    parser = tool_parser(__file__, __doc__)
+    parser.add_argument("before", type=source_folder, help="the folder with the code of the version before")
+    parser.add_argument("after", type=source_folder, help="the folder with the code of the version after")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="run only these cases and what they need")
     parser.add_argument("--jobs", type=int, choices=(1, 2), default=1, help="2 runs both versions at the same time")
     parser.add_argument("--list", action="store_true", help="print the names of the cases")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.only if name not in CASES]:
         parser.error(f"there is no case {unknown[0]}: choose from {', '.join(CASES)}")
-    for source in (arguments.before, arguments.after):
-        if not (source / "nmt" / "__init__.py").is_file():  # without it, Python takes the installed package
-            parser.error(f"{source} has no nmt/__init__.py: name the folder that contains the package, such as src")
     return arguments
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main, __file__)

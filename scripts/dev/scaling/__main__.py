@@ -10,7 +10,6 @@ are added. docs/scaling.md explains the figures, which come from data sheets but
 counts instead the launches of a step on 1, 2, 4 and 8 GPUs, and the sizes of micro-batches for CUDA graphs.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,10 @@ from typing import NamedTuple
 from nmt.commands.describe import describe
 from nmt.config.compose import compose
 from nmt.config.schema import Config
-from nmt.errors import UserError
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
+from scaling.shapes import shapes_table
+from shared.command_line import run_tool, tool_parser
 
 DEVICES = (1, 8, 64)
 """The numbers of GPUs."""
@@ -86,23 +88,16 @@ def table(overrides: Sequence[str]) -> str:
 
 def main() -> int:
     """Print the table; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = tool_parser(__file__, __doc__)
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, such as model=big")
     parser.add_argument("--shapes", action="store_true", help="count launches, and sizes for CUDA graphs, instead")
     options = parser.parse_intermixed_args()
-    try:
-        if options.shapes:
-            sys.path[0] = str(Path(__file__).parents[1])  # the folder of all scripts, instead of this one's
-            from scaling.shapes import shapes_table  # noqa: PLC0415 - found only now
-
-            print(shapes_table(compose([*options.overrides, "describe.device=h100"])))
-        else:
-            print(table(options.overrides))
-    except UserError as error:
-        print(f"scaling: {error}", file=sys.stderr)
-        return 2
+    if options.shapes:
+        print(shapes_table(compose([*options.overrides, "describe.device=h100"])))
+    else:
+        print(table(options.overrides))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main, __file__)

@@ -23,6 +23,7 @@ import vl_convert
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
 from shared import processes
+from shared.command_line import positive, run_tool, tool_parser
 
 SETTINGS = (
     "experiment=demo", "model.d_model=64", "model.d_ff=128", "tokenizer.vocab_size=500", "name=soak",
@@ -74,9 +75,9 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=120, help="how long to train")
-    parser.add_argument("--every", type=float, default=10, help="seconds between samples")
+    parser = tool_parser(__file__, __doc__)
+    parser.add_argument("--minutes", type=positive, default=120, help="how long to train")
+    parser.add_argument("--every", type=positive, default=10, help="seconds between samples")
     parser.add_argument("--folder", help="folder of the data and the run; by default a temporary folder")
     parser.add_argument("--output", default="soak.svg", help="file of the drawing")
     parser.add_argument("overrides", nargs="*", help="settings, such as training.save_every=5")
@@ -164,4 +165,4 @@ def _drawing(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main, __file__)

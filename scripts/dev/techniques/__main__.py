@@ -23,6 +23,7 @@ from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
 from nmt.text.lines import read_lines
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
+from shared.command_line import at_least, run_tool, tool_parser
 from shared.parallel_text import LANGUAGES, SPLITS, named_folder, read_split, write_pairs
 
 TEXT = Path("data/techniques")
@@ -214,16 +215,16 @@ def _code(settings: tuple[str, ...]) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     assert __doc__
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = tool_parser(__file__, __doc__)
     parser.add_argument("corpora", nargs="+", type=named_folder, metavar="NAME:FOLDER")
-    parser.add_argument("--pairs", type=int, default=10_000, help="pairs of sentences to train on (10000)")
-    parser.add_argument("--steps", type=int, default=800, help="steps of training (800)")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each technique (3)")
-    parser.add_argument("--threads", type=int, default=0, help="threads of each run (0: one per core)")
+    parser.add_argument("--pairs", type=at_least(1), default=10_000, help="pairs of sentences to train on (10000)")
+    parser.add_argument("--steps", type=at_least(1), default=800, help="steps of training (800)")
+    parser.add_argument("--seeds", type=at_least(1), default=3, help="runs of each technique (3)")
+    parser.add_argument("--threads", type=at_least(0), default=0, help="threads of each run (0: one per core)")
     parser.add_argument("--other", default="", help="name of the corpus from whose model another row begins")
     parser.add_argument("--rows", nargs="+", default=[], help="only these rows")
     return parser
 
 
 if __name__ == "__main__":
-    main()
+    run_tool(main, __file__)
