@@ -115,7 +115,7 @@ def _start(name: str, words: list[str]) -> None:
         elif line.is_multirun:
             groups = (*multirun.RUN_GROUPS, "runtime") if command.trains else multirun.RUN_GROUPS
             searchable = {*groups, *command.settings} - {"name", "paths", *unsearchable_groups()}
-            job = partial(_run_composed, name)
+            job = partial(_run_composed, name, swept=True)
             multirun.multirun(job, line.overrides, run_groups=groups, searchable=searchable, recorded=command.trains)
         elif multirun.split(line.overrides)[1]:
             multirun.run_once(line, partial(_run_composed, name))
@@ -123,11 +123,17 @@ def _start(name: str, words: list[str]) -> None:
             _run_composed(name, line.overrides)
 
 
-def _run_composed(name: str, overrides: list[str]) -> "Config | None":
-    """Do one run, perhaps in another process; return its settings if it trains a model."""
+def _run_composed(name: str, overrides: list[str], *, swept: bool = False) -> "Config | None":
+    """Do one run, perhaps in another process; return its settings if it trains a model.
+
+    In a sweep, a setting may have no effect in some of the runs.
+    """
+    from nmt.config.compose import check_effects  # noqa: PLC0415 - slow, and `nmt --help` does not need it
     from nmt.runs.local_copies import run_command  # noqa: PLC0415 - slow, and `nmt --help` does not need it
 
     config = composed_settings(overrides)
+    if not swept:
+        check_effects(config, overrides)
     run_command(COMMANDS[name], config)
     return config if COMMANDS[name].trains else None
 

@@ -63,6 +63,16 @@ def test_a_mistake_gives_one_line_and_exit_code_2(
     assert capsys.readouterr().err == message
 
 
+def test_a_setting_may_have_no_effect_only_in_some_runs_of_a_sweep(fake_commands: Fake, tmp_path: Path) -> None:
+    seen: list[Config] = []
+    fake_commands(seen.append)
+    words = [f"paths.outputs={tmp_path}", "training.muon_rate=0.5"]
+    assert cli.main(["train", *words]) == 2
+    assert not seen
+    assert cli.main(["train", "-m", *words, "training.optimizer=adam,muon"]) == 0
+    assert [config.training.optimizer for config in seen] == ["adam", "muon"]
+
+
 def test_without_words_the_message_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == 2
     assert capsys.readouterr().err.startswith("nmt: name a command: data, train,")

@@ -68,9 +68,7 @@ def compose_with_hydra(overrides: Sequence[str], launching: Sequence[str] = ()) 
         tree = hydra.compose(ROOT, overrides=words, return_hydra_config=bool(launching))
         with open_dict(tree):
             of_hydra = tree.pop("hydra", DictConfig({}))
-        config = to_config(tree)
-    _check_effects(config, given_settings(overrides))
-    return config, of_hydra
+        return to_config(tree), of_hydra
 
 
 def given_settings(overrides: Sequence[str]) -> frozenset[str]:
@@ -78,9 +76,9 @@ def given_settings(overrides: Sequence[str]) -> frozenset[str]:
     return frozenset(str(_parse(override).key_or_group) for override in rename_overrides(overrides))
 
 
-def _check_effects(config: Config, given: Collection[str]) -> None:
-    """Refuse settings that are given but have no effect with the value of another one."""
-    for name in sorted(given):
+def check_effects(config: Config, overrides: Sequence[str]) -> None:
+    """Refuse settings that these overrides give but that have no effect with the value of another one."""
+    for name in sorted(given_settings(overrides)):
         group, _, key = name.partition(".")
         settings = getattr(config, group, None)
         for each in fields(settings) if key and is_dataclass(settings) else ():

@@ -1,6 +1,7 @@
 """Settings from conf/ and the command line, their saved form, and mistakes in them."""
 
 import dataclasses
+import re
 from functools import cache
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import yaml
 
 from nmt.config import compose as composing
 from nmt.config import saved
-from nmt.config.compose import compose
+from nmt.config.compose import check_effects, compose
 from nmt.config.conf_folder import conf_folder, groups, options
 from nmt.config.keys import all_keys, describe_keys
 from nmt.config.saved import from_yaml, to_yaml
@@ -249,6 +250,16 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
         ("runtime.workers=100000", "runtime.workers=100000 must be at least 0 and at most 1024"),
         ("data.hold_out=0.5", "data.hold_out=0.5 must be at least 0 and below 0.5"),
         ("name=../elsewhere", "must be the plain name of a folder"),
+        ("evaluation.splits=[test,valid,test]", "evaluation.splits names test twice"),
+    ],
+)
+def test_a_mistake_is_reported_in_one_line(override: str, words: str) -> None:
+    assert words in error_message(override)
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
         (
             "decoding.temperature=0.5",
             "decoding.temperature has no effect with decoding.strategy=beam: leave it out, or set "
@@ -258,11 +269,12 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
         ("training.muon_rate=0.5", "training.muon_rate has no effect with training.optimizer=adam"),
         ("training.decay_steps=9", "has no effect with training.schedule=inverse_sqrt"),
         ("model.max_positions=90", "has no effect with model.positions=sinusoidal"),
-        ("evaluation.splits=[test,valid,test]", "evaluation.splits names test twice"),
     ],
 )
-def test_a_mistake_is_reported_in_one_line(override: str, words: str) -> None:
-    assert words in error_message(override)
+def test_a_setting_without_effect_is_refused(override: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        check_effects(compose([override]), [override])
+    check_effects(compose([override]), [])  # not given
 
 
 @pytest.mark.parametrize(
@@ -274,7 +286,7 @@ def test_a_mistake_is_reported_in_one_line(override: str, words: str) -> None:
     ],
 )
 def test_settings_that_have_an_effect_or_their_defaults_are_not_refused(overrides: list[str]) -> None:
-    compose(overrides)
+    check_effects(compose(overrides), overrides)
 
 
 def test_the_last_of_two_overrides_wins() -> None:
