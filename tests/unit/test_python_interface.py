@@ -158,6 +158,7 @@ def test_mistakes_are_named(model: LoadedModel, tmp_path: Path) -> None:
             model.translate(LINES, **options)
     with pytest.raises(TypeError, match=r"count=1.5 must be a whole number"):
         model.next_words("a dog", count=1.5)  # type: ignore[arg-type]
+    assert model.translate(LINES, beam=np.int64(2), alpha=np.float32(1)) == model.translate(LINES, beam=2, alpha=1)
     for seed in (-1, 2**80):
         with pytest.raises(nmt.UserError, match=r"seed=.* must be"):
             model.translate(LINES, seed=seed)

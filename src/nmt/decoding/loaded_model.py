@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 MAX_SEED = 2**63 - 1
 MAX_NEXT_WORDS = 1000
-_NUMBERS = {bool: "truth value", int: "whole number", float: "number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ class LoadedModel:
         """
         if isinstance(lines, str):
             raise TypeError("translate takes a list of lines, not a single text: translate([text])")
-        _check_whole("seed", seed, 0, MAX_SEED)
+        _check_is_whole("seed", seed)
+        check_between("seed", seed, 0, MAX_SEED)
         engine = self.engine.with_search(self._search(options), seed)
         return list(engine.translate(map(_checked, lines), token_scores=token_scores))
 
@@ -99,7 +100,8 @@ class LoadedModel:
             raise UserError(
                 f"engine={self.engine.name} does not show the next words of {self.path}: load the run itself"
             )
-        _check_whole("count", count, 1, MAX_NEXT_WORDS)
+        _check_is_whole("count", count)
+        check_between("count", count, 1, MAX_NEXT_WORDS)
         if not source.strip():
             return []
         from nmt.decoding.next_words import likely_words  # noqa: PLC0415 - seldom used
@@ -116,16 +118,17 @@ class LoadedModel:
         for name in options:
             if name not in known:
                 raise TypeError(f"translate has no option {name}; {nearest(name, known)}")
-            usual = getattr(self.engine.config, name)
-            if isinstance(usual, int | float) and not isinstance(options[name], int | type(usual)):
-                raise TypeError(f"{name}={options[name]!r:.80} must be a {_NUMBERS[type(usual)]}")
+            usual, value = getattr(self.engine.config, name), options[name]
+            if isinstance(usual, int):
+                _check_is_whole(name, value)
+            if isinstance(usual, float) and not isinstance(value, Real):
+                raise TypeError(f"{name}={value!r:.80} must be a number")
         return replace(self.engine.config, **options)
 
 
-def _check_whole(name: str, value: object, least: int, most: int) -> None:
-    if not isinstance(value, int):
-        raise TypeError(f"{name}={value!r:.80} must be a {_NUMBERS[int]}")
-    check_between(name, value, least, most)
+def _check_is_whole(name: str, value: object) -> None:
+    if not isinstance(value, Integral):  # also one of numpy
+        raise TypeError(f"{name}={value!r:.80} must be a whole number")
 
 
 def _checked(line: object) -> str | Request:

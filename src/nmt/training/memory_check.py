@@ -88,9 +88,9 @@ def _fits(trainer: Trainer, store: Pairs, batch_tokens: int, device_tokens: int)
                 raise MemoryError
             trainer.try_out(batch)
     except (RuntimeError, MemoryError) as error:
-        if (reason := reason_not_to_compile(error)) is not None:
-            raise UserError(f"PyTorch cannot compile the model ({reason}): set runtime.compile=false") from error
         if not is_out_of_memory(error):
+            if (reason := reason_not_to_compile(error)) is not None:
+                raise UserError(f"PyTorch cannot compile the model ({reason}): set runtime.compile=false") from error
             raise
         if trainer.replicas.divides_weights:  # the others wait for this process, so it cannot try another size
             raise UserError(
