@@ -50,6 +50,13 @@ def only_with(setting: str, *values: str) -> dict[str, tuple[str, tuple[str, ...
     return {ONLY_WITH: (setting, values)}
 
 
+def missing_for_effect(settings: Any, name: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the setting that takes away the effect of another one of its group, and the values that it would need."""
+    metadata = next(each.metadata for each in fields(settings) if each.name == name)
+    other, values = metadata.get(ONLY_WITH, ("", ()))
+    return (other, values) if other and getattr(settings, other) not in values else None
+
+
 def marked(settings: Any, metadata: Mapping[str, object]) -> tuple[str, ...]:
     """Return the names of the settings of a group, or of its class, that have all of this metadata."""
     return tuple(each.name for each in fields(settings) if metadata.keys() <= each.metadata.keys())

@@ -123,7 +123,7 @@ class Engine(ABC):
         """
         details = {**self.details, TOKENS: _token_scores()} if token_scores else self.details
         line_numbers = iter(numbers or count(1))
-        requests = (Request(line) if isinstance(line, str) else line for line in lines)
+        requests = (line if isinstance(line, Request) else Request(line) for line in lines)
         for block in blocks(requests, window, lambda request: len(request.text), WINDOW_CHARACTERS):
             # A line of white space counts as empty, even if the tokenizer would return tokens for it.
             sources = self.tokenizer.encode_input([each.text if each.text.strip() else "" for each in block])

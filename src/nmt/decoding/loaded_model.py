@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from nmt.config.checks import check_between
 from nmt.config.schema import DecodingConfig
@@ -60,7 +60,7 @@ class LoadedModel:
         _check_is_whole("seed", seed)
         check_between("seed", seed, 0, MAX_SEED)
         engine = self.engine.with_search(self._search(options), seed)
-        return list(engine.translate(map(_checked, lines), token_scores=token_scores))
+        return list(engine.translate(lines, token_scores=token_scores))
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Likelihood]:
         """Return how probable the second text of each pair is as the translation of the first.
@@ -129,9 +129,3 @@ class LoadedModel:
 def _check_is_whole(name: str, value: object) -> None:
     if not isinstance(value, Integral):  # also one of numpy
         raise TypeError(f"{name}={value!r:.80} must be a whole number")
-
-
-def _checked(line: object) -> str | Request:
-    if not isinstance(line, Request):
-        check_is_text(line)
-    return cast("str | Request", line)

@@ -71,7 +71,7 @@ def test_a_step_for_which_the_memory_is_too_small_takes_for_ever(
             raise MemoryError
         return 2.5  # so that a minute is planned to have 20 steps
 
-    monkeypatch.setattr("nmt.features.own_text.speed.seconds_per_step", measure)
+    monkeypatch.setattr("nmt.features.own_text.speed._timed", measure)
     succeed(["data", *words])
     assert plan_training(composed_settings([*words, "own.minutes=1"])).config.training.steps == steps
 

@@ -1,16 +1,16 @@
 """The settings of the Transformer."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from nmt.config.checks import (
     DROPS,
     ONLY_IN_TRAINING,
-    ONLY_WITH,
     SEEN_IN_WEIGHTS,
     check_at_least,
     check_choice,
     check_fraction,
     marked,
+    missing_for_effect,
     only_with,
 )
 from nmt.config.choices import CHOICES
@@ -114,9 +114,7 @@ class ModelConfig:
 
     def meaning(self, name: str) -> object:
         """Return what the value of a setting stands for: the rule of the paper for 0, None if it has no effect."""
-        metadata = {each.name: each.metadata for each in fields(self)}[name]
-        other, values = metadata.get(ONLY_WITH, ("", ()))
-        if other and getattr(self, other) not in values:
+        if missing_for_effect(self, name):
             return None
         meanings: dict[str, object] = {
             "layers": (self.encoder_depth, self.decoder_depth),

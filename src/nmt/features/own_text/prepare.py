@@ -1,6 +1,5 @@
 """Plan a run before it begins, and say in one line what was chosen and why."""
 
-import math
 from functools import partial
 
 from nmt.config.keys import value_of, with_values, written
@@ -46,24 +45,13 @@ def plan_training(config: Config) -> Prepared:
 
 
 def _speed(config: Config, text: Pairs, vocabularies: tuple[int, int], shape: Shape, batch_tokens: int) -> float:
-    """Return the seconds of a step: infinity if the memory is too small for it.
-
-    With several processes return 0, because they must agree but would measure differently.
-    """
+    """Return the seconds of a step; 0 with several processes, which must agree but would measure differently."""
     if launched_processes() > 1:
         return 0.0
-    from nmt.compute.machine import is_out_of_memory  # noqa: PLC0415 - imports PyTorch
     from nmt.features.own_text.speed import seconds_per_step  # noqa: PLC0415 - imports the trainer
-    from nmt.measuring.steps import free_memory  # noqa: PLC0415 - imports the trainer
 
     values = {**dict(zip(SHAPE, shape, strict=True)), "training.batch_tokens": batch_tokens}
-    try:
-        return seconds_per_step(with_values(config, values), text, vocabularies)
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-    free_memory()  # after the block, because the error keeps the memory of its frames
-    return math.inf
+    return seconds_per_step(with_values(config, values), text, vocabularies)
 
 
 def _message(config: Config, text: Text, minutes: float, chosen: Plan) -> str:
