@@ -16,7 +16,13 @@ from nmt.data.store import PairStore
 from nmt.errors import ConfigError, UserError
 from nmt.text.tokenizer import Tokenizer
 
-SHAPES = {"tiny": (1, 32, 64, 2), "small": (3, 256, 1024, 4), "base": (6, 512, 2048, 8), "big": (6, 1024, 4096, 16)}
+SHAPES = {
+    "tiny": (1, 32, 64, 2),
+    "narrow": (3, 128, 512, 4),
+    "small": (3, 256, 1024, 4),
+    "base": (6, 512, 2048, 8),
+    "big": (6, 1024, 4096, 16),
+}
 """Layers per stack, d_model, d_ff and heads; tiny only checks that an engine runs."""
 COMMON = ("model.dropout=0.1", "model.norm_placement=post", "model.positions=sinusoidal", "model.tie_embeddings=true",
           "tokenizer.joint=true", "training.optimizer=adam", "training.label_smoothing=0.1",

@@ -1,6 +1,7 @@
 """Compare engines after the same time of training: each trains, then translates the test set with beam search."""
 
 import argparse
+import math
 import subprocess
 import sys
 import tempfile
@@ -15,10 +16,13 @@ from tables import table
 
 from nmt.errors import UserError
 from nmt.storage.files import read_json
+from nmt.training.schedule import WARMUP_SHARE
 
+STEPS_OF_MEASUREMENT = 100_000
 MARGIN = 0.9
 """Fraction of the steps that the measured speed allows: the schedule should end in time even on busier cores."""
-RECIPE = ("training.schedule=cosine", "training.warmup_steps=400", "training.save_every=100")
+RECIPE = ("training.schedule=cosine", "training.save_every=100")
+MAX_WARMUP_STEPS = 400
 
 
 def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
@@ -29,27 +33,32 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
         train = train_nmt if name == "ours" else train_peer
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             results[name] = {"precision": precision, **train(options, bench, name, precision, Path(folder))}
-    bench.print_title(
-        f"{options.minutes:g} minutes of training, small, batches of {options.batch_tokens:,} tokens, beam 5"
-    )
+    unit = "minutes of CPU time" if options.cpu_time else "minutes"
+    recipe = f"{options.shape}, batches of {options.batch_tokens:,} tokens, beam {options.beam}"
+    bench.print_title(f"{options.minutes:g} {unit} of training, {recipe}")
     head = ("engine", "precision", "updates", "minutes", "development perplexity", "sacreBLEU")
     print(table(head, [_cells(name, each) for name, each in results.items() if "refused" not in each]))
     print("".join(f"\n{ENGINES[name].title}: {each['refused']}" for name, each in results.items() if "refused" in each))
     return {"minutes": results}
 
 
-def _corpus(options: argparse.Namespace, bench: Bench, *extra: str) -> Corpus:
-    """Open the corpus with the peers' recipe: the paper's post-norm model, the only one that most of them support."""
+def _corpus(options: argparse.Namespace, bench: Bench, steps: int, *extra: str) -> Corpus:
+    """Open the corpus with the peers' recipe: the paper's post-norm model, the only one that most of them support.
+
+    The warmup takes as large a share of the steps as in our own recipes: few steps would hardly leave a long one.
+    """
     shape = shape_overrides(options.shape, options.batch_tokens)
-    recipe = [*RECIPE, f"training.learning_rate={options.rate}", f"model.dropout={options.dropout}"]
+    warmup = min(MAX_WARMUP_STEPS, math.ceil(WARMUP_SHARE * steps))
+    schedule = [*RECIPE, f"training.steps={steps}", f"training.warmup_steps={warmup}"]
+    recipe = [*schedule, f"training.learning_rate={options.rate}", f"model.dropout={options.dropout}"]
     return open_corpus([*options.overrides, *shape, *recipe, *extra], bench.threads)
 
 
 def _updates_per_second(options: argparse.Namespace, bench: Bench, name: str, precision: str) -> float:
     """Return the updates per second of a short measurement; 0 if the engine refuses."""
-    corpus = _corpus(options, bench)
+    corpus = _corpus(options, bench, STEPS_OF_MEASUREMENT)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        times = {"warmup": options.warmup, "seconds": options.seconds}
+        times = {"warmup": options.warmup, "seconds": options.seconds, "cpu_time": options.cpu_time}
         if name == "eole":
             write_text(corpus, Path(folder))
         result = bench.run(name, corpus.job("speed", precision, Path(folder), **times))
@@ -71,12 +80,12 @@ def train_nmt(options: argparse.Namespace, bench: Bench, name: str, precision: s
         *options.overrides,
         f"training.batch_tokens={options.batch_tokens}",
         f"training.steps={steps}",
-        f"training.max_training_minutes={options.minutes}",
+        f"training.max_training_minutes={0 if options.cpu_time else options.minutes}",
         f"training.valid_every={steps}",
         f"runtime.threads={bench.threads}",
         f"runtime.precision={precision}",
         "runtime.device=cpu",
-        "decoding.beam=5",
+        f"decoding.beam={options.beam}",
         "evaluation.splits=[valid,test]",
         "name=minutes",
         f"paths.outputs={folder}",
@@ -97,11 +106,12 @@ def train_nmt(options: argparse.Namespace, bench: Bench, name: str, precision: s
 def train_peer(options: argparse.Namespace, bench: Bench, name: str, precision: str, folder: Path) -> dict[str, Any]:
     """Train and translate with the peer's driver, and score the translations."""
     steps = _steps(options, bench, name, precision)
-    corpus = _corpus(options, bench, f"training.steps={steps}", f"training.max_training_minutes={options.minutes}")
+    corpus = _corpus(options, bench, steps, f"training.max_training_minutes={options.minutes}")
     test, tokenizer = corpus.store("test"), corpus.tokenizer
     sources = [test.source(index).tolist() for index in range(len(test))]
-    search = {"sources": sources, "beam": 5, "alpha": 1.0, "batch": 64}
-    result = bench.run(name, corpus.job("minutes", precision, folder, minutes=options.minutes, **search))
+    search = {"sources": sources, "beam": options.beam, "alpha": 1.0, "batch": 64}
+    limit = {"minutes": options.minutes, "cpu_time": options.cpu_time}
+    result = bench.run(name, corpus.job("minutes", precision, folder, **limit, **search))
     if "refused" in result:
         return result
     hypotheses = [tokenizer.decode(ids) for ids in result.pop("hypotheses")]

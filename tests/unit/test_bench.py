@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -159,13 +160,23 @@ def test_peer_translates_after_the_same_minutes(
             return {"updates": 150, "seconds": 60.0, "perplexity": 2.0, "hypotheses": hypotheses}
 
     options = argparse.Namespace(shape="tiny", batch_tokens=600, rate=1e-3, dropout=0.1, minutes=1.0, warmup=0.0)
-    options.seconds, options.overrides = 10.0, settings
+    options.seconds, options.overrides, options.beam, options.cpu_time = 10.0, settings, 5, True
     peer: Any = Peer()
     result = minutes.train_peer(options, peer, "huggingface", "fp32", tmp_path)
     assert result == {"updates": 150, "seconds": 60.0, "perplexity": 2.0, "bleu": pytest.approx(100)}
     (name, speed), (_, job) = jobs
     assert (name, speed["kind"], job["kind"], job["minutes"]) == ("huggingface", "speed", "minutes", 1.0)
+    assert (speed["cpu_time"], job["cpu_time"]) == (True, True)
     assert job["training"]["steps"] == 0.9 * 60 * 3  # nine tenths of the steps that the measured speed allows
+    assert job["training"]["warmup_steps"] == 20  # an eighth of them, as in our own recipes
+
+
+def test_cpu_time_is_counted_by_the_clock_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCH / "drivers"))
+    import protocol
+
+    assert protocol.clock_of({"cpu_time": True}) is time.process_time
+    assert protocol.clock_of({}) is time.perf_counter
 
 
 def test_measurement_counts_complete_updates_after_the_warmup(monkeypatch: pytest.MonkeyPatch) -> None:

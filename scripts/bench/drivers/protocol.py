@@ -17,6 +17,8 @@ from nmt.errors import UserError
 Job = dict[str, Any]
 Result = dict[str, Any]
 Handler = Callable[[Job], Result]
+Clock = Callable[[], float]
+"""Returns seconds since some moment."""
 
 
 class RefusedError(Exception):
@@ -49,6 +51,11 @@ def peak_memory(process: int | str = "self") -> int:
     return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
+def clock_of(job: Job) -> Clock:
+    """Return the clock of the job: that of the process counts its CPU time, so that other programs do not matter."""
+    return time.process_time if job.get("cpu_time") else time.perf_counter
+
+
 class Counts(NamedTuple):
     """Numbers of tokens trained on, with end marks and without padding."""
 
@@ -59,10 +66,10 @@ class Counts(NamedTuple):
 class Measurement:
     """Count tokens and updates of a training loop for `seconds`, after `warmup` seconds that do not count."""
 
-    def __init__(self, job: Job, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, job: Job, clock: Clock | None = None) -> None:
         """Read both durations from the job."""
         self._warmup, self._seconds = float(job["warmup"]), float(job["seconds"])
-        self._clock = clock
+        self._clock = clock or clock_of(job)
         self._first = self._start = self._last = -1.0
         self._source = self._target = self._updates = 0
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import transformers
 from padded import IGNORE, PaddedBatch, held_out_batches, pad, training_batches
-from protocol import Job, Measurement, Result, serve
+from protocol import Job, Measurement, Result, clock_of, serve
 from torch import Tensor
 from torch.nn import functional as F
 from translating import MAX_EXTRA_PIECES, in_batches, in_threads, translated_controls
@@ -53,10 +53,11 @@ def curve(job: Job) -> Result:
 
 def minutes(job: Job) -> Result:
     """Train for some minutes, or until the schedule ends, and translate the test set."""
-    loop, began, seconds = Loop(job), time.perf_counter(), 0.0
+    loop, clock, seconds = Loop(job), clock_of(job), 0.0
+    began = clock()
     for batch in loop.batches:
         loop.update(batch)
-        seconds = time.perf_counter() - began
+        seconds = clock() - began
         loop.last_step = reachable_step(loop.step, seconds, loop.config)  # our rate follows the time, too
         if seconds >= 60 * job["minutes"] or loop.step == loop.config.steps:
             break
