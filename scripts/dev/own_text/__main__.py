@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.cli import composed_settings
+from nmt.compute.machine import prepare_machine
 from nmt.config.keys import with_values, written
 from nmt.config.schema import Config
 from nmt.data.manifest import read_manifest
@@ -85,7 +86,13 @@ def planned(cell: Cell, config: Config, manifest: Manifest, step_seconds: float 
     tokenizer = manifest.tokenizer()
     pairs = open_training_text(config.data_folder, config.data)
     vocabularies = (tokenizer.source_vocabulary, tokenizer.target_vocabulary)
-    measure = partial(seconds_per_step, text=pairs, vocabularies=vocabularies, clock=time.process_time)
+    measure = partial(
+        seconds_per_step,
+        machine=prepare_machine(config.runtime),
+        text=pairs,
+        vocabularies=vocabularies,
+        clock=time.process_time,
+    )
     if cell.recipe == "fixed":
         return {"training.steps": max(10, int(60 * cell.minutes / (step_seconds or measure(config))))}
 

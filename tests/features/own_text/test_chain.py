@@ -1,5 +1,8 @@
 """Two files become a trained model without a number: measured, planned, said in one line, and resumed as planned."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from nmt.features.own_text.speed import seconds_per_step
 from nmt.runs.layout import RunLayout
 from tests.integration.toy import pairs, refuse, succeed
 
+TOP = Path(__file__).parents[3]
 TINY = ["model.layers=1", "model.d_model=32", "model.d_ff=32", "model.heads=2", "training.valid_sentences=0"]
 
 
@@ -40,7 +44,7 @@ def test_run_is_measured_planned_and_resumed_as_planned(
         measured.append(seconds_per_step(*arguments))  # type: ignore[arg-type]
         return 60 * 0.9 / 30.5  # so that a minute is planned to have 30 steps
 
-    monkeypatch.setattr("nmt.features.own_text.speed.seconds_per_step", measure)
+    monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", measure)
     succeed(["data", *words])
     said = succeed(["train", *words, "own.minutes=1", "training.warmup_steps=7"])
     planned = saved(tmp_path)
@@ -76,15 +80,18 @@ def test_a_step_for_which_the_memory_is_too_small_takes_for_ever(
     assert plan_training(composed_settings([*words, "own.minutes=1"])).config.training.steps == steps
 
 
-def test_processes_that_train_together_do_not_measure(
-    words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_processes_that_train_together_measure_together(words: list[str], tmp_path: Path) -> None:
+    """Both measure their own time and make the same plan, and join again to train."""
     succeed(["data", *words])
-    monkeypatch.setattr("nmt.features.own_text.speed.seconds_per_step", None)
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    prepared = plan_training(composed_settings([*words, "own.minutes=1"]))
-    assert "minutes at" not in prepared.message
-    assert prepared.config.training.schedule == "linear"
+    torchrun = [sys.executable, str(TOP / "scripts" / "torchrun"), "--standalone", "--nproc-per-node=2"]
+    command = [*torchrun, "-m", "nmt", "train", *words, "own.minutes=0.05"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    (line,) = (each for each in done.stdout.splitlines() if each.startswith("own.derive"))
+    seconds = float(re.search(r"0.05 minutes and ([\d.]+) s per step", line)[1])  # type: ignore[index]
+    steps = saved(tmp_path).training.steps
+    assert 0 < steps * seconds <= 3  # what 0.05 minutes are
+    assert f"finished at step {steps} of {steps}" in done.stdout
 
 
 def test_corpus_that_is_not_prepared_is_left_to_training(words: list[str]) -> None:

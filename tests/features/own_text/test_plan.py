@@ -80,7 +80,6 @@ def test_base_needs_much_text_and_a_fast_machine() -> None:
     assert plan(HUGE, 60, gpu).shape == BASE
     assert plan(Text(999_999, HUGE.tokens), 60, gpu).shape == WIDE
     assert plan(HUGE, 60, machine(1000)).shape == WIDE
-    assert plan(HUGE, 60, lambda *_: 0.0).shape == WIDE  # several processes measure nothing
     assert plan(HUGE, 60, machine(1000), Given(shape=NARROW)).shape == NARROW
 
 
@@ -152,12 +151,6 @@ def test_text_decides_if_no_minutes_are_given() -> None:
         assert chosen.steps * chosen.step_seconds <= 3600
     assert plan(SMALL, 0, machine(200)).passes == pytest.approx(40, abs=1)
     assert plan(CAPTIONS, 0, machine(1000)).passes == pytest.approx(14, abs=1)
-
-
-def test_unknown_speed_leaves_the_steps_to_the_text() -> None:
-    chosen = plan(CAPTIONS, 5, lambda *_: 0.0)
-    assert chosen.passes == pytest.approx(30, abs=2)
-    assert chosen.minutes == 0
 
 
 def test_given_steps_are_taken_and_nothing_is_measured() -> None:

@@ -108,7 +108,7 @@ class Plan(NamedTuple):
 
 
 Speed = Callable[[Shape, int], float]
-"""Returns the seconds of a step of a shape with batches of this many tokens; 0 if they are not known."""
+"""Returns the seconds of a step of a shape with batches of this many tokens; infinite if the memory is too small."""
 
 
 def plan(text: Text, minutes: float, speed: Speed, given: Given = NOTHING) -> Plan:
@@ -142,11 +142,10 @@ def _largest_shape(text: Text, batch: int, minutes: float, speed: Speed, given_b
 
 
 def _suits_base(text: Text, batch: int, largest_batch: int, minutes: float, speed: Speed) -> bool:
-    """Return whether base reads enough; not if the speed is unknown. Small batches tell first: large ones take long."""
+    """Return whether base reads enough. Small batches tell first, because large ones take long."""
 
     def tokens(batch_tokens: int) -> float:
-        seconds = speed(BASE, batch_tokens)
-        return batch_tokens * _steps(text, batch_tokens, minutes, seconds) if seconds else 0.0
+        return batch_tokens * _steps(text, batch_tokens, minutes, speed(BASE, batch_tokens))
 
     return tokens(batch) >= TOKENS_OF_BASE * batch / largest_batch and tokens(largest_batch) >= TOKENS_OF_BASE
 
@@ -185,7 +184,7 @@ def _steps(text: Text, batch: int, minutes: float, seconds: float) -> float:
     passes_of_short_text = min(SHORTEST_RUN / text.steps_per_pass(BATCH_TOKENS), MAX_PASSES_OF_SHORT_TEXT)
     passes = max(MAX_PASSES if minutes else USUAL_PASSES, passes_of_short_text)
     worth = passes * text.steps_per_pass(batch)
-    return min(worth, _affordable(minutes, seconds)) if seconds else worth
+    return min(worth, _affordable(minutes, seconds))
 
 
 def _rounded(steps: float) -> int:

@@ -2,6 +2,9 @@
 
 from functools import partial
 
+from nmt.compute import distributed
+from nmt.compute.joining import session
+from nmt.compute.machine import Machine
 from nmt.config.keys import value_of, with_values, written
 from nmt.config.schema import Config
 from nmt.data.manifest import read_manifest
@@ -12,7 +15,7 @@ from nmt.data.training_text import open_training_text
 from nmt.features.own_text.complete import as_begun
 from nmt.features.own_text.plan import Given, Plan, Shape, Text, plan, settings_of
 from nmt.features.own_text.settings import HOLD_OUT, LANGUAGES, SHAPE, VOCABULARY, OwnText, reason_not_to_derive
-from nmt.launched import launched_processes
+from nmt.features.own_text.speed import seconds_per_step
 from nmt.training.preparation import Prepared
 
 
@@ -36,22 +39,22 @@ def plan_training(config: Config) -> Prepared:
         smallest_batch=config.data.max_pieces + 1,
     )
     pairs = open_training_text(config.data_folder, config.data)
-    speed = partial(_speed, config, pairs, (tokenizer.source_vocabulary, tokenizer.target_vocabulary))
+    vocabularies = (tokenizer.source_vocabulary, tokenizer.target_vocabulary)
     minutes = own.minutes or config.training.max_training_minutes
-    chosen = plan(text, minutes, speed, given)
+    with session(config.runtime) as machine:
+        distributed.check_same({"text": text, "own.minutes": minutes, "given settings": given}, "settings")
+        chosen = plan(text, minutes, partial(_speed, config, machine, pairs, vocabularies), given)
     values = {name: value for name, value in settings_of(chosen).items() if name not in own.keep}
     planned = with_values(config, values)
     return Prepared(planned, _message(planned, text, minutes, chosen))
 
 
-def _speed(config: Config, text: Pairs, vocabularies: tuple[int, int], shape: Shape, batch_tokens: int) -> float:
-    """Return the seconds of a step; 0 with several processes, which must agree but would measure differently."""
-    if launched_processes() > 1:
-        return 0.0
-    from nmt.features.own_text.speed import seconds_per_step  # noqa: PLC0415 - imports the trainer
-
+def _speed(
+    config: Config, machine: Machine, text: Pairs, vocabularies: tuple[int, int], shape: Shape, batch_tokens: int
+) -> float:
+    """Return the seconds of a step of a shape."""
     values = {**dict(zip(SHAPE, shape, strict=True)), "training.batch_tokens": batch_tokens}
-    return seconds_per_step(with_values(config, values), text, vocabularies)
+    return seconds_per_step(with_values(config, values), machine, text, vocabularies)
 
 
 def _message(config: Config, text: Text, minutes: float, chosen: Plan) -> str:

@@ -1,16 +1,21 @@
-"""Measure what a training step takes on this machine."""
+"""Measure what a training step takes on this machine, or on those that train together."""
 
 import math
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from itertools import count
 
-from nmt.compute.machine import is_out_of_memory, prepare_machine
+from nmt.compute import distributed
+from nmt.compute.machine import Machine, is_out_of_memory
 from nmt.config.schema import Config
 from nmt.data.store import Pairs
+from nmt.errors import CommonError
 from nmt.measuring.steps import free_memory, measured_batches, update, wait
+from nmt.training.memory_check import tokens_that_fit
 from nmt.training.new_trainer import new_trainer
+from nmt.training.trainer import Trainer
 
 WARM_UP_STEPS = 2
 MAX_STEPS, MAX_SECONDS = 20, 4.0
@@ -18,14 +23,21 @@ MAX_STEPS, MAX_SECONDS = 20, 4.0
 
 
 def seconds_per_step(
-    config: Config, text: Pairs, vocabularies: tuple[int, int], clock: Callable[[], float] = time.perf_counter
+    config: Config,
+    machine: Machine,
+    text: Pairs,
+    vocabularies: tuple[int, int],
+    clock: Callable[[], float] = time.perf_counter,
 ) -> float:
     """Return the mean seconds of the first steps of a run on its own text, after some steps to warm up.
 
-    It is infinite if the memory is too small for a step.
+    It is infinite if the memory is too small for a step. All processes that train together must call this, and all
+    return the same.
     """
     try:
-        return _timed(config, text, vocabularies, clock)
+        return _timed(config, machine, text, vocabularies, clock)
+    except CommonError:  # nothing fits
+        pass
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
@@ -34,9 +46,12 @@ def seconds_per_step(
     return math.inf
 
 
-def _timed(config: Config, text: Pairs, vocabularies: tuple[int, int], clock: Callable[[], float]) -> float:
-    machine = prepare_machine(config.runtime)
+def _timed(
+    config: Config, machine: Machine, text: Pairs, vocabularies: tuple[int, int], clock: Callable[[], float]
+) -> float:
     trainer = new_trainer(config, machine, *vocabularies)
+    if distributed.world_size() > 1:
+        _fit_in_memory(trainer, text, config.data.max_pieces + 1)
     batches = measured_batches(trainer, text, seed=config.seed, columns=trainer.columns)
     started, seconds, step = clock(), 0.0, 0
     with closing(batches):  # type: ignore[type-var] # it is a generator
@@ -46,6 +61,12 @@ def _timed(config: Config, text: Pairs, vocabularies: tuple[int, int], clock: Ca
             if step == 0:
                 started = clock()
             seconds = clock() - started
-            if step >= MAX_STEPS or (step > 0 and seconds >= MAX_SECONDS):
+            if distributed.highest(step >= MAX_STEPS or (step > 0 and seconds >= MAX_SECONDS)):
                 break
-    return seconds / step
+    return max(distributed.gather_objects(seconds / step))
+
+
+def _fit_in_memory(trainer: Trainer, text: Pairs, longest_sentence: int) -> None:
+    """Take micro-batches that fit before the steps, in which others would wait for a process without memory."""
+    tokens = tokens_that_fit(trainer, text, longest_sentence)
+    trainer.config = replace(trainer.config, device_tokens=tokens)
