@@ -20,7 +20,7 @@ class Forecast(NamedTuple):
     loss: Band
     bleu: Band
     bleu_outcome: float
-    """NaN if it is too low to count."""
+    """NaN if it is too low to count, or was not forecast."""
 
 
 def left_out(runs: Sequence[EarlierRun], without: str = "") -> Iterator[Forecast]:
@@ -36,8 +36,9 @@ def left_out(runs: Sequence[EarlierRun], without: str = "") -> Iterator[Forecast
         scores, final = learn_bleu(others), run.bleu[-1][1]
         for case in cases[run.name]:
             loss = coefficients.band(case.situation)
-            bleu = scores.band(reached_by(run, case), loss)
-            yield Forecast(case, loss, bleu, final if final >= LEAST_BLEU else math.nan)
+            reached = reached_by(run, case)
+            counts = final >= LEAST_BLEU and reached.tells
+            yield Forecast(case, loss, scores.band(reached, loss), final if counts else math.nan)
 
 
 def print_coverage(forecasts: Sequence[Forecast]) -> None:

@@ -245,16 +245,12 @@ class Loop:
         self._check_ranks()
         step = self.trainer.step
         seconds = self._deadline.seconds_left() if self.config.max_minutes else math.inf
-        with (
-            self.state.clock.pause(),
-            self._since_log.pause(),
-            self._deadline.timing("validation"),
-            stop_request.late_after(seconds),
-        ):
-            figures = self.validate(stop_request.interruptible_together)
-        self._figures, self._validated_step, self.state.validation_due = figures, step, False
-        self.state.best.update(figures)
-        reports = [hook.validated(step, figures) for hook in self.trainer.hooks]
+        with self.state.clock.pause(), self._since_log.pause(), self._deadline.timing("validation"):
+            with stop_request.late_after(seconds):
+                figures = self.validate(stop_request.interruptible_together)
+            self._figures, self._validated_step, self.state.validation_due = figures, step, False
+            self.state.best.update(figures)
+            reports = [hook.validated(step, figures) for hook in self.trainer.hooks]
         self.tracker.log("valid", step, **figures, **all_figures(reports))
         shown = "  ".join(f"{LABELS.get(name, name)} {value:.4g}" for name, value in figures.items())
         best = "" if self.state.best.stale else "  (best so far)"

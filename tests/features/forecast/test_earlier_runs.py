@@ -100,8 +100,7 @@ def test_bleu_reached_so_far_moves_the_forecast() -> None:
     low, high = (Reached(4.0, 3.3, 0.25, bleu, 0.5) for bleu in (5.0, 20.0))
     loss = Band(3.8, 3.7, 3.9)
     assert learned_bleu().band(low, loss).expected < learned_bleu().band(high, loss).expected
-    unknown, tiny = (learned_bleu().band(Reached(4.0, 3.3, 0.25, bleu, 0.5), loss) for bleu in (None, 0.2))
-    assert unknown == tiny
+    assert [Reached(4.0, 3.3, 0.25, bleu, 0.5).tells for bleu in (None, 0.2, 2.0)] == [True, False, True]
 
 
 def test_bleu_reached_so_far_moves_the_forecast_more_if_more_is_done() -> None:

@@ -347,6 +347,28 @@ class Recording(NullTracker):
         self.events.append((event, step, fields))
 
 
+class Thinking(TrainingHook):
+    """Takes as long after each validation as four steps."""
+
+    def __init__(self, time_of: Clock) -> None:
+        self.clock = time_of
+
+    def validated(self, _step: int, _figures: Mapping[str, float]) -> Report:
+        self.clock.now += 4 * Clock.step
+        return Report()
+
+
+def test_what_hooks_do_after_a_validation_is_not_training_time(
+    tmp_path: Path, store: PairStore, time_of: Clock
+) -> None:
+    limit = {"max_training_minutes": 55 / 60, "valid_every": 2, "steps": 9, "log_every": 1}
+    ours = build(tmp_path, time_of, limit)
+    ours.trainer.hooks, ours.tracker = [Thinking(time_of)], Recording()
+    assert ours.train(store) == Ending.BUDGET
+    assert ours.trainer.step == 6
+    assert [fields["seconds"] for event, _, fields in ours.tracker.events if event == "train"] == 6 * [Clock.step]
+
+
 def test_a_hook_adds_figures_and_lines_to_a_validation(
     tmp_path: Path, store: PairStore, capsys: pytest.CaptureFixture[str]
 ) -> None:

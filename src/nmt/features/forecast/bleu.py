@@ -35,6 +35,11 @@ class Reached(NamedTuple):
     done: float
     """The share of its steps that the run has made."""
 
+    @property
+    def tells(self) -> bool:
+        """Whether the BLEU at the end can be forecast: a model that does not translate yet may never do so."""
+        return self.bleu is None or self.bleu >= LEAST_BLEU
+
 
 class Line(NamedTuple):
     """The root of the BLEU at the end of a run as a function of nats per character."""
@@ -48,7 +53,7 @@ class Line(NamedTuple):
         """Return the root of BLEU to expect with another loss."""
         now, then = (self._nats(reached, each) for each in (reached.loss, loss))
         root = self.intercept - self.slope * then
-        if reached.bleu is not None and reached.bleu >= LEAST_BLEU:
+        if reached.bleu is not None:
             usual = self.intercept - self.slope * now
             root += math.sqrt(reached.done) * (math.sqrt(reached.bleu) - usual)
         return max(0.0, root)
@@ -99,11 +104,11 @@ def learned_bleu() -> BleuMap:
 
 
 def _error(line: Line, coefficients: Coefficients, run: EarlierRun, case: Case) -> float | None:
-    """Return the error of a forecast of the last BLEU of a run; None if that is too low to be one."""
-    outcome = run.bleu[-1][1]
-    if outcome < LEAST_BLEU:
+    """Return the error of a forecast of the last BLEU of a run; None if there is none, or that BLEU is too low."""
+    reached, outcome = reached_by(run, case), run.bleu[-1][1]
+    if outcome < LEAST_BLEU or not reached.tells:
         return None
-    reached, loss = reached_by(run, case), coefficients.band(case.situation)
+    loss = coefficients.band(case.situation)
     return abs(math.sqrt(outcome) - line.root(reached, loss.expected)) / _width(line, reached, loss)
 
 

@@ -76,11 +76,12 @@ class Forecaster(TrainingHook):
         return Forecast(end, expected, self._bleu(figures, expected, step / end))
 
     def _bleu(self, figures: Mapping[str, float], loss: Band, done: float) -> Band | None:
-        """Return the BLEU to expect; None if the run does not measure any."""
+        """Return the BLEU to expect; None if the run does not measure any, or what it measures is too low to tell."""
         pieces, nll = self._pieces_per_character, figures.get("nll", math.nan)
         if "bleu" not in figures or not pieces or not math.isfinite(nll):
             return None
-        return learned_bleu().band(Reached(figures["loss"], nll, pieces, figures["bleu"], done), loss)
+        reached = Reached(figures["loss"], nll, pieces, figures["bleu"], done)
+        return learned_bleu().band(reached, loss) if reached.tells else None
 
     @cached_property
     def _pieces_per_character(self) -> float:
