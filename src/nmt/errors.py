@@ -32,11 +32,11 @@ class LimitError(UserError):
 
 def nearest(word: str, choices: Iterable[str]) -> str:
     """Return a suggestion for an error message: the most similar choice, or all choices."""
-    known = sorted(choices)
-    close = get_close_matches(word, known, n=1, cutoff=0.5)
+    known = {each.casefold(): each for each in sorted(choices, reverse=True)}
+    close = get_close_matches(word.casefold(), known, n=1, cutoff=0.5)
     if close:
-        return f"did you mean {close[0]}?"
-    return f"choose from {', '.join(known)}"
+        return f"did you mean {known[close[0]]}?"
+    return f"choose from {', '.join(sorted(choices))}"
 
 
 @cache

@@ -32,7 +32,7 @@ from nmt.estimate.memory import (
 )
 from nmt.estimate.memory_need import MemoryNeed, divided_memory, memory_need, validation_bytes
 from nmt.estimate.named_device import Share, estimate_as_json, estimate_lines, run_estimate
-from nmt.estimate.parameters import ParameterCounts, count_parameters, training_flops
+from nmt.estimate.parameters import ParameterCounts, count_parameters, step_flops
 from nmt.model.kernels.backend import is_old_gpu
 
 TYPICAL_LENGTH = 30
@@ -117,8 +117,7 @@ def describe(config: Config, devices: int) -> RunFigures:
     words, batch = _target_words(config), config.training.batch_tokens
     size = count_parameters(config.model, config.tokenizer.vocab_size, words)
     accumulation, device_batch = _micro_batches(config, devices)
-    computed = passes_per_batch(config.training) * batch
-    flops_per_step = training_flops(config.model, size, words * config.model.d_model, computed, computed)
+    flops_per_step = step_flops(config, size, words)
     flops = flops_per_step * config.training.steps
     data = _epoch_figures(config)
     length = math.ceil(data.mean_length) if data else TYPICAL_LENGTH

@@ -66,7 +66,7 @@ def run(config: Config) -> None:
         config = _fit_in_memory(config, trainer, data.train, transforms)
         with (
             closing(build_checkpoint_manager(config, machine, data, begun_from)) as checkpoint_manager,
-            _tracker(config, trainer.step, begun_from) as tracker,
+            _tracker(config, trainer, begun_from) as tracker,
         ):
             tracker.log("start", trainer.step)
             validation = partial(validate, trainer, config, data.valid, data.tokenizer)
@@ -90,9 +90,11 @@ def _exclusive_run_folder(config: Config) -> Iterator[None]:
         yield
 
 
-def _tracker(config: Config, step: int, origin: Mapping[str, Any] | None) -> NullTracker:
+def _tracker(config: Config, trainer: Trainer, origin: Mapping[str, Any] | None) -> NullTracker:
     """Return what logs the run's events; only the main process logs."""
-    return start_tracker(config, step, origin) if distributed.is_main() else NullTracker()
+    if not distributed.is_main():
+        return NullTracker()
+    return start_tracker(config, trainer.step, origin, trainer.machine.precision_name)
 
 
 def _batches(config: Config, trainer: Trainer, train: Pairs, transforms: Sequence[BatchTransform]) -> Prefetcher:

@@ -4,8 +4,8 @@ import io
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from pathlib import PurePath
-from typing import Any, cast
+from pathlib import Path, PurePath
+from typing import Any, TypeVar, cast
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
@@ -15,6 +15,8 @@ from nmt.config.messages import one_line_errors
 from nmt.config.renamed import rename_saved
 from nmt.config.schema import Config
 from nmt.errors import ConfigError
+
+Parsed = TypeVar("Parsed")
 
 MAX_DEPTH = 20
 """The deepest nesting accepted in saved settings."""
@@ -49,6 +51,16 @@ def read_settings(config_text: str) -> dict[str, Any]:
     """Return the settings in a saved config.yaml by their dotted keys, without checking their names and values."""
     settings = _plain_yaml(config_text)
     return flatten(rename_saved(settings) if isinstance(settings, dict) else {})
+
+
+def read_saved(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
+    """Return what `from_yaml` or `read_settings` makes of a file; an error names the file."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text: restore it, or save it as UTF-8") from error
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
 
 
 def without_folders(text: str) -> str:
@@ -100,7 +112,7 @@ def _plain_yaml(text: str) -> Any:
         return _map_texts(yaml.load(text, QUICK_LOADER), _unescape)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
-        raise ConfigError(f"the config.yaml of a checkpoint is not YAML ({reason}): restore it") from error
+        raise ConfigError(f"these saved settings are not YAML ({reason}): restore it") from error
 
 
 def _escape(settings: Any) -> Any:
@@ -115,7 +127,7 @@ def _unescape(key: str, text: str) -> str:
         backslashes = len(start[1])
         if backslashes % 2 == 0:
             raise ConfigError(
-                f"the config.yaml of a checkpoint has an interpolation: {key}={text}. Saved settings must not depend "
+                f"these saved settings have an interpolation: {key}={text}. Saved settings must not depend "
                 "on the machine that reads them: write the value itself, or \\${ if you mean the characters"
             )
         return "\\" * (backslashes // 2) + "${"
@@ -141,7 +153,7 @@ def _check_extent(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, QUICK_LOADER):
         if isinstance(event, yaml.AliasEvent):
-            raise ConfigError("the config.yaml of a checkpoint contains an alias (*name): restore it")
+            raise ConfigError("these saved settings contain an alias (*name): restore it")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
-            raise ConfigError(f"the config.yaml of a checkpoint is nested deeper than {MAX_DEPTH} levels: restore it")
+            raise ConfigError(f"these saved settings are nested deeper than {MAX_DEPTH} levels: restore it")

@@ -85,10 +85,10 @@ def known_device(full_name: str, memory: float) -> str:
 
 
 def find_device(name: str) -> Device:
-    """The device of a name."""
-    if name not in DEVICES:
+    """Return the device of a name, in upper or lower case."""
+    if name.lower() not in DEVICES:
         raise ConfigError(f"describe.device={name} is not a device known here; {nearest(name, DEVICES)}")
-    return DEVICES[name]
+    return DEVICES[name.lower()]
 
 
 def precision_on(name: str, wanted: str) -> str:

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from nmt.config.schema import ModelConfig
+from nmt.config.schema import Config, ModelConfig
+from nmt.estimate.cost import passes_per_batch
 from nmt.model.activations import activation_of
 from nmt.model.build import architecture_of
 from nmt.model.interface import Stack
@@ -38,6 +39,12 @@ def count_parameters(config: ModelConfig, source_vocabulary: int, target_vocabul
 def describe_depth(config: ModelConfig) -> str:
     """Return the number of layers of each stack: "6 + 6" for the paper's base model."""
     return " + ".join(str(stack.layers) for stack in architecture_of(config).stacks(config))
+
+
+def step_flops(config: Config, size: ParameterCounts, target_words: int) -> int:
+    """Return the floating-point operations of a training step on a full global batch."""
+    tokens = passes_per_batch(config.training) * config.training.batch_tokens
+    return training_flops(config.model, size, target_words * config.model.d_model, tokens, tokens)
 
 
 def training_flops(

@@ -36,7 +36,7 @@ class Rates:
     """Shares of the translations with typical faults, which need no model to be found."""
 
     length_ratio: float
-    """Words of all translations divided by those of the first reference."""
+    """Words of all translations divided by those of the references, of several the one of the closest length."""
     copied: float
     """Equal to their source, and not to a reference."""
     repetitive: float
@@ -88,17 +88,25 @@ def rates(text: Translated) -> Rates:
         repetitive.append(_repetitions(hypothesis) - _repetitions(source) >= MAX_REPETITIONS)
         unrelated.append(hypothesis not in theirs and chrf.sentence_score(hypothesis, theirs).score < UNRELATED_CHRF)
     hallucinated = [(one or other) and not copy for one, other, copy in zip(repetitive, unrelated, copied, strict=True)]
-    words, reference_words = (
-        sum(len(words_between_spaces(line)) for line in lines) for lines in (text.hypotheses, text.references[0])
-    )
+    words = [_words(line) for line in text.hypotheses]
+    reference_words = sum(_closest_length(each, theirs) for each, *theirs in zip(words, *text.references, strict=True))
     return Rates(
-        length_ratio=words / max(1, reference_words),
+        length_ratio=sum(words) / max(1, reference_words),
         copied=sum(copied) / count,
         repetitive=sum(repetitive) / count,
         unrelated=sum(unrelated) / count,
         hallucinated=sum(hallucinated) / count,
         unknown=sum(UNKNOWN_MARK in line for line in text.hypotheses) / count,
     )
+
+
+def _words(line: str) -> int:
+    return len(words_between_spaces(line))
+
+
+def _closest_length(words: int, references: Sequence[str]) -> int:
+    """Return the length of a reference that is closest to that of a translation, the shorter of two, as in BLEU."""
+    return min((abs(length - words), length) for length in map(_words, references))[1]
 
 
 def _repetitions(line: str) -> int:

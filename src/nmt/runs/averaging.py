@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from nmt.config.saved import from_yaml, read_settings
+from nmt.config.saved import from_yaml, read_saved, read_settings
 from nmt.config.schema import AveragingConfig
 from nmt.errors import UserError
 from nmt.runs.checkpoint_files import read_meta, write
@@ -92,7 +92,7 @@ def _scheduled(saved: list[Saved]) -> list[Saved]:
 
     Earlier ones than those that training keeps are left only because they are among the best.
     """
-    kept = from_yaml((saved[-1].path / SETTINGS).read_text(encoding="utf-8")).training.keep_last
+    kept = read_saved(saved[-1].path / SETTINGS, from_yaml).training.keep_last
     return [checkpoint for checkpoint in saved if not checkpoint.only_best][-kept:] or saved[-1:]
 
 

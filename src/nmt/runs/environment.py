@@ -93,14 +93,19 @@ def read_environment(file: Path) -> Environment:
         raise UserError(f"{file} does not describe the machine of a run: delete it") from error
 
 
-def environment(config: Config, data_manifest: Path, origin: Mapping[str, Any] | None = None) -> Environment:
-    """Return the code, the machine and the data of a run, and the model that it began from."""
+def environment(
+    config: Config, data_manifest: Path, origin: Mapping[str, Any] | None = None, precision: str = ""
+) -> Environment:
+    """Return the code, the machine and the data of a run, and the model that it began from.
+
+    `precision` is the one that it computes in, if that is known by now.
+    """
     return Environment(
         nmt=__version__,
         git=_git_state(Path(__file__).parent),
         command=sys.argv,
         seed=config.seed,
-        precision=config.runtime.precision,
+        precision=precision or config.runtime.precision,
         python=platform.python_version(),
         packages={package: _version(package) for package in PACKAGES},
         cuda=torch.version.cuda,

@@ -10,7 +10,7 @@ from nmt.config.checks import NOT_OF_THE_SEARCH
 from nmt.config.choices import find
 from nmt.config.folders import is_address
 from nmt.config.plain_names import settings_name
-from nmt.config.saved import read_settings
+from nmt.config.saved import read_saved, read_settings
 from nmt.config.schema import Config
 from nmt.runs.checkpoints import step_of_name
 from nmt.runs.layout import AVERAGED, BEST, LAST, RunLayout, step_folder_name
@@ -68,7 +68,7 @@ def _search_name(config: Config) -> str:
 def _saved_settings(run_folder: Path) -> dict[str, Any]:
     """Return the settings of the training by their dotted keys; empty if they are not there."""
     file = RunLayout(run_folder).settings
-    return read_settings(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return read_saved(file, read_settings) if file.is_file() else {}
 
 
 def _own_name(run_folder: Path) -> str:

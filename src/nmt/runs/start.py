@@ -13,11 +13,11 @@ from nmt.runs.tracker import Tracker
 from nmt.storage.files import write_json, write_text
 
 
-def start_tracker(config: Config, step: int, origin: Mapping[str, Any] | None = None) -> Tracker:
+def start_tracker(config: Config, step: int, origin: Mapping[str, Any] | None = None, precision: str = "") -> Tracker:
     """Write config.yaml and environment.json, and return a tracker that drops events of later steps."""
     layout = RunLayout(config.run_folder)
     write_text(layout.settings, to_yaml(config))
-    described = environment(config, CorpusLayout(config.data_folder).manifest, origin)
+    described = environment(config, CorpusLayout(config.data_folder).manifest, origin, precision)
     write_json(layout.environment, described.to_json())
     tracker = Tracker(layout.folder, step)
     tracker.listeners = open_listeners(config, step)

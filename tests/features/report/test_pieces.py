@@ -13,7 +13,6 @@ import sacrebleu
 import torch
 
 from nmt.config.compose import compose
-from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, DecodingConfig, ModelConfig
 from nmt.data.filter_counts import filter_counts
 from nmt.data.manifest import read_manifest
@@ -32,12 +31,12 @@ from nmt.model.positions.base import Places
 from nmt.model.transformer import Transformer
 from nmt.paper.figures import paper_bleu, paper_perplexity
 from nmt.runs.checkpoint_record import CheckpointRecord
-from nmt.runs.metrics import event_of
+from nmt.runs.metrics import MetricsEvent, event_of
 from tests.features.report.runs import EVENTS
 
 
 def read(config: Config, name: str = "first") -> Run:
-    return read_run(Path(config.paths.outputs), name, Path(config.paths.data), from_yaml)
+    return read_run(Path(config.paths.outputs), name, Path(config.paths.data))
 
 
 def evaluation(**fields: Any) -> EvaluationRecord:
@@ -51,7 +50,7 @@ def test_error_for_a_missing_run_names_the_most_similar_run(first: Config) -> No
 
 def test_error_without_any_run_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="run `make train` first"):
-        read_run(tmp_path, "a", tmp_path, from_yaml)
+        read_run(tmp_path, "a", tmp_path)
 
 
 def test_training_time_excludes_the_time_between_interruption_and_resume(first: Config) -> None:
@@ -236,6 +235,51 @@ def test_sentences_are_bucketed_by_length_and_by_their_rarest_word() -> None:
     assert buckets[1].scores["chrF"] == pytest.approx(0)
     counts = Counter({"a": 5000, "b": 50, "c": 5, "d": 5, "e": 5})
     assert [bucket.label for bucket in translations.by_frequency(evaluated, counts)] == ["0", "10–99"]
+
+
+def test_every_reference_counts_and_the_most_similar_one_is_compared() -> None:
+    others = [["p q r"], ["der Hund sah die Katze"]]
+    evaluated = Evaluated("test", evaluation(), ["a b"], others[0], ["der Hund sieht die Katze"], others[1:])
+    bleu = sacrebleu.corpus_bleu(evaluated.hypotheses, others).score
+    assert translations.by_length(evaluated)[0].scores["BLEU"] == pytest.approx(bleu)
+    (shown,) = translations.sentences(evaluated)
+    assert shown.chrf == pytest.approx(sacrebleu.sentence_chrf(evaluated.hypotheses[0], ["p q r", *others[1]]).score)
+    assert "".join(shown.reference) == "der Hund sah die Katze"
+
+
+def test_a_run_that_diverged_says_since_when() -> None:
+    def line(kind: str, step: int, loss: float | None, **figures: float) -> MetricsEvent:
+        return MetricsEvent(kind, step, 0.0, {"loss": loss, **figures})
+
+    healthy = [
+        line("train", 10, 3.0),
+        line("train", 20, None),
+        line("train", 30, 2.9),
+        MetricsEvent("start", 30, 0.0, {}),
+    ]
+    assert curves.divergence(healthy) == curves.divergence([]) == ""
+    lost = [
+        *healthy,
+        line("train", 1040, None, skipped=9),
+        line("valid", 1050, None),
+        line("train", 1050, None, skipped=10),
+    ]
+    assert curves.divergence(lost) == (
+        "The loss has not been finite since step 1,040; "
+        "the gradients of 19 steps were not finite, so they were skipped."
+    )
+
+
+def test_the_machine_names_its_precision_if_it_is_known(first: Config) -> None:
+    environment = read(first).environment
+    assert environment is not None
+    assert " in " not in about.machine(replace(environment, precision="auto"))
+    assert about.machine(replace(environment, precision="bf16")).endswith(" in bf16")
+
+
+def test_settings_that_change_no_model_are_not_compared() -> None:
+    other = compose(["training.log_every=7", "watch.every=3", "describe.gpus=2", "training.warmup_steps=9"])
+    assert about.differences({"a": compose([]), "b": other}) == [("training.warmup_steps", [4000, 9])]
 
 
 def test_words_are_counted_in_the_training_text(first: Config) -> None:

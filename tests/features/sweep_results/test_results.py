@@ -96,6 +96,18 @@ def test_a_search_without_a_result_is_told_what_to_do(tmp_path: Path) -> None:
     assert watch(swept(tmp_path, seed="1", searching=False), lambda: config) is None
 
 
+def test_a_run_that_diverged_says_so_and_not_that_it_was_never_validated(tmp_path: Path) -> None:
+    config = finished(tmp_path, validations=({"loss": float("nan")}, {"loss": float("inf")}))
+    with pytest.raises(UserError, match=r"no loss.*has diverged"):
+        watch(swept(tmp_path, seed="1"), lambda: config)
+    assert watch(swept(tmp_path, seed="2", searching=False), lambda: config) is None
+    ((_, records),) = read_sweeps(tmp_path)
+    assert [(each.result, "has diverged" in each.error) for each in records] == 2 * [(None, True)]
+    unvalidated = finished(tmp_path / "other", validations=())
+    with pytest.raises(UserError, match=r"lower training\.valid_every"):
+        watch(swept(tmp_path, seed="3"), lambda: unvalidated)
+
+
 def test_a_failed_run_is_recorded_and_raised(tmp_path: Path) -> None:
     def fail() -> Config:
         raise UserError("no data here")
@@ -151,7 +163,7 @@ def test_the_page_of_each_run_has_all_runs_in_their_order_and_marks_the_best(tmp
         cells = [re.findall(r"(?:<td>|^)(.*?)</td>", row) for row in rows]
         here = int(config.name[-1])
         first = [f"{number + 1}{' (this run)' if number == here else ''}" for number in range(3)]
-        failed = "failed: a &lt;b&gt;bad&lt;/b&gt; value"
+        failed = "no result: a &lt;b&gt;bad&lt;/b&gt; value"
         assert cells == [[first[0], "0.0", "3.0000"], [first[1], "0.1", failed], [first[2], "0.2", "2.0000 (best)"]]
 
 

@@ -350,7 +350,7 @@ def test_text_that_looks_like_an_interpolation_is_saved_as_text(text: str) -> No
 def test_saved_settings_cannot_read_the_environment(text: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "secret")
     for read in (from_yaml, saved.read_settings):
-        with pytest.raises(ConfigError, match="has an interpolation") as caught:
+        with pytest.raises(ConfigError, match="have an interpolation") as caught:
             read(text)
         assert key in str(caught.value)
         assert "secret" not in str(caught.value)

@@ -1,11 +1,15 @@
-"""What saved settings tell other people."""
+"""What saved settings tell other people, and what is said of those that cannot be read."""
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from nmt.config.saved import from_yaml, to_yaml, without_folders
+from nmt.config.saved import from_yaml, read_saved, read_settings, to_yaml, without_folders
 from nmt.config.schema import Config, DecodingConfig, PathsConfig
+from nmt.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -35,3 +39,14 @@ def test_paths_of_a_machine_are_left_out(value: str, public: str) -> None:
 def test_settings_that_may_name_files_are_not_those_of_a_strangers_model() -> None:
     usual = DecodingConfig()
     assert replace(usual, beam=7, alpha=0.3).naming_no_file == replace(usual, beam=7, alpha=0.3)
+
+
+@pytest.mark.parametrize("parse", [from_yaml, read_settings])
+@pytest.mark.parametrize(
+    ("content", "problem"), [(b"# caf\xe9\n", "is not UTF-8 text"), (b"x: [", "these saved settings are not YAML")]
+)
+def test_an_error_names_the_file(parse: Callable[[str], object], content: bytes, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=rf"{re.escape(str(path))}.*{problem}"):
+        read_saved(path, parse)

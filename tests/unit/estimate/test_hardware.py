@@ -57,3 +57,6 @@ def test_fp32_has_half_the_peak_of_bf16_if_a_device_has_both() -> None:
 def test_an_unknown_device_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"describe.device=h10 is not a device known here; did you mean h100\?"):
         find_device("h10")
+    with pytest.raises(ConfigError, match=r"did you mean h100\?"):
+        find_device("H10")
+    assert find_device("H100") == find_device("h100")

@@ -6,8 +6,8 @@ import pytest
 
 from nmt.config.choices import CHOICES
 from nmt.config.compose import compose
-from nmt.config.schema import ModelConfig
-from nmt.estimate.parameters import count_parameters, training_flops
+from nmt.config.schema import Config, ModelConfig
+from nmt.estimate.parameters import count_parameters, step_flops, training_flops
 from nmt.model.build import build_model
 
 SMALL = ModelConfig(layers=2, d_model=16, d_ff=24, heads=4, max_positions=10)
@@ -79,3 +79,4 @@ def test_flops_of_the_papers_base_step() -> None:
     assert (size.encoder / 1e6, size.decoder / 1e6) == pytest.approx((18.9, 25.2), abs=0.05)
     assert training_flops(ModelConfig(), size, 37_000 * 512, 25_000, 25_000) == pytest.approx(9.5e12, rel=0.01)
     assert training_flops(ModelConfig(), size, 37_000 * 512, 10, 0) == 60 * size.encoder
+    assert step_flops(Config(), size, 37_000) == training_flops(ModelConfig(), size, 37_000 * 512, 25_000, 25_000)

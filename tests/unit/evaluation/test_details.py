@@ -41,6 +41,12 @@ def test_each_fault_is_counted() -> None:
     assert found.length_ratio == (2 + 16 + 2 + 2) / (2 + 11 + 2 + 2)
 
 
+def test_of_several_references_the_one_of_the_closest_length_counts_as_in_bleu() -> None:
+    short, long = ["a b", "a b c d e"], ["a b c d", "a b c d e f g"]
+    found = rates(Translated(["a b c", "a b c d e f"], [long, short], "de", ["x", "y"]))
+    assert found.length_ratio == (3 + 6) / (2 + 5)
+
+
 def test_text_without_spaces_is_counted_by_characters() -> None:
     sources = ["我喜欢这只狗。", "他说的话" * 20]
     text = Translated(["我喜欢" * 8, "是"], [["我喜欢", "是的"]], "zh", sources=sources)

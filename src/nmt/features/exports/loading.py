@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from nmt.compute.machine import Machine
-from nmt.config.saved import from_yaml
+from nmt.config.saved import from_yaml, read_saved
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.errors import UserError
@@ -49,4 +49,4 @@ def _search_of_export(folder: Path) -> DecodingConfig:
     settings = folder / SETTINGS
     if not settings.is_file():  # exports of older versions have none
         return DecodingConfig()
-    return from_yaml(settings.read_text(encoding="utf-8")).decoding.naming_no_file.for_any_engine
+    return read_saved(settings, from_yaml).decoding.naming_no_file.for_any_engine

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from nmt.config.folders import expanded, is_address
-from nmt.config.saved import from_yaml
+from nmt.config.saved import from_yaml, read_saved
 from nmt.config.schema import Config
 from nmt.discovery import features
 from nmt.errors import UserError, nearest
@@ -55,7 +55,7 @@ def settings_of_origin(config: Config) -> Config | None:
     try:
         begun = Checkpoints(config.run_folder).steps()
         folder = begun[-1].path if begun else find_origin(config, weights=False)
-        return from_yaml((folder / SETTINGS).read_text(encoding="utf-8"))
+        return read_saved(folder / SETTINGS, from_yaml)
     except (UserError, OSError, ValueError):
         return None
 

@@ -4,7 +4,7 @@ from collections.abc import Container
 
 from nmt.config.compose import compose
 from nmt.config.keys import value_of, with_values
-from nmt.config.saved import from_yaml
+from nmt.config.saved import from_yaml, read_saved
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
 from nmt.features.own_text.settings import DERIVED, HOLD_OUT, LANGUAGES, OF_DATA, SHAPE, OwnText, reason_not_to_derive
@@ -50,8 +50,8 @@ def as_begun(config: Config, given: Container[str]) -> Config | None:
     if newest is None:
         return None
     try:
-        saved = from_yaml((steps[newest] / SETTINGS).read_text(encoding="utf-8"))
-    except (UserError, OSError, ValueError):  # the command reports it if it needs the checkpoint
+        saved = read_saved(steps[newest] / SETTINGS, from_yaml)
+    except (UserError, OSError):  # the command reports it if it needs the checkpoint
         return config
     open_names = [name for name in DERIVED if name not in config.of(OwnText).keep]
     open_names += [name for name in OF_THE_FEATURE if name not in given]

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import chain
 
+from nmt.compute.machine import PRECISIONS
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
-from nmt.discovery import imported
-from nmt.estimate.parameters import count_parameters, describe_depth, training_flops
+from nmt.discovery import imported, unsearchable_groups
+from nmt.estimate.parameters import ParameterCounts, describe_depth
 from nmt.evaluation.metrics import all_metrics, title
 from nmt.evaluation.record import EvaluationRecord
 from nmt.features.report.run import Run
@@ -16,8 +17,10 @@ from nmt.paper.figures import paper_perplexity
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.environment import Environment
 
-UNCOMPARED_SETTINGS = ("name", "checkpoint", "input", "output", "compare", "paths.data", "paths.outputs")
-"""Settings that a comparison of runs leaves out because they do not change the model."""
+UNCOMPARED = (
+    "name", "checkpoint", "input", "output", "compare", "paths", "describe", "translate", "training.log_every",
+)  # fmt: skip
+"""Settings and groups of settings that a comparison of runs leaves out, because they do not change the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +107,15 @@ def operations(count: float) -> str:
 
 
 def machine(environment: Environment | None) -> str:
-    """Return the GPUs that a run was trained on, or its CPU and the number of threads."""
+    """Return the GPUs that a run was trained on, or its CPU and the number of threads; and the precision."""
     if environment is None:
         return "unknown machine"
+    precision = f" in {environment.precision}" if environment.precision in PRECISIONS else ""  # "auto" in older runs
     if environment.devices:
-        return ", ".join(f"{count} × {device}" for device, count in Counter(environment.devices).items())
+        names = ", ".join(f"{count} × {device}" for device, count in Counter(environment.devices).items())
+        return f"{names}{precision}"
     threads = environment.threads
-    return f"{environment.cpu or 'unknown machine'}, {threads} thread{'s' if threads != 1 else ''}"
+    return f"{environment.cpu or 'unknown machine'}, {threads} thread{'s' if threads != 1 else ''}{precision}"
 
 
 def duration(seconds: float) -> str:
@@ -121,17 +126,9 @@ def duration(seconds: float) -> str:
     return f"{minutes:.0f} min" if minutes < 90 else f"{hours:.1f} h"
 
 
-def parameters(config: Config, source_vocabulary: int, target_vocabulary: int) -> list[tuple[str, int, float]]:
+def parameters(size: ParameterCounts) -> list[tuple[str, int, float]]:
     """Return name, number and share of the parameters of embedding, encoder and decoder."""
-    size = count_parameters(config.model, source_vocabulary, target_vocabulary)
     return [(module, count, count / size.total) for module, count in size._asdict().items()]
-
-
-def step_flops(config: Config, source_vocabulary: int, target_vocabulary: int) -> int:
-    """Return the floating-point operations of a training step."""
-    size = count_parameters(config.model, source_vocabulary, target_vocabulary)
-    tokens = config.training.batch_tokens
-    return training_flops(config.model, size, target_vocabulary * config.model.d_model, tokens, tokens)
 
 
 def settings(config: Config) -> list[Setting]:
@@ -144,6 +141,7 @@ def settings(config: Config) -> list[Setting]:
 def differences(configs: Mapping[str, Config]) -> list[tuple[str, list[object]]]:
     """Return the settings in which the configurations differ: the key and the value in each configuration."""
     flat = [flatten(asdict(config)) for config in configs.values()]
-    keys = [key for key in dict.fromkeys(chain(*flat)) if key not in UNCOMPARED_SETTINGS]
+    left_out = {*UNCOMPARED, *unsearchable_groups()}
+    keys = [key for key in dict.fromkeys(chain(*flat)) if left_out.isdisjoint((key, key.partition(".")[0]))]
     values = {key: [each.get(key, "") for each in flat] for key in keys}
     return [(key, found) for key, found in values.items() if any(value != found[0] for value in found[1:])]

@@ -81,7 +81,7 @@ def _comparison_path(config: Config) -> Path:
 
 
 def _read(config: Config) -> Run:
-    return read_run(config.runs_folder, config.name, config.corpora_folder, from_yaml, scores_to_show(config))
+    return read_run(config.runs_folder, config.name, config.corpora_folder, scores_to_show(config))
 
 
 def _load_model(run: Run, checkpoint: str) -> tuple[TranslationModel, Tokenizer]:

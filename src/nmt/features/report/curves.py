@@ -1,6 +1,7 @@
 """Draw the values in metrics.jsonl as curves over the steps."""
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from nmt.config.schema.corpora import corpora_of
 from nmt.errors import UserError
@@ -59,6 +60,17 @@ def overlaid_curves(runs: Mapping[str, Run]) -> dict[str, tuple[str, Spec]]:
 def points(events: Events, name: str) -> list[tuple[int, float]]:
     """Return (step, value) of each event whose value is finite."""
     return [(event.step, value) for event in events if (value := event.number(name)) is not None]
+
+
+def divergence(events: Events) -> str:
+    """Say since when the loss has not been finite, and how many steps were skipped; empty if the last one is finite."""
+    losses = [(event.step, event.number("loss")) for event in events if "loss" in event.figures]
+    lost = list(takewhile(lambda each: each[1] is None, reversed(losses)))
+    if not lost:
+        return ""
+    skipped = sum(event.number("skipped") or 0 for event in events)
+    reason = f"; the gradients of {skipped:,.0f} steps were not finite, so they were skipped" if skipped else ""
+    return f"The loss has not been finite since step {lost[-1][0]:,}{reason}."
 
 
 def resumes_and_skips(events: Events) -> list[Marker]:

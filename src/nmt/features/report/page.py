@@ -19,6 +19,7 @@ from nmt.data.filter_counts import FilterCount, filter_counts
 from nmt.data.training_text import open_training_text
 from nmt.decoding.attention import compute_attention
 from nmt.errors import UserError, for_this_installation
+from nmt.estimate.parameters import count_parameters, step_flops
 from nmt.evaluation.details import Part, Rates
 from nmt.evaluation.finding import Table
 from nmt.features.report import about, attention, charts, corpus, curves, translations
@@ -79,6 +80,8 @@ class AboutSection:
     steps: int
     """The number of steps in the settings."""
     data_has_changed: bool
+    divergence: str
+    """What says that the run has diverged; empty if it has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +181,7 @@ def _about(run: Run) -> AboutSection:
         step=max((event.step for event in run.events), default=0),
         steps=run.config.training.steps,
         data_has_changed=run.data_has_changed(),
+        divergence=curves.divergence(run.events),
     )
 
 
@@ -222,11 +226,12 @@ def _attention(found: Mapping[str, Sequence[translations.Sentence]], load_model:
 def _model(run: Run) -> ModelSection:
     trained = run.manifest().tokenizer()
     vocabularies = trained.source_vocabulary, trained.target_vocabulary
-    parameters = about.parameters(run.config, *vocabularies)
+    size = count_parameters(run.config.model, *vocabularies)
+    parameters = about.parameters(size)
     return ModelSection(
         parameters=parameters,
-        total=sum(count for _, count, _ in parameters),
-        flops=about.operations(about.step_flops(run.config, *vocabularies)),
+        total=size.total,
+        flops=about.operations(step_flops(run.config, size, trained.target_vocabulary)),
     )
 
 

@@ -1,11 +1,11 @@
 """Read the files of a run, once for the whole report."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
 import numpy as np
 
+from nmt.config.saved import from_yaml, read_saved
 from nmt.config.schema import Config
 from nmt.data.annotations import annotations_of
 from nmt.data.corpora import split_languages, split_settings
@@ -139,21 +139,20 @@ class Run:
         return float(np.sum([after.time - before.time for before, after in steps if after.event != "start"]))
 
 
-def read_run(outputs: Path, name: str, data: Path, parse: Callable[[str], Config], scores: Path | None = None) -> Run:
+def read_run(outputs: Path, name: str, data: Path, scores: Path | None = None) -> Run:
     """Read a run.
 
     Args:
         outputs: The folder of all runs.
         name: The name of the run.
         data: The folder of the prepared corpora.
-        parse: A function that parses a config.yaml into settings.
         scores: The folder of the scores to show; by default those of the run's own checkpoint.
     """
     folder = outputs / name
     layout = RunLayout(folder)
     if not layout.settings.is_file():
         raise UserError(f"there is no run {folder.name} in {folder.parent}: {_advice(folder)}")
-    config = parse(layout.settings.read_text(encoding="utf-8"))
+    config = read_saved(layout.settings, from_yaml)
     environment, metrics = layout.environment, layout.metrics
     return Run(
         name,
@@ -168,5 +167,5 @@ def read_run(outputs: Path, name: str, data: Path, parse: Callable[[str], Config
 
 def _advice(folder: Path) -> str:
     """Name the most similar run, or say how to make one."""
-    others = sorted(path.parent.name for path in folder.parent.glob("*/config.yaml"))
+    others = sorted(path.parent.name for path in folder.parent.glob("*/config.yaml") if path.is_file())
     return nearest(folder.name, others) if others else "run `make train` first (with the same ARGS)"

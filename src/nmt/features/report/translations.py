@@ -34,7 +34,7 @@ The first segment may be empty.
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A translation with its reference and its scores."""
+    """A translation with its scores, and the reference that is most like it."""
 
     number: int
     """Line number, from 1."""
@@ -49,12 +49,19 @@ def sentences(evaluated: Evaluated) -> list[Sentence]:
     """Score every sentence; return them in the order of the text."""
     bleu, chrf = make_bleu(evaluated.bleu_tokenizer, effective_order=True), CHRF()
     found = []
-    lines = zip(evaluated.sources, evaluated.hypotheses, evaluated.references, strict=True)
-    for number, (source, hypothesis, reference) in enumerate(lines, start=1):
-        marked = mark_differences(hypothesis, reference)
-        scores = [float(metric.sentence_score(hypothesis, [reference]).score) for metric in (chrf, bleu)]
+    lines = zip(evaluated.sources, evaluated.hypotheses, *evaluated.all_references, strict=True)
+    for number, (source, hypothesis, *references) in enumerate(lines, start=1):
+        marked = mark_differences(hypothesis, _closest(hypothesis, references, chrf))
+        scores = [float(metric.sentence_score(hypothesis, references).score) for metric in (chrf, bleu)]
         found.append(Sentence(number, source, *marked, *scores))
     return found
+
+
+def _closest(hypothesis: str, references: Sequence[str], chrf: CHRF) -> str:
+    """Return the reference that is most like a translation."""
+    if len(references) == 1:
+        return references[0]
+    return max(references, key=lambda each: float(chrf.sentence_score(hypothesis, [each]).score))
 
 
 def mark_differences(left: str, right: str) -> tuple[Segments, Segments]:
@@ -132,8 +139,8 @@ def _score_buckets(evaluated: Evaluated, values: Sequence[int], ends: Sequence[i
         chosen = [index for index, value in enumerate(values) if low < value and (high is None or value <= high)]
         if chosen:
             hypotheses = [evaluated.hypotheses[index] for index in chosen]
-            references = [evaluated.references[index] for index in chosen]
-            scores = {name: metric.corpus_score(hypotheses, [references]).score for name, metric in metrics.items()}
+            references = [[lines[index] for index in chosen] for lines in evaluated.all_references]
+            scores = {name: metric.corpus_score(hypotheses, references).score for name, metric in metrics.items()}
             buckets.append(Bucket(_range(low + 1, high), len(chosen), scores))
     return buckets
 

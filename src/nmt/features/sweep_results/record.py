@@ -32,7 +32,7 @@ class RunRecord:
     metric: str = ""
     result: float | None = None
     error: str = ""
-    """Why it failed; empty if it did not."""
+    """Why it has no result; empty if it has one."""
 
     @classmethod
     def from_json(cls, content: Any) -> "RunRecord":

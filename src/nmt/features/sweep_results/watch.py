@@ -22,12 +22,13 @@ def watch(swept: SweptRun, do: Callable[[], Config | None]) -> float | None:
         if config is None:
             return None
         result = read_result(config)
-        if result is None and swept.searching:
-            raise UserError(_missing(config))
+        reason = _missing(config) if result is None else ""
+        if reason and swept.searching:
+            raise UserError(reason)
     except Exception as error:
         _record(swept, error=(str(error).strip().splitlines() or [type(error).__name__])[-1])
         raise
-    _record(swept, run=config.name, metric=config.of(SweepConfig).metric, result=result)
+    _record(swept, run=config.name, metric=config.of(SweepConfig).metric, result=result, error=reason)
     return result
 
 
@@ -54,14 +55,23 @@ def read_result(config: Config) -> float | None:
 def _best_validation(config: Config, metrics: Path) -> MetricsEvent | None:
     """Return the validation that training calls the best."""
     by = config.training.best_by
-    events = read_metrics(metrics) if metrics.exists() else []
-    found = {value: each for each in events if each.event == "valid" and (value := each.number(by)) is not None}
+    found = {value: each for each in _validations(metrics) if (value := each.number(by)) is not None}
     if not found:
         return None
     return found[max(found) if by == "bleu" else min(found)]
 
 
+def _validations(metrics: Path) -> list[MetricsEvent]:
+    return [each for each in read_metrics(metrics) if each.event == "valid"] if metrics.exists() else []
+
+
 def _missing(config: Config) -> str:
+    """Return why a run has no result."""
     metric = config.of(SweepConfig).metric
-    remedy = "lower training.valid_every" if metric in FIGURES else "it is a score that only `nmt all` makes in time"
-    return f"the run {config.name} has no {metric}, which sweep.metric names: {remedy}"
+    if metric not in FIGURES:
+        reason = "it is a score that only `nmt all` makes in time"
+    elif _validations(RunLayout(config.run_folder).metrics):
+        reason = "that of no validation is finite, so the run has diverged"
+    else:
+        reason = "lower training.valid_every"
+    return f"the run {config.name} has no {metric}, which sweep.metric names: {reason}"

@@ -12,7 +12,7 @@ import torch
 from nmt.commands import data, evaluate, train
 from nmt.config.compose import compose
 from nmt.config.multirun import multirun, split
-from nmt.config.saved import flatten, read_settings
+from nmt.config.saved import flatten, read_saved, read_settings
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
 from nmt.features.table3.effects import effects
@@ -119,9 +119,7 @@ def _is_done(config: Config) -> bool:
     """Return whether a row is done with exactly these settings."""
     if not is_done(config):
         return False
-    check_resumable(
-        read_settings((config.run_folder / "config.yaml").read_text(encoding="utf-8")), flatten(asdict(config))
-    )
+    check_resumable(read_saved(config.run_folder / "config.yaml", read_settings), flatten(asdict(config)))
     return True
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from nmt.config.saved import read_settings
+from nmt.config.saved import read_saved, read_settings
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, nearest
 from nmt.estimate.parameters import count_parameters
@@ -60,7 +60,7 @@ def _step_at_limit(config: Config) -> int | None:
     limit, layout = config.training.max_training_minutes, RunLayout(config.run_folder)
     if not limit or not layout.settings.is_file():
         return None
-    trained = read_settings(layout.settings.read_text(encoding="utf-8"))
+    trained = read_saved(layout.settings, read_settings)
     saved = Checkpoints(config.run_folder).steps()
     return saved[-1].step if saved and trained.get("training.max_training_minutes") == limit else None
 
