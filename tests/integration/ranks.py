@@ -66,7 +66,7 @@ def run(folder: Path, settings: dict[str, Any], signal_step: int) -> dict[str, A
             return super()._agree(*what)
 
     manager = CheckpointManager(
-        Checkpoints(folder), CheckpointContents([], "seed: 1\n", "data"), config, in_background=False
+        Checkpoints(folder), CheckpointContents({}, "seed: 1\n", "data"), config, in_background=False
     )
     batches = global_batches(
         store(), Batching(300, seed=1), device_tokens=0, start=ours.data_position,

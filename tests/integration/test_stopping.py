@@ -11,6 +11,7 @@ from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
 from nmt.config.schema import Config
 from nmt.data.loader import MicroBatch
+from nmt.evaluation.split import Split
 from nmt.model.interface import TranslationModel
 from nmt.model.transformer import Transformer
 from nmt.text.tokenizer import Tokenizer
@@ -64,13 +65,13 @@ def in_the_last_validation(monkeypatch: pytest.MonkeyPatch) -> None:
         config: Config,
         tokenizer: Tokenizer,
         interruptible_together: Interruptible,
-        name: str,
+        split: Split,
     ) -> float:
-        validations.append(name)
+        validations.append(split.name)
         if len(validations) == -(-config.training.steps // config.training.valid_every):
             with interruptible_together():
                 stop_here()
-        return decode(model, machine, config, tokenizer, interruptible_together, name)
+        return decode(model, machine, config, tokenizer, interruptible_together, split)
 
     monkeypatch.setattr(validation, "decoded_bleu", slow)
 

@@ -100,11 +100,9 @@ def test_a_checkpoint_is_refused_if_it_is_missing_or_has_another_tokenizer(tmp_p
     assert missing.returncode == 2
     assert missing.stderr.startswith(f"bench: {tmp_path}/none")
     tokenizer = make_tokenizer()
-    tokenizer.save(tmp_path)
-    files = [tmp_path / name for name in tokenizer.file_names]
     write(
-        tmp_path / "other", step=1, weights=make_model(tokenizer).state_dict(), trainer=None, tokenizer_files=files,
-        config_text=to_yaml(compose(settings)), valid={}, data="x",
+        tmp_path / "other", step=1, weights=make_model(tokenizer).state_dict(), trainer=None,
+        tokenizer_files=tokenizer.files, config_text=to_yaml(compose(settings)), valid={}, data="x",
     )  # fmt: skip
     found = Running(run_script, BENCH, "decode", "--checkpoint", str(tmp_path / "other"), *settings).wait()
     assert found.returncode == 2

@@ -1,6 +1,5 @@
 """Write a run with a small random model, for tests of what loads one."""
 
-import tempfile
 from pathlib import Path
 
 from nmt.config.saved import to_yaml
@@ -27,15 +26,13 @@ def write_tiny_run(folder: Path, model: TranslationModel | None = None) -> Path:
         decoding=DecodingConfig(extra_length=8, beam=3),
         paths=PathsConfig(outputs=str(folder.parent)),
     )
-    with tempfile.TemporaryDirectory() as pieces:
-        tokenizer.save(Path(pieces))
-        path = Checkpoints(folder).save(
-            STEP,
-            weights=model.state_dict(),
-            trainer={},
-            tokenizer_files=[Path(pieces) / name for name in tokenizer.file_names],
-            config_text=to_yaml(config),
-            valid={},
-        )
+    path = Checkpoints(folder).save(
+        STEP,
+        weights=model.state_dict(),
+        trainer={},
+        tokenizer_files=tokenizer.files,
+        config_text=to_yaml(config),
+        valid={},
+    )
     link(RunLayout(folder).averaged, path.name)
     return folder

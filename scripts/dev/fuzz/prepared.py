@@ -227,7 +227,7 @@ def tiny_run(folder: Path) -> Config:
         step=7,
         weights=transformer.state_dict(),
         trainer={"loop": {"stale": 0}, "data": "", "trainer": {"moments": torch.zeros(3)}},
-        tokenizer_files=[config.data_folder / "tokenizer.model"],
+        tokenizer_files=model.files,
         config_text=to_yaml(config),
         valid={"loss": 1.0},
         best_by="loss",

@@ -3,7 +3,6 @@
 import errno
 import json
 import math
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -72,6 +71,8 @@ class Checkpoint:
     """The settings of the training, as YAML."""
     meta: CheckpointMeta
     """The content of meta.json."""
+    tokenizer_files: Mapping[str, bytes] = field(default_factory=dict)
+    """The content of the tokenizer's files, by name."""
 
     @property
     def files(self) -> list[Path]:
@@ -83,11 +84,6 @@ class Checkpoint:
         """The folder of its tokenizer."""
         return self.path
 
-    @property
-    def tokenizer_files(self) -> list[Path]:
-        """The files of its tokenizer."""
-        return [self.path / name for name in sorted(self.meta.tokenizer_files)]
-
 
 def write(
     folder: Path,
@@ -95,7 +91,7 @@ def write(
     step: int,
     weights: Mapping[str, Tensor],
     trainer: Mapping[str, object] | None,
-    tokenizer_files: Sequence[Path],
+    tokenizer_files: Mapping[str, bytes],
     config_text: str,
     valid: Mapping[str, float],
     origin: Mapping[str, Any] | None = None,
@@ -106,8 +102,8 @@ def write(
         save_file(_unshared(weights), partial / WEIGHTS)
         if trainer is not None:
             _save_trainer(trainer, partial / TRAINER)
-        for file in tokenizer_files:
-            shutil.copyfile(file, partial / file.name)
+        for name, content in tokenizer_files.items():
+            (partial / name).write_bytes(content)
         (partial / SETTINGS).write_text(config_text, encoding="utf-8")
         meta = {
             "format": FORMAT,
@@ -148,6 +144,7 @@ def load(path: Path, trainer: bool = False) -> Checkpoint:
                 trainer=_load_trainer(path / TRAINER) if trainer else None,
                 config_text=(path / SETTINGS).read_text(encoding="utf-8"),
                 meta=meta,
+                tokenizer_files={name: (path / name).read_bytes() for name in sorted(meta.tokenizer_files)},
             )
         except OSError:
             raise

@@ -75,7 +75,7 @@ class Checkpoints:
         *,
         weights: Mapping[str, Tensor],
         trainer: Mapping[str, object] | None,
-        tokenizer_files: Sequence[Path],
+        tokenizer_files: Mapping[str, bytes],
         config_text: str,
         valid: Mapping[str, float],
         interim: bool = False,
@@ -89,7 +89,7 @@ class Checkpoints:
             weights: The model's parameters by name.
             trainer: The training state: plain containers, numbers, strings and tensors; None for a model that was
                 imported.
-            tokenizer_files: The files of the tokenizer.
+            tokenizer_files: The content of the tokenizer's files, by name.
             config_text: All settings, as YAML.
             valid: The figures of the validation of this step; may be empty.
             interim: Whether it is saved only because the run is interrupted.

@@ -39,7 +39,7 @@ class Tokenizer:
 
     def save(self, folder: Path) -> None:
         """Write the one or two models into a folder."""
-        for name, content in zip(self.file_names, self._models, strict=True):
+        for name, content in self.files.items():
             with replacing(folder / name) as partial:
                 partial.write_bytes(content)
 
@@ -49,9 +49,9 @@ class Tokenizer:
         return len(self._models) == 1 or _pieces(self._source) == _pieces(self._target)
 
     @property
-    def file_names(self) -> tuple[str, ...]:
-        """The names of its files."""
-        return (JOINT_FILE,) if len(self._models) == 1 else (SOURCE_FILE, TARGET_FILE)
+    def files(self) -> dict[str, bytes]:
+        """The content of its files, by name."""
+        return dict(zip(trained_file_names(joint=len(self._models) == 1), self._models, strict=True))
 
     @property
     def source_size(self) -> int:

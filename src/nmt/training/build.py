@@ -10,10 +10,9 @@ from nmt.compute.machine import Machine
 from nmt.compute.replaced import Fast, works
 from nmt.config.saved import flatten, to_yaml
 from nmt.config.schema import Config
-from nmt.data.corpora import corpus_splits
 from nmt.data.prepared import require_prepared, verify_task
 from nmt.data.records import TOKENIZER_TASK, collect_task
-from nmt.data.store import Pairs, PairStore
+from nmt.data.store import Pairs
 from nmt.data.training_text import open_training_text
 from nmt.discovery import main_process_groups
 from nmt.model.interface import TranslationModel
@@ -25,13 +24,14 @@ from nmt.training.host_copies import HostCopier
 from nmt.training.new_trainer import new_trainer
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
+from nmt.training.validation import DevelopmentSet, open_development_sets
 
 
 class TrainingData(NamedTuple):
     """The prepared data of a run."""
 
     train: Pairs
-    valid: Mapping[str, PairStore]
+    valid: Mapping[str, DevelopmentSet]
     """The development sets by the names of their splits: valid, and those of further corpora, such as bt.valid."""
     tokenizer: Tokenizer
 
@@ -46,13 +46,12 @@ def open_data(config: Config) -> TrainingData:
     if distributed.is_main():
         require_prepared(config)
     train = open_training_text(config.data_folder, config.data)
-    splits = [each for each in corpus_splits(config.data) if each.split == "valid"]
-    valid = {each.name: PairStore.open(config.data_folder, each.name) for each in splits}
+    valid = open_development_sets(config)
     if distributed.is_main():
         train.verify()
-        for store in valid.values():
-            store.verify()
-        for task in (TOKENIZER_TASK, *(collect_task(each.name) for each in splits)):
+        for each in valid.values():
+            each.store.verify()
+        for task in (TOKENIZER_TASK, *map(collect_task, valid)):
             verify_task(config.data_folder, task)
     return TrainingData(train, valid, Tokenizer.load(config.data_folder))
 
@@ -108,11 +107,10 @@ def build_checkpoint_manager(
     config: Config, machine: Machine, data: TrainingData, origin: Mapping[str, Any] | None
 ) -> CheckpointManager:
     """Return the checkpoint manager of a run, given the record of the model that it began from."""
-    files = [config.data_folder / name for name in data.tokenizer.file_names]
     copies = machine.device.type == "cuda" and works(Fast.PINNED)
     return CheckpointManager(
         Checkpoints(config.run_folder, config.training.best_by),
-        CheckpointContents(files, to_yaml(config), data.fingerprint, origin),
+        CheckpointContents(data.tokenizer.files, to_yaml(config), data.fingerprint, origin),
         config.training,
         in_background=machine.device.type != "cpu",
         copier=HostCopier(machine.device) if copies and distributed.is_main() else None,

@@ -1,10 +1,9 @@
 """Write the checkpoints of a run during training, and find the one to rewind to."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,7 +23,8 @@ from nmt.training.trainer import Trainer
 class CheckpointContents:
     """What all checkpoints of a run contain besides the weights and the training state."""
 
-    tokenizer_files: Sequence[Path]
+    tokenizer_files: Mapping[str, bytes]
+    """The content of the tokenizer's files, by name, because `nmt data` may replace the files."""
     config_text: str
     """All settings, as YAML."""
     data: str

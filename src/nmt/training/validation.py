@@ -1,6 +1,8 @@
 """Validate on the development set, during training and when checkpoints are chosen for averaging."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
@@ -8,7 +10,7 @@ from nmt.compute.signals import Interruptible
 from nmt.config.schema import Config, ModelConfig, TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch, split_batch
 from nmt.data.batching import Batching
-from nmt.data.corpora import split_languages
+from nmt.data.corpora import corpus_splits, split_languages
 from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble
 from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.data.store import PairStore
@@ -18,7 +20,7 @@ from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
 from nmt.evaluation.evaluate import translate_together
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import all_metrics
-from nmt.evaluation.split import read_split
+from nmt.evaluation.split import Split, read_split
 from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights
 from nmt.text.tokenizer import Tokenizer
@@ -26,10 +28,33 @@ from nmt.training.statistics import Statistics, held_out_loss
 from nmt.training.trainer import Trainer
 
 
+class DevelopmentSet(NamedTuple):
+    """A development set as training found it, because `nmt data` may replace its files meanwhile."""
+
+    store: PairStore
+    text: Split | None
+    """The first sentences, which validations translate; None if they translate none."""
+
+    @classmethod
+    def open(cls, config: Config, name: str) -> "DevelopmentSet":
+        """Open the development set of this name."""
+        store, count = PairStore.open(config.data_folder, name), config.training.valid_sentences
+        if not count:
+            return cls(store, None)
+        split = read_split(config.data_folder, name, split_languages(config.data, name))
+        return cls(store, replace(split, sources=split.sources[:count], references=split.references[:count]))
+
+
+def open_development_sets(config: Config) -> dict[str, DevelopmentSet]:
+    """Open the development sets of all corpora, by their names."""
+    names = [each.name for each in corpus_splits(config.data) if each.split == "valid"]
+    return {name: DevelopmentSet.open(config, name) for name in names}
+
+
 def validate(
     trainer: Trainer,
     config: Config,
-    valid: Mapping[str, PairStore],
+    valid: Mapping[str, DevelopmentSet],
     tokenizer: Tokenizer,
     interruptible_together: Interruptible,
 ) -> dict[str, float]:
@@ -39,12 +64,12 @@ def validate(
     """
     figures: dict[str, float] = {}
     with trainer.evaluating() as weights:
-        for name, store in valid.items():
+        for name, (store, text) in valid.items():
             statistics = development_loss(weights, store, config.training, trainer.machine, interruptible_together)
             of_corpus = {"loss": statistics.loss, "nll": statistics.nll, "perplexity": statistics.perplexity}
-            if config.training.valid_sentences:
+            if text is not None:
                 of_corpus["bleu"] = decoded_bleu(
-                    weights.model, trainer.machine, config, tokenizer, interruptible_together, name
+                    weights.model, trainer.machine, config, tokenizer, interruptible_together, text
                 )
             corpus = name.rpartition(".")[0]
             figures |= {f"{key}/{corpus}" if corpus else key: value for key, value in of_corpus.items()}
@@ -57,15 +82,13 @@ def decoded_bleu(
     config: Config,
     tokenizer: Tokenizer,
     interruptible_together: Interruptible,
-    name: str = "valid",
+    split: Split,
 ) -> float:
-    """Return the BLEU, computed as `nmt eval` does, of the first sentences of the development set of this name."""
-    languages = split_languages(config.data, name)
-    split = read_split(config.data_folder, name, languages)
-    count = config.training.valid_sentences
+    """Return the BLEU, computed as `nmt eval` does, of sentences of a development set."""
     engine = TorchEngine([model], tokenizer, config.decoding, *machine)
-    hypotheses = translate_together(engine, split.sources[:count], interruptible_together=interruptible_together)
-    text = Translated(hypotheses, [split.references[:count]], languages[1], settings=config.evaluation)
+    hypotheses = translate_together(engine, split.sources, interruptible_together=interruptible_together)
+    language = split_languages(config.data, split.name)[1]
+    text = Translated(hypotheses, [split.references], language, settings=config.evaluation)
     return all_metrics()["bleu"].score(text).score
 
 

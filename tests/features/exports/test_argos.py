@@ -30,10 +30,9 @@ def trained(folder: Path, joint: bool = True, quantization: str = "float32", tag
     tokenizer = make_tokenizer(joint, tags)
     model = make_model(tokenizer, tie_embeddings=joint, norm_placement="pre", positions="rotary")
     settings = replace(Config(), name="small", model=model.config)
-    tokenizer.save(folder / "pieces")
     Checkpoints(folder).save(
         8, weights=model.state_dict(), trainer={}, config_text=to_yaml(settings), valid={},
-        tokenizer_files=[folder / "pieces" / name for name in tokenizer.file_names],
+        tokenizer_files=tokenizer.files,
     )  # fmt: skip
     checkpoint = load(folder / "checkpoints" / "step-00000008")
     return TrainedModel(checkpoint, settings, tokenizer, DecodingConfig(beam=3, extra_length=12), quantization)

@@ -32,9 +32,8 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     config = Config(
         name="tiny", checkpoint="last", paths=PathsConfig(data=str(tmp_path / "data"), outputs=str(tmp_path))
     )
-    (tmp_path / "tokenizer.model").write_bytes(b"pieces")
     path = Checkpoints(config.run_folder).save(
-        7, weights={"w": torch.ones(2)}, trainer={}, tokenizer_files=[tmp_path / "tokenizer.model"],
+        7, weights={"w": torch.ones(2)}, trainer={}, tokenizer_files={"tokenizer.model": b"pieces"},
         config_text=to_yaml(config), valid={},
     )  # fmt: skip
     checksum = json.loads((path / "meta.json").read_text())["files"]["model.safetensors"]
@@ -90,7 +89,7 @@ def test_the_model_translates_if_the_export_is_worse_or_slower_or_unmeasured(
 
 def test_the_model_translates_if_the_export_is_of_other_weights(config: Config) -> None:
     Checkpoints(config.run_folder).save(
-        8, weights={"w": torch.zeros(2)}, trainer={}, tokenizer_files=[Path(config.paths.outputs) / "tokenizer.model"],
+        8, weights={"w": torch.zeros(2)}, trainer={}, tokenizer_files={"tokenizer.model": b"pieces"},
         config_text=to_yaml(config), valid={},
     )  # fmt: skip
     assert choose_engine(config, CPU).engine == "torch"
@@ -254,7 +253,7 @@ def test_a_refused_export_is_not_tried_again_until_the_weights_change(
     assert len(export.inputs) == 1
     Checkpoints(unexported.run_folder).save(
         8, weights={"w": torch.zeros(2)}, trainer={},
-        tokenizer_files=[Path(unexported.paths.outputs) / "tokenizer.model"], config_text=to_yaml(unexported), valid={},
+        tokenizer_files={"tokenizer.model": b"pieces"}, config_text=to_yaml(unexported), valid={},
     )  # fmt: skip
     export.refusal = ""
     assert choose_engine(unexported, CPU).engine == "ctranslate2"

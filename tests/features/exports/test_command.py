@@ -50,11 +50,10 @@ def give_model(config: Config) -> TranslationModel:
     """Save a checkpoint of a model that ends its translations, as trained ones do; return the model."""
     pieces = models.make_tokenizer()
     ours = models.make_model(pieces)
-    pieces.save(config.run_folder / "pieces")
     settings = replace(config, model=ours.config, data=replace(config.data, max_pieces=12))
     Checkpoints(config.run_folder).save(
         8, weights=ours.state_dict(), trainer={}, config_text=to_yaml(settings), valid={},
-        tokenizer_files=[config.run_folder / "pieces" / "tokenizer.model"],
+        tokenizer_files=pieces.files,
     )  # fmt: skip
     return ours
 

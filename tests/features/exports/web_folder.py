@@ -24,9 +24,8 @@ DECODING = DecodingConfig(beam=4, alpha=0.6, extra_length=12)
 def trained(tokenizer: Tokenizer, folder: Path, model: TranslationModel, quantization: str) -> TrainedModel:
     """Return a model as the export finds it, saved in a folder."""
     settings = Config(name="small", model=model.config)
-    tokenizer.save(folder)
     saved = Checkpoints(folder).save(
-        1, weights=model.state_dict(), trainer={}, tokenizer_files=sorted(folder.glob("*.model")),
+        1, weights=model.state_dict(), trainer={}, tokenizer_files=tokenizer.files,
         config_text=to_yaml(settings), valid={},
     )  # fmt: skip
     runtime = str(Path(NODE_MODULES) / PACKAGE) if NODE_MODULES else ""

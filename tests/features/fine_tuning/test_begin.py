@@ -33,11 +33,10 @@ def new_model(tokenizer: Tokenizer, model: ModelConfig = MODEL, seed: int = 1) -
 
 
 def saved(folder: Path, tokenizer: Tokenizer, model: ModelConfig = MODEL, weights: int = 1) -> Checkpoint:
-    tokenizer.save(folder / "tokenizer")
     config = replace(Config(), model=model, tokenizer=TokenizerConfig(joint=tokenizer.joint))
     write(
         folder / "base", step=3, weights=new_model(tokenizer, model, weights).state_dict(), trainer=None, valid={},
-        tokenizer_files=[folder / "tokenizer" / name for name in tokenizer.file_names], config_text=to_yaml(config),
+        tokenizer_files=tokenizer.files, config_text=to_yaml(config),
     )  # fmt: skip
     return load(folder / "base")
 

@@ -6,11 +6,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from nmt.cli import composed_settings
 from nmt.config.compose import compose
 from nmt.config.schema import Config
+from nmt.data.store import writing
 from nmt.features.forecast.figures import Forecast, forecast_in
 from nmt.features.forecast.hook import end_of_rate, forecaster, last_step
 from nmt.features.forecast.learn import Band
@@ -18,6 +20,7 @@ from nmt.features.forecast.section import forecasts
 from nmt.runs.layout import RunLayout
 from nmt.runs.metrics import event_of, read_metrics
 from nmt.runs.section import ShownRun
+from nmt.storage.files import write_text
 from nmt.training.hook import Report
 from tests.integration.toy import pairs, refuse, succeed
 
@@ -235,3 +238,16 @@ def test_text_that_is_gone_costs_only_the_forecast_of_bleu(tmp_path: Path) -> No
     figures = validated(config, 200, 4.8, nll=4.2, bleu=3.0).figures
     assert "forecast_loss" in figures
     assert "forecast_bleu" not in figures
+
+
+def test_forecast_of_bleu_needs_only_the_text_that_training_began_with(tmp_path: Path) -> None:
+    config = run_of(tmp_path)
+    log_training(config, until=200)
+    ids, lengths = np.full(30, 9, np.uint16), np.full(10, 3, np.int32)
+    with writing(config.data_folder, "valid", ("en", "de"), 60) as writer:
+        writer.append(ids, lengths, ids, lengths)
+    write_text(config.data_folder / "valid.de", "ein baum\n" * 10)
+    hook = forecaster(config)
+    assert hook is not None
+    shutil.rmtree(config.data_folder)
+    assert "forecast_bleu" in hook.validated(200, {"loss": 4.8, "nll": 4.2, "bleu": 3.0}).figures

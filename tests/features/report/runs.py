@@ -74,7 +74,7 @@ def make_run(config: Config, hypotheses: Sequence[str] = ()) -> Path:
     Checkpoints(folder).save(
         20,
         weights=build_model(config.model, tokenizer.source_size, tokenizer.target_size).state_dict(),
-        trainer={}, tokenizer_files=[config.data_folder / "tokenizer.model"], config_text=to_yaml(config), valid={},
+        trainer={}, tokenizer_files=tokenizer.files, config_text=to_yaml(config), valid={},
     )  # fmt: skip
     if hypotheses:
         write_text(folder / "eval" / "test.hyp.txt", "".join(f"{line}\n" for line in hypotheses))

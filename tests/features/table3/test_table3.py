@@ -107,9 +107,8 @@ def test_a_row_is_done_only_if_its_last_step_was_scored(tmp_path: Path) -> None:
 def save(config: Config, step: int) -> None:
     """Save a checkpoint, and the settings of the run."""
     (config.run_folder / "config.yaml").write_text(to_yaml(config))
-    (config.run_folder / "tokenizer.model").write_bytes(b"pieces")
     Checkpoints(config.run_folder).save(
-        step, weights={"w": torch.ones(2)}, trainer={}, tokenizer_files=[config.run_folder / "tokenizer.model"],
+        step, weights={"w": torch.ones(2)}, trainer={}, tokenizer_files={"tokenizer.model": b"pieces"},
         config_text=to_yaml(config), valid={},
     )  # fmt: skip
 

@@ -85,7 +85,7 @@ def run(tmp_path: Path, content: bytes) -> Run:
         7,
         weights=model.state_dict(),
         trainer={},
-        tokenizer_files=[config.data_folder / "tokenizer.model"],
+        tokenizer_files=tokenizer.files,
         config_text=to_yaml(config),
         valid={},
     )
@@ -383,7 +383,7 @@ def test_a_checkpoint_of_another_shape_is_refused(run: Run, capsys: pytest.Captu
         8,
         weights=checkpoint.weights,
         trainer={},
-        tokenizer_files=[config.data_folder / "tokenizer.model"],
+        tokenizer_files=checkpoint.tokenizer_files,
         config_text=to_yaml(wider),
         valid={},
     )

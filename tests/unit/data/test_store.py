@@ -51,6 +51,15 @@ def test_store_of_empty_sentences(tmp_path: Path) -> None:
     assert store.source(2).tolist() == []
 
 
+def test_open_store_keeps_its_text_while_another_is_written_in_its_place(tmp_path: Path) -> None:
+    store, (source, target) = fill(tmp_path), SENTENCES[3]
+    other, length = np.full(3, 9, np.uint16), np.array([3], np.int32)
+    with writing(tmp_path, "train", ("en", "de"), 100) as writer:
+        writer.append(other, length, other, length)
+    assert PairStore.open(tmp_path, "train").source(0).tolist() == [9, 9, 9]
+    assert (store.source(3).tolist(), store.target(3).tolist()) == (source, target)
+
+
 def test_missing_split_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no prepared train data in .*: run `make data`"):
         PairStore.open(tmp_path, "train")

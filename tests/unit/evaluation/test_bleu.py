@@ -63,7 +63,6 @@ def test_all_scores_have_the_tokenizer_that_is_set() -> None:
 @pytest.mark.parametrize("setting", ["auto", "char"])
 def test_validation_has_the_tokenizer_of_eval(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
     split = Split("valid", ["a cat", "a school"], REFERENCES)
-    monkeypatch.setattr(validation, "read_split", lambda *_: split)
     monkeypatch.setattr(validation, "TorchEngine", lambda *_: None)
     monkeypatch.setattr(validation, "translate_together", lambda *_, **__: HYPOTHESES)
     config = Config(
@@ -72,7 +71,7 @@ def test_validation_has_the_tokenizer_of_eval(monkeypatch: pytest.MonkeyPatch, s
         evaluation=EvaluationConfig(bleu_tokenizer=setting),
     )
     machine = Machine(torch.device("cpu"), torch.float32)
-    found = validation.decoded_bleu(None, machine, config, None, None)  # type: ignore[arg-type]
+    found = validation.decoded_bleu(None, machine, config, None, None, split)  # type: ignore[arg-type]
     expected = Translated(HYPOTHESES, [REFERENCES], "zh", settings=config.evaluation)
     assert found == score_text(expected)["bleu"].score
 

@@ -35,13 +35,11 @@ def save(
     only_best: bool = False,
     **valid: float,
 ) -> Path:
-    file = run.parent / "tokenizer.model"
-    file.write_bytes(tokenizer)
     return Checkpoints(run).save(
         step,
         weights=weights_of(step) if weights is None else weights,
         trainer={},
-        tokenizer_files=[file],
+        tokenizer_files={"tokenizer.model": tokenizer},
         config_text=yaml.safe_dump(SETTINGS | {"model": SETTINGS["model"] | (model or {})} | (settings or {})),
         valid=valid,
         interim=interim,
@@ -82,7 +80,7 @@ def test_the_averaged_checkpoint_loads_as_any_other(run: Path) -> None:
     np.testing.assert_array_equal(checkpoint.weights["matrix"].numpy(), numpy_mean([300, 200, 100], "matrix"))
     assert checkpoint.step == 300
     assert checkpoint.meta.averaged_from == ["step-00000300", "step-00000200", "step-00000100"]
-    assert checkpoint.tokenizer_files[0].read_bytes() == b"pieces"
+    assert checkpoint.tokenizer_files == {"tokenizer.model": b"pieces"}
     assert checkpoint.config_text == load(paths[2]).config_text
     with pytest.raises(UserError, match="contains only weights"):
         load(folder, trainer=True)

@@ -41,9 +41,6 @@ def run(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def save(run: Path, tmp_path: Path) -> Save:
-    tokenizer = tmp_path / "tokenizer.model"
-    tokenizer.write_bytes(b"pieces")
-
     def save(
         step: int, best_by: str = "loss", trainer: dict[str, Any] | None = None, interim: bool = False,
         only_best: bool = False, **valid: float,
@@ -52,7 +49,7 @@ def save(run: Path, tmp_path: Path) -> Save:
             step,
             weights=weights_of(step),
             trainer={"epoch": 1, "moments": [torch.full((3,), float(step))]} if trainer is None else trainer,
-            tokenizer_files=[tokenizer],
+            tokenizer_files={"tokenizer.model": b"pieces"},
             config_text=f"seed: {step}\n",
             valid=valid,
             interim=interim,
@@ -82,7 +79,7 @@ def test_a_loaded_checkpoint_equals_the_saved_one(run: Path, save: Save) -> None
     assert torch.equal(checkpoint.trainer["adam"][0]["mean"], torch.ones(2))
     assert checkpoint.config_text == "seed: 1234\n"
     assert (checkpoint.tokenizer_folder / "tokenizer.model").read_bytes() == b"pieces"
-    assert checkpoint.tokenizer_files == [path / "tokenizer.model"]
+    assert checkpoint.tokenizer_files == {"tokenizer.model": b"pieces"}
     assert checkpoint.meta.valid == {"loss": 1.5}
     assert load(path).trainer is None
 
@@ -90,7 +87,7 @@ def test_a_loaded_checkpoint_equals_the_saved_one(run: Path, save: Save) -> None
 def test_tied_transposed_and_sliced_weights_are_loaded_unchanged(run: Path) -> None:
     tied = torch.randn(5, 3)
     weights = {"embedding": tied, "output": tied, "transposed": tied.t(), "row": tied[2], "empty": torch.zeros(0)}
-    path = Checkpoints(run).save(1, weights=weights, trainer={}, tokenizer_files=[], config_text="", valid={})
+    path = Checkpoints(run).save(1, weights=weights, trainer={}, tokenizer_files={}, config_text="", valid={})
     loaded = load(path).weights
     assert loaded.keys() == weights.keys()
     assert all(torch.equal(loaded[name], weight) for name, weight in weights.items())
@@ -440,7 +437,9 @@ def test_a_failed_write_keeps_the_earlier_checkpoints(
     save(2, trainer=big)
 
 
-@pytest.mark.parametrize("function", ["os.fsync", "shutil.copyfile", "pathlib.Path.replace", "pathlib.Path.write_text"])
+@pytest.mark.parametrize(
+    "function", ["os.fsync", "pathlib.Path.write_bytes", "pathlib.Path.replace", "pathlib.Path.write_text"]
+)
 def test_a_write_error_at_any_call_keeps_the_earlier_checkpoints(
     run: Path, save: Save, monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
@@ -499,7 +498,7 @@ def test_a_read_only_folder_is_reported_in_one_line(ordinary_user: None) -> None
         Path(folder).chmod(0o555)
         checkpoints = Checkpoints(Path(folder))
         with pytest.raises(UserError, match=r"cannot write .*step-00000001: Permission denied"):
-            checkpoints.save(1, weights={}, trainer={}, tokenizer_files=[], config_text="", valid={})
+            checkpoints.save(1, weights={}, trainer={}, tokenizer_files={}, config_text="", valid={})
         assert names(Path(folder)) == []
 
 
@@ -511,7 +510,7 @@ def save_without_end(run: Path, start: int) -> None:
             step,
             weights={"w": torch.full((20_000,), float(step))},
             trainer={"step": step},
-            tokenizer_files=[run.parent / "tokenizer.model"],
+            tokenizer_files={"tokenizer.model": b"pieces"},
             config_text="",
             valid={"loss": float(-step % 7)},
         )

@@ -23,7 +23,7 @@ __all__ = ["store"]
 
 
 def checkpoint_manager(folder: Path, *, in_background: bool, copier: HostCopier | None = None) -> CheckpointManager:
-    contents = CheckpointContents([], "seed: 1\n", "data")
+    contents = CheckpointContents({}, "seed: 1\n", "data")
     return CheckpointManager(Checkpoints(folder), contents, TRAINING, in_background=in_background, copier=copier)
 
 

@@ -94,7 +94,7 @@ def build(folder: Path, ours: Clock, settings: dict[str, Any], checkpoint: Check
     state = TrainingState(trainer(config))
     if checkpoint is not None:
         state.restore(checkpoint)
-    contents = CheckpointContents([], "seed: 1\n", "data")
+    contents = CheckpointContents({}, "seed: 1\n", "data")
     checkpoint_manager = CheckpointManager(Checkpoints(folder), contents, config, in_background=False)
 
     def validate(interruptible_together: Interruptible) -> dict[str, float]:

@@ -113,7 +113,7 @@ def package_name(source: str, target: str) -> str:
 
 def _check_tokenizer(tokenizer: Tokenizer) -> None:
     """Refuse a tokenizer that the client cannot use, in one line that names the setting."""
-    if len(tokenizer.file_names) > 1:
+    if len(tokenizer.files) > 1:
         raise UserError(
             "export.target=argos cannot express tokenizer.joint=false, because a package has one SentencePiece "
             "model for both languages: choose another export.target, or train with tokenizer.joint=true"

@@ -28,7 +28,7 @@ def check_tokenizer_is_expressible(target: str, settings: Config, tokenizer: Tok
     model = tokenizer.contents[0]
     kinds = {piece.kind for piece in read_pieces(model, "the tokenizer")}
     refused = (
-        ("tokenizer.joint=false", "true", len(tokenizer.file_names) > 1),
+        ("tokenizer.joint=false", "true", len(tokenizer.files) > 1),
         (f"tokenizer.model_type={settings.tokenizer.model_type}", "bpe", model_type(model) != BPE),
         (
             f"tokenizer.normalization={settings.tokenizer.normalization}",

@@ -32,7 +32,7 @@ def extend(old: Tokenizer, learned: Tokenizer, size: int, name: str) -> Tokenize
         size: The size of the vocabulary.
         name: What errors call the old tokenizer.
     """
-    models = list(zip(old.contents, learned.contents, strict=True))[: len(old.file_names)]
+    models = list(zip(old.contents, learned.contents, strict=True))[: len(old.files)]
     return Tokenizer(*(_extended(before, other, size, name) for before, other in models))
 
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 
 from nmt.compute import distributed
 from nmt.compute.uptime import uptime
@@ -43,8 +42,9 @@ class Forecaster(TrainingHook):
     """Forecasts the end of a run from its metrics.jsonl, so it has no state of its own."""
 
     def __init__(self, config: Config) -> None:
-        """See the settings."""
+        """See the settings; `nmt data` may replace the text during training, so it is read now."""
         self._config = config
+        self._pieces_per_character = _pieces_per_character(config) if distributed.is_main() else 0.0
 
     def validated(self, step: int, figures: Mapping[str, float]) -> Report:
         """Forecast the end in the main process."""
@@ -83,18 +83,17 @@ class Forecaster(TrainingHook):
         reached = Reached(figures["loss"], nll, pieces, figures["bleu"], done)
         return learned_bleu().band(reached, loss) if reached.tells else None
 
-    @cached_property
-    def _pieces_per_character(self) -> float:
-        """Word pieces per character of the reference of the development set; 0 if that is not text."""
-        config = self._config
-        language = config.data.target_lang
-        if not is_text(language):
-            return 0.0
-        with suppress(UserError, OSError):
-            store = PairStore.open(config.data_folder, "valid")
-            characters = sum(map(len, read_lines(config.data_folder / f"valid.{language}")))
-            return (int(store.target_offsets[-1]) + len(store)) / max(1, characters)
+
+def _pieces_per_character(config: Config) -> float:
+    """Return the word pieces per character of the reference of the development set; 0 if that is not text."""
+    language = config.data.target_lang
+    if not is_text(language):
         return 0.0
+    with suppress(UserError, OSError):
+        store = PairStore.open(config.data_folder, "valid")
+        characters = sum(map(len, read_lines(config.data_folder / f"valid.{language}")))
+        return (int(store.target_offsets[-1]) + len(store)) / max(1, characters)
+    return 0.0
 
 
 def last_step(config: Config, events: Sequence[MetricsEvent], step: int) -> int:

@@ -1,8 +1,6 @@
 """Make a run of a model in another format."""
 
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +18,6 @@ from nmt.runs.environment import environment
 from nmt.runs.layout import TRAINER, RunLayout, step_folder_name
 from nmt.storage.files import checksum, link, write_json, write_text
 from nmt.storage.lock import exclusive_folder
-from nmt.text.tokenizer import Tokenizer
 
 
 def import_folder(config: Config) -> tuple[Path, ImportedModel]:
@@ -75,28 +72,13 @@ def _write(config: Config, imported: ImportedModel, origin: CheckpointRecord) ->
     write_text(layout.settings, text)
     described = environment(imported.settings, layout.folder / "no-data", origin.to_json())
     write_json(layout.environment, described.to_json())
-    with _tokenizer_files(imported.tokenizer) as files:
-        Checkpoints(config.run_folder).save(
-            imported.step,
-            weights=imported.weights,
-            trainer=None,
-            valid={},
-            tokenizer_files=files,
-            config_text=text,
-            origin=origin.to_json(),
-        )
+    Checkpoints(config.run_folder).save(
+        imported.step,
+        weights=imported.weights,
+        trainer=None,
+        valid={},
+        tokenizer_files=imported.tokenizer.files,
+        config_text=text,
+        origin=origin.to_json(),
+    )
     link(layout.averaged, step_folder_name(imported.step))
-
-
-@contextmanager
-def _tokenizer_files(tokenizer: Tokenizer) -> Iterator[list[Path]]:
-    """Yield the files of a tokenizer in a temporary folder."""
-    with ExitStack() as stack:
-        try:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-            tokenizer.save(folder)
-        except OSError as error:
-            raise UserError(
-                f"cannot write the tokenizer to {tempfile.gettempdir()}: {error.strerror}. Free some space"
-            ) from error
-        yield [folder / name for name in tokenizer.file_names]
