@@ -1,4 +1,4 @@
-"""`nmt data` on the same corpus changes nothing about a training that has begun."""
+"""`nmt data` on the same corpus, or a deletion of its files, changes nothing about a training that has begun."""
 
 import shutil
 from collections.abc import Callable
@@ -29,7 +29,12 @@ def prepare_other_text(settings: list[str], data: Path) -> None:
     assert (data / "toy" / "tokenizer.model").read_bytes() != before
 
 
-@pytest.mark.parametrize("replace", [prepare_other_text])
+def remove(settings: list[str], data: Path) -> None:
+    """Delete the prepared text, without which no other command works."""
+    shutil.rmtree(data)
+
+
+@pytest.mark.parametrize("replace", [prepare_other_text, remove])
 def test_training_keeps_the_tokenizer_and_the_text_that_it_began_with(
     replace: Callable[[list[str], Path], None],
     settings: list[str],
