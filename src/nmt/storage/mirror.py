@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
@@ -84,6 +84,7 @@ class Mirror:
             if index.get(name) != seen[name].entry:
                 if _entry(self.folder / name) == seen[name].entry:
                     remove(self.folder / name)
+                self._remove_empty_parents(name)
                 del seen[name]
                 self._write_state(seen)
         nothing, fetched = Seen(Entry()), {}
@@ -95,6 +96,12 @@ class Mirror:
             self._write_state(seen)
         if fetched:
             _report("fetched", self.address, fetched)
+
+    def _remove_empty_parents(self, name: str) -> None:
+        """Delete the folders of a file that are empty without it: an address has no empty folders."""
+        with suppress(OSError):  # the first one that is not empty
+            for parent in PurePosixPath(name).parents[:-1]:
+                (self.folder / parent).rmdir()
 
     def _fetch(self, name: str, entry: Entry) -> None:
         path = self.folder / name

@@ -99,6 +99,25 @@ def test_a_run_that_moves_between_machines_ends_as_one_in_local_folders(
 
 
 @pytest.mark.slow
+def test_checkpoints_that_training_has_pruned_elsewhere_are_not_missed(
+    memory: Any, settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote = [*settings, f"paths.data={DATA}", f"paths.outputs={OUTPUTS}", "training.keep_best=0"]
+    machine(1, tmp_path, monkeypatch)
+    succeed(["data", *remote])
+    succeed(["train", *remote, "training.steps=8"])
+    machine(2, tmp_path, monkeypatch)
+    succeed(["average", *remote])
+    machine(1, tmp_path, monkeypatch)
+    succeed(["train", *remote, "training.steps=12"])
+    machine(2, tmp_path, monkeypatch)
+    assert "averaged 2 checkpoints" in succeed(["average", *remote])
+    assert sorted(each.name for each in local_folder(OUTPUTS).glob("toy/checkpoints/step-*")) == [
+        "step-00000008", "step-00000012",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
 def test_what_was_prepared_before_an_interruption_is_there_on_another_machine(
     memory: Any, settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,49 @@ def test_a_folder_that_is_deleted_here_goes_with_the_files_that_never_came_here(
     a.pull()
     assert set(content(a.folder)) == {"step-2/light"}
     assert len(remote.files) == 2
+
+
+def test_a_folder_whose_files_are_all_deleted_at_the_address_vanishes_here(
+    remote: MemoryFolder, tmp_path: Path
+) -> None:
+    a, b = copy_in(tmp_path / "a"), copy_in(tmp_path / "b")
+    fill(a.folder, {"checkpoints/step-1/light": "m", "checkpoints/step-1/more/light": "m", "eval/test": "30 BLEU"})
+    (a.folder / "checkpoints" / "last").symlink_to("step-1")
+    a.push()
+    b.pull()
+    fill(b.folder, {"eval/own": "not stored yet"})
+    shutil.rmtree(a.folder / "checkpoints")
+    shutil.rmtree(a.folder / "eval")
+    a.push()
+    b.pull()
+    assert [each.name for each in b.folder.iterdir() if each.is_dir()] == ["eval"]
+    assert content(b.folder) == {"eval/own": "not stored yet"}
+    shutil.rmtree(b.folder / "eval")
+    b.pull()
+    assert b.folder.is_dir()
+
+
+def test_a_folder_that_is_empty_because_a_pull_was_interrupted_vanishes_with_the_next_one(
+    remote: MemoryFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = copy_in(tmp_path / "a"), copy_in(tmp_path / "b")
+    fill(a.folder, {"step-1/light": "m", "step-2/light": "m"})
+    a.push()
+    b.pull()
+    shutil.rmtree(a.folder / "step-1")
+    a.push()
+
+    def interrupt(path: Path) -> None:
+        path.unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mirror, "remove", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            b.pull()
+    assert (b.folder / "step-1").is_dir()
+    b.pull()
+    assert [each.name for each in b.folder.iterdir() if each.is_dir()] == ["step-2"]
 
 
 @pytest.mark.parametrize("writes", range(5))
