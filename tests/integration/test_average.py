@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nmt.runs.checkpoint_files import read_meta
-from nmt.runs.checkpoints import Checkpoints, load
+from nmt.runs.checkpoints import Checkpoints, load, resolve
 from tests.integration.toy import call, refuse, succeed
 
 LINE = re.compile(r"  smoothed loss ([0-9.]+)  nll ([0-9.]+)  ([^:]+): steps? ([0-9, ]+)")
@@ -51,7 +51,9 @@ def scored(settings: list[str], corpus: Path, outputs: Path) -> float:
     return -sum(float(row[0]) for row in rows) / sum(int(row[1]) for row in rows)
 
 
-def test_average_with_the_lowest_development_loss_is_written(settings: list[str], corpus: Path, run: Path) -> None:
+def test_average_with_the_lowest_development_loss_is_written(
+    settings: list[str], corpus: Path, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     said = average(settings, run, "averaging.last=0", "training.keep_best=2")
     found = {name: (float(loss), float(nll), steps.split(", ")) for loss, nll, name, steps in LINE.findall(said)}
     assert found.keys() == {
@@ -63,6 +65,8 @@ def test_average_with_the_lowest_development_loss_is_written(settings: list[str]
     assert "50" not in steps
     meta = read_meta(run / "toy" / "checkpoints" / "averaged")
     assert sorted(meta.averaged_from) == sorted(f"step-{int(step):08}" for step in steps)
+    resolve(run / "toy", "averaged")
+    assert capsys.readouterr().err == "", "the same command would write the same average"
     assert scored(settings, corpus, run) == pytest.approx(nll, abs=2e-4)
     for name in ("average of the last 3", "best"):
         _, nll, steps = found[name]

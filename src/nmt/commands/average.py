@@ -24,9 +24,10 @@ from nmt.training.validation import development_loss
 def run(config: Config) -> None:
     """Average the checkpoints that the settings or the development loss choose, and print their names."""
     checkpoints, settings = Checkpoints(config.run_folder, config.training.best_by), config.averaging
+    newest_step = checkpoints.newest_step  # first, because training may save others meanwhile
     by_loss = not (settings.checkpoints or settings.best or settings.last)
     paths = _choose_by_loss(config, checkpoints) if by_loss else choose(checkpoints, settings)
-    folder = write_averaged(config.run_folder, paths)
+    folder = write_averaged(config.run_folder, paths, newest_step)
     print(f"averaged {len(paths)} checkpoint{'s' if len(paths) > 1 else ''} into {folder}:")
     for path in paths:
         print(f"  {path}")

@@ -133,8 +133,14 @@ def average(paths: Sequence[Path]) -> dict[str, Tensor]:
     return Mean().of(paths)
 
 
-def write_averaged(run_folder: Path, paths: Sequence[Path]) -> Path:
-    """Write the average of checkpoints to the run's folder `averaged`, and return that folder."""
+def write_averaged(run_folder: Path, paths: Sequence[Path], newest_step: int) -> Path:
+    """Write the average of checkpoints to the run's folder `averaged`, and return that folder.
+
+    Args:
+        run_folder: The folder of the run.
+        paths: The folders of the checkpoints.
+        newest_step: The step of the run's newest checkpoint among which they were chosen.
+    """
     weights = average(paths)
     newest = load(max(paths, key=lambda path: read_meta(path).step))
     folder = RunLayout(run_folder).averaged
@@ -147,6 +153,7 @@ def write_averaged(run_folder: Path, paths: Sequence[Path]) -> Path:
         config_text=newest.config_text,
         valid={},
         averaged_from=[path.name for path in paths],
+        newest_step=newest_step,
         origin=newest.meta.origin,
     )
     return folder

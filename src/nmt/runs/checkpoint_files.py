@@ -46,6 +46,8 @@ class CheckpointMeta:
     """Whether it was saved only because it was the best so far, between the checkpoints that the settings ask for."""
     averaged_from: Sequence[str] = ()
     """The names of the checkpoints of which this is the average; empty if it is not an average."""
+    newest_step: int = 0
+    """The step of the run's newest checkpoint when this average was made; 0 if it is not an average, or an old one."""
     origin: Mapping[str, Any] | None = None
     """The record of the model that the run began from, as JSON; None if it began with random weights."""
 
@@ -95,7 +97,7 @@ def write(
     config_text: str,
     valid: Mapping[str, float],
     origin: Mapping[str, Any] | None = None,
-    **more: str | bool | Sequence[str],
+    **more: str | int | Sequence[str],
 ) -> None:
     """Write a checkpoint completely or not at all; `more` are further fields of CheckpointMeta."""
     with replacing_folder(folder) as partial, _torch_errors_as_disk_errors():
@@ -193,6 +195,7 @@ def read_meta(path: Path) -> CheckpointMeta:
         interim=meta.get("interim") is True,
         only_best=meta.get("only_best") is True,
         averaged_from=meta.get("averaged_from", ()),
+        newest_step=meta.get("newest_step", 0),
         origin=meta.get("origin"),
     )
 
@@ -247,6 +250,7 @@ def _is_complete(meta: Mapping[str, Any]) -> bool:
         and isinstance(meta.get("valid"), dict)
         and all(isinstance(value, int | float) for value in meta["valid"].values())
         and isinstance(meta.get("best_by", "loss"), str)
+        and isinstance(meta.get("newest_step", 0), int)
         and isinstance(meta.get("origin"), dict | None)
         and isinstance(files, dict)
         and all(map(is_plain_name, files))

@@ -69,6 +69,11 @@ class Checkpoints:
         """The folder of the checkpoints."""
         return RunLayout(self.run_folder).checkpoints
 
+    @property
+    def newest_step(self) -> int:
+        """The step of the newest checkpoint, even if that is damaged; 0 if there is none."""
+        return max(map(_step_of, _step_folders(self.folder)), default=0)
+
     def save(
         self,
         step: int,
@@ -186,8 +191,10 @@ def resolve(run_folder: Path, name: str) -> Path:
     path = find_folder(run_folder, name, saved)
     if path is None:
         raise UserError(_missing(run_folder, name, saved))
-    if name == AVERAGED and saved and (step := read_meta(path).step) < saved[-1].step:
-        _warn(f"{path} is of step {step}, training is at step {saved[-1].step}: `make average` updates it")
+    if name == AVERAGED and saved:
+        meta, newest = read_meta(path), saved[-1].step
+        if max(meta.step, meta.newest_step) < newest:
+            _warn(f"{path} is of step {meta.step}, training is at step {newest}: `make average` updates it")
     return path
 
 

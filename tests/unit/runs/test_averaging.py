@@ -14,6 +14,7 @@ from nmt.commands import average as stage
 from nmt.config.schema import AveragingConfig, Config, PathsConfig, TrainingConfig
 from nmt.errors import UserError
 from nmt.runs.averaging import Mean, average, candidates, choose, write_averaged
+from nmt.runs.checkpoint_files import read_meta
 from nmt.runs.checkpoints import Checkpoints, DamagedError, load, load_last_good, resolve
 
 SETTINGS = asdict(Config())
@@ -74,7 +75,7 @@ def test_equal_checkpoints_average_to_themselves_in_their_own_type(run: Path) ->
 
 def test_the_averaged_checkpoint_loads_as_any_other(run: Path) -> None:
     paths = [save(run, step) for step in (100, 200, 300)]
-    folder = write_averaged(run, paths[::-1])
+    folder = write_averaged(run, paths[::-1], 300)
     assert resolve(run, "averaged") == folder == run / "checkpoints" / "averaged"
     checkpoint = load(folder)
     np.testing.assert_array_equal(checkpoint.weights["matrix"].numpy(), numpy_mean([300, 200, 100], "matrix"))
@@ -88,17 +89,50 @@ def test_the_averaged_checkpoint_loads_as_any_other(run: Path) -> None:
     assert resumed is not None
     assert resumed.path == paths[2]
     assert [saved.step for saved in Checkpoints(run).steps()] == [100, 200, 300]
-    write_averaged(run, paths[:2])
+    write_averaged(run, paths[:2], 300)
     assert load(folder).step == 200
 
 
 def test_a_stale_average_gives_a_warning(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_averaged(run, [save(run, 1)])
+    write_averaged(run, [save(run, 1)], 1)
     resolve(run, "averaged")
     assert capsys.readouterr().err == ""
     save(run, 2)
     resolve(run, "averaged")
     assert "averaged is of step 1, training is at step 2: `make average`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("settings", [AveragingConfig(checkpoints=["1", "2"]), AveragingConfig(best=1)])
+def test_an_average_without_the_newest_checkpoint_is_stale_only_once_training_has_saved_another(
+    tmp_path: Path, settings: AveragingConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = Config(paths=PathsConfig(outputs=str(tmp_path)), training=TrainingConfig(keep_best=1), averaging=settings)
+    for step, loss in ((1, 3.0), (2, 1.0), (3, 2.0)):
+        save(config.run_folder, step, loss=loss)
+    stage.run(config)
+    averaged = resolve(config.run_folder, "averaged")
+    assert (read_meta(averaged).step, read_meta(averaged).newest_step) == (2, 3)
+    assert capsys.readouterr().err == ""
+    save(config.run_folder, 4, loss=4.0)
+    resolve(config.run_folder, "averaged")
+    assert "averaged is of step 2, training is at step 4: `make average`" in capsys.readouterr().err
+
+
+def test_an_average_is_stale_if_training_has_saved_a_checkpoint_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = Config(paths=PathsConfig(outputs=str(tmp_path)), averaging=AveragingConfig(last=1))
+    save(config.run_folder, 1)
+
+    def choose_before_a_save(*given: Any) -> list[Path]:
+        chosen = choose(*given)
+        save(config.run_folder, 2)
+        return chosen
+
+    monkeypatch.setattr(stage, "choose", choose_before_a_save)
+    stage.run(config)
+    resolve(config.run_folder, "averaged")
+    assert "averaged is of step 1, training is at step 2" in capsys.readouterr().err
 
 
 def test_checkpoints_are_chosen_by_step_by_score_or_by_name(run: Path) -> None:
@@ -227,7 +261,7 @@ def test_missing_checkpoints_are_errors_that_say_what_exists(run: Path) -> None:
 def test_checkpoints_that_do_not_match_are_not_averaged(run: Path, other: dict[str, Any], message: str) -> None:
     paths = [save(run, 1), save(run, 2), save(run, 3, **other)]
     with pytest.raises(UserError, match=message) as caught:
-        write_averaged(run, paths)
+        write_averaged(run, paths, 3)
     assert "step-00000003" in str(caught.value)
     assert not (run / "checkpoints" / "averaged").exists()
 

@@ -332,7 +332,8 @@ def test_a_checkpoint_of_a_newer_format_is_an_error_and_never_skipped(
 
 
 @pytest.mark.parametrize(
-    "change", [{"step": "7"}, {"files": {"../../x": "0"}}, {"files": {}}, {"files": 3}, {"valid": None}]
+    "change",
+    [{"step": "7"}, {"files": {"../../x": "0"}}, {"files": {}}, {"files": 3}, {"valid": None}, {"newest_step": "7"}],
 )
 def test_a_forged_meta_is_refused(save: Save, change: dict[str, Any]) -> None:
     path = save(1)
