@@ -1,7 +1,6 @@
 """Compare engines after the same time of training: each trains, then translates the test set with beam search."""
 
 import argparse
-import math
 import subprocess
 import sys
 import tempfile
@@ -16,13 +15,11 @@ from tables import table
 
 from nmt.errors import UserError
 from nmt.storage.files import read_json
-from nmt.training.schedule import WARMUP_SHARE
 
-STEPS_OF_MEASUREMENT = 100_000
 MARGIN = 0.9
-"""Fraction of the steps that the measured speed allows: the schedule should end in time even on busier cores."""
-RECIPE = ("training.schedule=cosine", "training.save_every=100")
-MAX_WARMUP_STEPS = 400
+"""Fraction of the steps that the measured speed allows for nmt: the run should end in time even on busier cores."""
+RECIPE = ("training.schedule=cosine", "training.warmup_steps=400", "training.steps=100000", "training.save_every=100")
+"""A peer's schedule and its warmup follow the time, as ours do, so that it uses all of its minutes."""
 
 
 def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
@@ -42,21 +39,16 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
     return {"minutes": results}
 
 
-def _corpus(options: argparse.Namespace, bench: Bench, steps: int, *extra: str) -> Corpus:
-    """Open the corpus with the peers' recipe: the paper's post-norm model, the only one that most of them support.
-
-    The warmup takes as large a share of the steps as in our own recipes: few steps would hardly leave a long one.
-    """
+def _corpus(options: argparse.Namespace, bench: Bench, *extra: str) -> Corpus:
+    """Open the corpus with the peers' recipe: the paper's post-norm model, the only one that most of them support."""
     shape = shape_overrides(options.shape, options.batch_tokens)
-    warmup = min(MAX_WARMUP_STEPS, math.ceil(WARMUP_SHARE * steps))
-    schedule = [*RECIPE, f"training.steps={steps}", f"training.warmup_steps={warmup}"]
-    recipe = [*schedule, f"training.learning_rate={options.rate}", f"model.dropout={options.dropout}"]
+    recipe = [*RECIPE, f"training.learning_rate={options.rate}", f"model.dropout={options.dropout}"]
     return open_corpus([*options.overrides, *shape, *recipe, *extra], bench.threads)
 
 
 def _updates_per_second(options: argparse.Namespace, bench: Bench, name: str, precision: str) -> float:
     """Return the updates per second of a short measurement; 0 if the engine refuses."""
-    corpus = _corpus(options, bench, STEPS_OF_MEASUREMENT)
+    corpus = _corpus(options, bench)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         times = {"warmup": options.warmup, "seconds": options.seconds, "cpu_time": options.cpu_time}
         if name == "eole":
@@ -69,13 +61,9 @@ def _faster_precision(options: argparse.Namespace, bench: Bench, name: str) -> s
     return max(ENGINES[name].precisions, key=lambda precision: _updates_per_second(options, bench, name, precision))
 
 
-def _steps(options: argparse.Namespace, bench: Bench, name: str, precision: str) -> int:
-    return max(1, int(MARGIN * 60 * options.minutes * _updates_per_second(options, bench, name, precision)))
-
-
 def train_nmt(options: argparse.Namespace, bench: Bench, name: str, precision: str, folder: Path) -> dict[str, Any]:
     """Train, average and score with the command line, with the settings of the experiment and of `--ours`."""
-    steps = _steps(options, bench, name, precision)
+    steps = max(1, int(MARGIN * 60 * options.minutes * _updates_per_second(options, bench, name, precision)))
     settings = [
         *options.overrides,
         f"training.batch_tokens={options.batch_tokens}",
@@ -104,9 +92,8 @@ def train_nmt(options: argparse.Namespace, bench: Bench, name: str, precision: s
 
 
 def train_peer(options: argparse.Namespace, bench: Bench, name: str, precision: str, folder: Path) -> dict[str, Any]:
-    """Train and translate with the peer's driver, and score the translations."""
-    steps = _steps(options, bench, name, precision)
-    corpus = _corpus(options, bench, steps, f"training.max_training_minutes={options.minutes}")
+    """Train and translate with the peer's driver until the time is over, and score the translations."""
+    corpus = _corpus(options, bench, f"training.max_training_minutes={options.minutes}")
     test, tokenizer = corpus.store("test"), corpus.tokenizer
     sources = [test.source(index).tolist() for index in range(len(test))]
     search = {"sources": sources, "beam": options.beam, "alpha": 1.0, "batch": 64}

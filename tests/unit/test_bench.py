@@ -16,9 +16,12 @@ import pytest
 from nmt.compute.cores import cpu_description
 from nmt.config.compose import compose
 from nmt.config.saved import to_yaml
+from nmt.config.schema import TrainingConfig
 from nmt.data.prepare import prepare
 from nmt.data.store import PairStore
 from nmt.runs.checkpoint_files import write
+from nmt.training.clock import reachable_step
+from nmt.training.schedule import until
 from tests.integration.toy import pairs
 from tests.quick_processes import Running, run_script
 from tests.unit.small_models import make_model, make_tokenizer
@@ -149,8 +152,6 @@ def test_peer_translates_after_the_same_minutes(
 
         def run(self, name: str, job: dict[str, Any]) -> dict[str, Any]:
             jobs.append((name, job))
-            if job["kind"] == "speed":
-                return {"updates": 30, "seconds": 10.0}
             assert translating.translated_controls(job, {}) == {}
             test = PairStore.open(Path(job["data"]), "test")
             assert job["sources"] == [test.source(index).tolist() for index in range(len(test))]
@@ -162,11 +163,12 @@ def test_peer_translates_after_the_same_minutes(
     peer: Any = Peer()
     result = minutes.train_peer(options, peer, "huggingface", "fp32", tmp_path)
     assert result == {"updates": 150, "seconds": 60.0, "perplexity": 2.0, "bleu": pytest.approx(100)}
-    (name, speed), (_, job) = jobs
-    assert (name, speed["kind"], job["kind"], job["minutes"]) == ("huggingface", "speed", "minutes", 1.0)
-    assert (speed["cpu_time"], job["cpu_time"]) == (True, True)
-    assert job["training"]["steps"] == 0.9 * 60 * 3  # nine tenths of the steps that the measured speed allows
-    assert job["training"]["warmup_steps"] == 20  # an eighth of them, as in our own recipes
+    ((name, job),) = jobs
+    assert (name, job["kind"], job["minutes"], job["cpu_time"]) == ("huggingface", "minutes", 1.0, True)
+    config = TrainingConfig(**job["training"])
+    assert reachable_step(50, 20.0, config) == 150  # the minute ends the schedule
+    assert until(150, config).warmup_steps == pytest.approx(400 / 6, abs=1)
+    assert until(2000, config).warmup_steps == 240  # 12% of the steps, as in our own recipes
 
 
 def test_cpu_time_is_counted_by_the_clock_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
