@@ -21,8 +21,9 @@ gpus=${SLURM_GPUS_ON_NODE:-1}
 
 "$python" -m nmt describe "$@" || exit 2  # reports a mistake in the settings once, before training starts
 
-# if a process fails, torchrun restarts all of them from the last checkpoint, at most three times; srun of Slurm 22.05 to
-# 23.02 does not know the job's --cpus-per-task, and would give all processes of a machine one core
+# if a process fails, torchrun restarts all of them from the last checkpoint, at most three times, except after an error
+# of the user (exit code 2); srun of Slurm 22.05 to 23.02 does not know the job's --cpus-per-task, and would give all
+# processes of a machine one core
 srun --kill-on-bad-exit=1 --cpus-per-task="${SLURM_CPUS_PER_TASK:-16}" "$python" scripts/torchrun \
     --nnodes="$SLURM_JOB_NUM_NODES" --nproc-per-node="$gpus" --max-restarts=3 --rdzv-backend=c10d --rdzv-endpoint="$first:$((20000 + SLURM_JOB_ID % 20000))" --rdzv-id="$SLURM_JOB_ID" \
     -m nmt train "$@" &
