@@ -36,13 +36,13 @@ def _drift(trainer: Trainer) -> None:
 
 
 def _wait(_: Trainer) -> None:
-    """Wait for a signal, and pass it on."""
+    """Write the number of this process, wait for a signal, and pass it on."""
     received: list[int] = []
     for number in (signal.SIGTERM, signal.SIGUSR1):
         handler = signal.getsignal(number)
         assert callable(handler)
         signal.signal(number, _noting(received, handler))
-    Path(os.environ["WAITING"]).touch()
+    write_text(Path(os.environ["WAITING"]), str(os.getpid()))
     while not received:
         time.sleep(0.01)
 

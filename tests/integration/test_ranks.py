@@ -1,5 +1,6 @@
 """If one of two processes fails, the other exits soon and says why, and the plain command resumes."""
 
+import os
 import re
 import signal
 import subprocess
@@ -159,3 +160,15 @@ def test_signal_to_torchrun_saves_and_exits_with_143(
     assert done.returncode == 0, done.stderr
     assert re.search(rf"going on from step {steps} ", done.stdout)
     assert pair.weights() == whole_pair.weights()
+
+
+@pytest.mark.slow
+def test_signal_to_one_process_stops_all_although_torchrun_restarts_failed_ones(pair: Pair) -> None:
+    waiting = pair.outputs / "waiting"
+    process = pair.start("wait", 8, WAITING=str(waiting), MARK="")
+    wait_for(waiting.exists, seconds=120)
+    os.kill(int(waiting.read_text()), signal.SIGTERM)
+    output, errors = process.communicate(timeout=600)
+    assert process.returncode == 143, errors
+    assert output.count("everything is saved") == 1
+    assert errors.count("Traceback") == errors.count("exitcode") == 0

@@ -39,6 +39,12 @@ def test_an_error_of_the_user_ends_the_launch_at_the_first_attempt(codes: tuple[
     assert done.stderr.count("\n") == codes.count(1)  # torchrun's own line about the process that ended first
 
 
+@pytest.mark.parametrize("codes", [(143, 143), (143, 1)], ids=str)
+def test_processes_that_a_signal_has_stopped_are_not_started_again(codes: tuple[int, int], tmp_path: Path) -> None:
+    done, attempts = ended(tmp_path, *codes)
+    assert (done.returncode, attempts) == (143, 1)
+
+
 def test_other_failures_are_tried_again(tmp_path: Path) -> None:
     done, attempts = ended(tmp_path, 1)
     assert (done.returncode, attempts) == (1, 3)

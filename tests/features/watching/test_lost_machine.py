@@ -1,10 +1,13 @@
 """A run goes on without a machine that is lost: two of torchrun's agents stand for two machines."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,40 +35,69 @@ def listens(port: int) -> bool:
         return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
-def agent(port: int, words: list[str], waiting: Path) -> subprocess.Popen[str]:
+def agent(port: int, fault: str, words: list[str], waiting: Path) -> subprocess.Popen[str]:
     """Start torchrun as a machine of its own would, with one process."""
     torchrun = [
         str(TOP / "scripts" / "torchrun"), "--nnodes=1:2", "--nproc-per-node=1", "--max-restarts=3",
         "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=lost", f"--rdzv-conf={IMPATIENT}",
     ]  # fmt: skip
     return subprocess.Popen(
-        [sys.executable, *torchrun, "-m", "tests.integration.faulty", "tell", "13", *words],
+        [sys.executable, *torchrun, "-m", "tests.integration.faulty", fault, "13", *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=TOP, start_new_session=True,
         env={**environment(), "WAITING": str(waiting)},
     )  # fmt: skip
 
 
-@pytest.mark.slow
-def test_the_run_goes_on_from_its_checkpoint_on_the_machine_that_remains(settings: list[str], tmp_path: Path) -> None:
-    outputs, waiting, port = tmp_path / "outputs", tmp_path / "waiting", free_port()
-    same = ["model.dropout=0", "training.adam_eps=1e-5", f"paths.outputs={outputs}"]
-    words = ["train", *settings, *SHORT, *same]
-    agents = [agent(port, words, waiting)]
-    wait_for(lambda: listens(port))  # the first agent has the store, and the second one is lost
-    agents.append(agent(port, words, waiting))
+@pytest.fixture
+def words(settings: list[str], tmp_path: Path) -> list[str]:
+    """Return what to train, the same on any number of processes up to rounding."""
+    same = ["model.dropout=0", "training.adam_eps=1e-5", f"paths.outputs={tmp_path / 'outputs'}"]
+    return ["train", *settings, *SHORT, *same]
+
+
+@contextmanager
+def machines(fault: str, words: list[str], waiting: Path) -> Iterator[list[subprocess.Popen[str]]]:
+    """Start two agents, of which the first has the store and the second has a process with a fault."""
+    port = free_port()
+    agents = [agent(port, fault, words, waiting)]
     try:
+        wait_for(lambda: listens(port))
+        agents.append(agent(port, fault, words, waiting))
         wait_for(waiting.exists, seconds=180)
+        yield agents
+    finally:
+        for running in agents:
+            running.kill()
+
+
+def check_run_of_the_first(agents: list[subprocess.Popen[str]], outputs: Path, resumed: str) -> str:
+    """Check that the first machine finishes the run alone; return what it wrote to standard error."""
+    output, said = agents[0].communicate(timeout=240)
+    assert agents[0].returncode == 0, said
+    assert "2 x 200 on cpu" in output
+    assert re.search(rf"going on from step {resumed} ", output)
+    assert "1 x 400 on cpu" in output
+    assert [step for step, *_ in losses(outputs)] == list(range(1, 21))
+    return said
+
+
+@pytest.mark.slow
+def test_the_run_goes_on_from_its_checkpoint_on_the_machine_that_remains(words: list[str], tmp_path: Path) -> None:
+    waiting = tmp_path / "waiting"
+    with machines("tell", words, waiting) as agents:
         launcher, worker = map(int, waiting.read_text().split())
         assert launcher == agents[1].pid
         for each in (launcher, worker):  # as when the power fails
             os.kill(each, signal.SIGKILL)
-        output, said = agents[0].communicate(timeout=240)
-    finally:
-        for running in agents:
-            running.kill()
-    assert agents[0].returncode == 0, said
-    assert "2 x 200 on cpu" in output
-    assert "going on from step 10" in output
-    assert "1 x 400 on cpu" in output
+        said = check_run_of_the_first(agents, tmp_path / "outputs", "10")
     assert "rank 0 stops because another process has ended" in said
-    assert [step for step, *_ in losses(outputs)] == list(range(1, 21))
+
+
+@pytest.mark.slow
+def test_a_machine_that_is_asked_to_leave_saves_and_the_run_goes_on_without_it(
+    words: list[str], tmp_path: Path
+) -> None:
+    with machines("wait", words, tmp_path / "waiting") as agents:
+        agents[1].send_signal(signal.SIGTERM)
+        check_run_of_the_first(agents, tmp_path / "outputs", "1[2-5]")
+        assert agents[1].wait(timeout=60) == 143
