@@ -3,8 +3,9 @@
 Every function also works in a single process, where it costs nothing.
 """
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar, cast
 
 import torch
@@ -16,6 +17,8 @@ from nmt.errors import CommonError, UserError
 T = TypeVar("T")
 Record = TypeVar("Record", bound=tuple[int, ...])
 """A NamedTuple of integers, booleans or IntEnums."""
+ALIVE_SECONDS = 2.0
+"""Seconds between the messages that the main process is alive while others wait for it."""
 
 
 def rank() -> int:
@@ -44,6 +47,45 @@ def together() -> Iterator[None]:
     for each in gather_objects(message):
         if each:
             raise CommonError(each)
+
+
+@contextmanager
+def main_works() -> Iterator[None]:
+    """Let the other processes wait until the main process has left this block, however long it takes.
+
+    A thread of the main process tells them that it is alive. If they do not hear from it for runtime.timeout_minutes,
+    or if it ends, they raise the error of a lost connection. Nothing else may be exchanged inside the block.
+    """
+    if not dist.is_initialized():
+        yield
+    elif is_main():
+        done = threading.Event()
+        telling = threading.Thread(target=_tell_until, args=(done,), name="alive", daemon=True)
+        telling.start()
+        try:
+            yield
+        finally:
+            done.set()
+            telling.join()
+            _tell(done=True)
+    else:
+        yield
+        while not _tell(done=False):
+            pass
+
+
+def _tell_until(done: threading.Event) -> None:
+    """Tell the other processes at intervals that this one is alive."""
+    with suppress(RuntimeError):  # one of them has ended, which the main thread learns when it is done
+        while not done.wait(ALIVE_SECONDS):
+            _tell(done=False)
+
+
+def _tell(*, done: bool) -> bool:
+    """Return whether the main process is done, which it tells the others."""
+    told = torch.tensor([done])
+    dist.broadcast(told, src=0)
+    return bool(told)
 
 
 def check_same(values: Mapping[str, object], what: str) -> None:

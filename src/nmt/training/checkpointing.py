@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -58,7 +59,7 @@ class CheckpointManager:
         """The longest time that writing a checkpoint has taken."""
 
     def save(self, state: TrainingState, valid: Mapping[str, float], *, interim: bool, only_best: bool = False) -> None:
-        """Write a checkpoint, or start writing it in the background. All processes must call this.
+        """Write a checkpoint, or start writing it in the background. All processes must call this, and wait for it.
 
         Args:
             state: The state of training.
@@ -66,16 +67,16 @@ class CheckpointManager:
             interim: Whether the checkpoint is saved only because the run is interrupted.
             only_best: Whether it is saved only because it is the best so far.
         """
-        saved, weights = state.to_save(), state.trainer.weights()
-        if not distributed.is_main():
-            return
-        self._wait_for_writer()
-        step = state.trainer.step
-        if self._writer is None:
-            self._write(step, weights, saved, valid, interim, only_best)
-        else:
-            (weights, saved), copied = self._copy((weights, saved), state.trainer.optimizer)
-            self._pending = self._writer.submit(self._write, step, weights, saved, valid, interim, only_best, copied)
+        step, saved, weights = state.trainer.step, state.to_save(), state.trainer.weights()
+        with distributed.together(), distributed.main_works():
+            if distributed.is_main():
+                self._wait_for_writer()
+                if self._writer is None:
+                    self._write(step, weights, saved, valid, interim, only_best)
+                else:
+                    (weights, saved), copied = self._copy((weights, saved), state.trainer.optimizer)
+                    write = partial(self._write, step, weights, saved, valid, interim, only_best, copied)
+                    self._pending = self._writer.submit(write)
 
     def _copy(self, value: Any, optimizer: torch.optim.Optimizer) -> tuple[Any, torch.cuda.Event | None]:
         """Return a copy of the state, and the event to wait for before it is read, if there is one."""
@@ -93,7 +94,7 @@ class CheckpointManager:
 
     def wait_until_saved(self) -> None:
         """Wait until all checkpoints are on the disk, in all processes."""
-        with distributed.together():
+        with distributed.together(), distributed.main_works():
             self._wait_for_writer()
 
     def load_before(self, step: int) -> Checkpoint:

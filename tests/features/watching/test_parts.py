@@ -2,6 +2,8 @@
 
 import ctypes
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -148,6 +150,20 @@ def test_the_warning_has_the_state_of_the_gpu() -> None:
         "rank 3 on node7 is slow: its passes take 24% longer per token than usual; its GPU has 1005 MHz, 88 "
         "degrees Celsius and 320 W, and its memory has had 2 errors"
     )
+
+
+@pytest.mark.parametrize("block", [Watcher.evaluating, Watcher.saving])
+def test_a_validation_and_a_checkpoint_may_take_any_time(
+    block: Callable[[Watcher], AbstractContextManager[None]],
+) -> None:
+    ours = Watcher(WatchConfig(), Path("nowhere"))
+    with block(ours):
+        pass
+    heartbeat = SimpleNamespace(paused=False)
+    ours._heartbeat = heartbeat  # type: ignore[assignment]
+    with block(ours):
+        assert heartbeat.paused
+    assert not heartbeat.paused
 
 
 def test_other_weights_are_named_with_the_steps_between_which_they_changed() -> None:

@@ -2,10 +2,14 @@
 
 import json
 import shutil
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from nmt.cli import main
+from nmt.runs.checkpoints import Checkpoints
 from tests.integration import faulty
 from tests.integration.conftest import corpus, settings
 from tests.integration.test_training import events
@@ -20,6 +24,18 @@ def start(fault: str, step: int, settings: list[str], outputs: Path, *more: str)
     """Start two processes, of which the second has a fault."""
     words = ["train", *settings, *WATCHED, "training.valid_sentences=0", f"paths.outputs={outputs}", *more]
     return start_group(faulty.main, fault, str(step), *words, processes=2)
+
+
+def save_slowly(*words: str) -> int:
+    """Run `nmt` on a disk that takes longer than processes wait for each other, and than hangs are reported after."""
+    save = Checkpoints.save
+
+    def slow(self: Checkpoints, step: int, **what: Any) -> Path:
+        time.sleep(8)
+        return save(self, step, **what)
+
+    Checkpoints.save = slow  # type: ignore[method-assign]
+    return main(words)
 
 
 def errors(process: Running) -> str:
@@ -56,6 +72,17 @@ def test_a_process_that_hangs_is_named_and_written_down(
         assert "the others wait (step 8, backward, operation" in line
         assert "(step 8, between steps" in line
         assert "faulty.py" in (flight / "rank-1.txt").read_text()
+
+
+@pytest.mark.slow
+def test_a_checkpoint_that_takes_long_is_no_hang_and_ends_nothing(settings: list[str], tmp_path: Path) -> None:
+    words = ["training.steps=20", "training.log_every=2", "training.valid_sentences=0", f"paths.outputs={tmp_path}"]
+    limits = ["watch.hang_seconds=2", "runtime.timeout_minutes=0.1"]
+    group = start_group(save_slowly, "train", *settings, *words, *limits, processes=2)
+    ended = [each.wait() for each in group]
+    assert [each.returncode for each in ended] == [0, 0], ended[1].stderr
+    assert "no step for" not in ended[0].stderr
+    assert not [*(tmp_path / "toy" / "flight").glob("rank-*")]
 
 
 def test_other_weights_of_a_process_end_the_run_long_before_a_checkpoint(settings: list[str], tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Processes find each other and agree."""
 
+import os
+import signal
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +15,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-from nmt.compute.distributed import agree, compute_in_parts
+from nmt.compute import distributed
+from nmt.compute.distributed import agree, compute_in_parts, main_works, together
 from nmt.compute.joining import _attempt, session
 from nmt.config.schema import RuntimeConfig
 from nmt.errors import UserError
@@ -127,3 +130,34 @@ def test_processes_share_a_computation(count: int) -> None:
 
 def test_a_single_process_computes_everything() -> None:
     assert compute_in_parts(lambda part: torch.stack(list(part)), [torch.ones(2)]).tolist() == [[1, 1]]
+
+
+def wait_for_main(what: str) -> None:
+    """Work in the main process for longer than processes wait for each other."""
+    distributed.ALIVE_SECONDS = 0.1
+    with session(RuntimeConfig(device="cpu", timeout_minutes=0.05)), together(), main_works():
+        if distributed.is_main():
+            time.sleep(4.5 if what == "work" else 0.3)
+            if what == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if what == "stop":
+                os.kill(os.getpid(), signal.SIGSTOP)
+            if what == "refuse":
+                raise UserError("the disk is full")
+
+
+@pytest.mark.parametrize(("what", "codes"), [("work", [0, 0]), ("kill", [-signal.SIGKILL, 1]), ("refuse", [1, 1])])
+def test_processes_wait_for_the_main_one_as_long_as_it_lives(what: str, codes: list[int]) -> None:
+    ended = [each.wait() for each in start_group(wait_for_main, what, processes=2)]
+    assert [each.returncode for each in ended] == codes, ended[1].stderr
+    assert ("rank 1 stops because another process has ended" in ended[1].stderr) == (what == "kill")
+    assert ("CommonError: the disk is full" in ended[1].stderr) == (what == "refuse")
+
+
+def test_processes_do_not_wait_for_a_main_one_that_is_stopped() -> None:
+    main, other = start_group(wait_for_main, "stop", processes=2)
+    ended = other.wait()
+    main.process.kill()
+    main.wait()
+    assert ended.returncode == 1
+    assert "has not answered for runtime.timeout_minutes" in ended.stderr

@@ -382,3 +382,27 @@ def test_a_hook_adds_figures_and_lines_to_a_validation(
         line = f"step {step}  development set: smoothed loss {1 / (1 + step):.4g}  (best so far)"
         assert f"{line}\nwarning: look\nso far {step}\n" in written
     assert all("doubled" not in each.valid for each in Checkpoints(tmp_path).steps())
+
+
+class Noting(TrainingHook):
+    """Notes when checkpoints are saved."""
+
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+
+    @contextmanager
+    def saving(self) -> Iterator[None]:
+        self.noted.append("begin")
+        yield
+        self.noted.append("end")
+
+
+def test_hooks_know_while_a_checkpoint_is_saved(
+    tmp_path: Path, store: PairStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, hook = build(tmp_path, Clock(), {"steps": 4, "save_every": 2}), Noting()
+    ours.trainer.hooks = [hook]
+    monkeypatch.setattr(ours.checkpoint_manager, "save", lambda *_, **__: hook.noted.append("save"))
+    monkeypatch.setattr(ours.checkpoint_manager, "wait_until_saved", lambda: hook.noted.append("wait"))
+    assert ours.train(store) == Ending.DONE
+    assert hook.noted == ["begin", "save", "end", "begin", "save", "end", "begin", "wait", "end"]

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,9 +89,17 @@ class Watcher(TrainingHook):
         if self._heartbeat is not None:
             self._heartbeat.step, self._heartbeat.doing = step, "between steps"
 
+    def evaluating(self) -> AbstractContextManager[None]:
+        """See `TrainingHook.evaluating`. A validation may take any time."""
+        return self._paused()
+
+    def saving(self) -> AbstractContextManager[None]:
+        """See `TrainingHook.saving`. A checkpoint may take any time."""
+        return self._paused()
+
     @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """Allow a validation any time."""
+    def _paused(self) -> Iterator[None]:
+        """Watch nothing in this block."""
         if self._heartbeat is None:
             yield
             return
