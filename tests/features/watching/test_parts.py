@@ -152,6 +152,24 @@ def test_the_warning_has_the_state_of_the_gpu() -> None:
     )
 
 
+class Pulse:
+    """Stands for a heartbeat."""
+
+    paused, step, doing, started = True, 0, "", 0
+
+    def start(self) -> None:
+        self.started += 1
+
+
+def test_hangs_are_watched_for_after_the_first_steps_and_before_the_first_log_line() -> None:
+    ours, pulse = Watcher(WatchConfig(checksum_every=0), Path("nowhere")), Pulse()
+    ours._heartbeat = pulse  # type: ignore[assignment]
+    for step in range(41, 46):
+        assert (pulse.started, pulse.paused) == ((0, True) if step <= 42 else (1, False))
+        ours.after_step(step, torch.tensor(True))
+    assert (pulse.step, pulse.started) == (45, 1)
+
+
 @pytest.mark.parametrize("block", [Watcher.evaluating, Watcher.saving])
 def test_a_validation_and_a_checkpoint_may_take_any_time(
     block: Callable[[Watcher], AbstractContextManager[None]],

@@ -55,7 +55,7 @@ def end(group: list[Running]) -> None:
 def test_a_process_that_hangs_is_named_and_written_down(
     fault: str, says: str, settings: list[str], tmp_path: Path
 ) -> None:
-    group = start(fault, 8, settings, tmp_path, "watch.hang_seconds=4")
+    group = start(fault, 8, settings, tmp_path, "watch.hang_seconds=4", "training.log_every=40")
     try:
         wait_for(lambda: "warning: no step for" in errors(group[0]), seconds=120)
         line = next(line for line in errors(group[0]).splitlines() if "no step for" in line)

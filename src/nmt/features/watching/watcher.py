@@ -21,6 +21,9 @@ from nmt.training.divergence import weight_hashes
 from nmt.training.hook import Report, TrainingHook
 from nmt.training.replicas import Replicas, UnaveragedReplicas
 
+FIRST_STEPS = 2
+"""Steps that may take any time, because they may compile: the second one if its sizes are new."""
+
 
 class Look(NamedTuple):
     """What a process tells the others at a log line."""
@@ -48,6 +51,7 @@ class Watcher(TrainingHook):
         """See the settings."""
         self._config, self._folder = config, run_folder / FOLDER
         self._heartbeat: Heartbeat | None = None
+        self._steps_left = FIRST_STEPS
         self._gpu: Gpu | None = None
         self._times: PassTimes | None = None
         self._replicas: Replicas
@@ -88,6 +92,10 @@ class Watcher(TrainingHook):
             self._hashes[step] = weight_hashes(self._replicas.model)
         if self._heartbeat is not None:
             self._heartbeat.step, self._heartbeat.doing = step, "between steps"
+            self._steps_left -= 1
+            if self._steps_left == 0:
+                self._heartbeat.paused = False
+                self._heartbeat.start()
 
     def evaluating(self) -> AbstractContextManager[None]:
         """See `TrainingHook.evaluating`. A validation may take any time."""
@@ -111,11 +119,8 @@ class Watcher(TrainingHook):
 
     def report(self, step: int) -> Report:
         """Compare the processes, if that is due."""
-        if self._looked_step < 0:  # before the first log line, a step may compile for minutes
+        if self._looked_step < 0:  # the first steps may compile for minutes
             self._looked_step = step
-            if self._heartbeat is not None:
-                self._heartbeat.paused = False
-                self._heartbeat.start()
         if step - self._looked_step < self._config.every:
             return Report()
         self._looked_step = step
