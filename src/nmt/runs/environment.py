@@ -4,7 +4,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
@@ -70,6 +70,14 @@ class Environment:
     """None without prepared data."""
     origin: Mapping[str, Any] | None = None
     """The record of the model that the run began from; None if it began with random weights."""
+    earlier: list["Environment"] = field(default_factory=list)
+    """What was different before the run was resumed, the first first: other code or another machine."""
+
+    def after(self, before: "Environment") -> "Environment":
+        """Return this environment of a run that is resumed, with the one before if that differs."""
+        last = replace(before, earlier=[])
+        same = replace(last, command=self.command) == self
+        return replace(self, earlier=[*before.earlier, *([] if same else [last])])
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -78,6 +86,7 @@ class Environment:
         git, data = content.get("git"), content.get("data")
         known["git"] = GitState(git.get("commit"), git.get("dirty")) if git else None
         known["data"] = DataState(data["manifest"], data.get("checksums")) if data else None
+        known["earlier"] = [cls.from_json(each) for each in content.get("earlier", ())]
         return cls(**known)
 
     def to_json(self) -> dict[str, object]:

@@ -1,12 +1,14 @@
 """Write the records of a run when its training starts or resumes."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from nmt.config.saved import to_yaml
 from nmt.config.schema import Config
 from nmt.data.layout import CorpusLayout
-from nmt.runs.environment import environment
+from nmt.errors import UserError
+from nmt.runs.environment import environment, read_environment
 from nmt.runs.layout import RunLayout
 from nmt.runs.listener import open_listeners
 from nmt.runs.tracker import Tracker
@@ -18,6 +20,9 @@ def start_tracker(config: Config, step: int, origin: Mapping[str, Any] | None = 
     layout = RunLayout(config.run_folder)
     write_text(layout.settings, to_yaml(config))
     described = environment(config, CorpusLayout(config.data_folder).manifest, origin, precision)
+    if step and layout.environment.is_file():
+        with suppress(UserError):  # a damaged one is replaced
+            described = described.after(read_environment(layout.environment))
     write_json(layout.environment, described.to_json())
     tracker = Tracker(layout.folder, step)
     tracker.listeners = open_listeners(config, step)

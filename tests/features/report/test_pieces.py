@@ -275,6 +275,10 @@ def test_the_machine_names_its_precision_if_it_is_known(first: Config) -> None:
     assert environment is not None
     assert " in " not in about.machine(replace(environment, precision="auto"))
     assert about.machine(replace(environment, precision="bf16")).endswith(" in bf16")
+    moved = replace(environment, precision="bf16", earlier=[replace(environment, precision="fp32")])
+    assert about.machine(moved).endswith(
+        "threads in fp32, then " + about.machine(replace(environment, precision="bf16"))
+    )
 
 
 def test_settings_that_change_no_model_are_not_compared() -> None:

@@ -4,6 +4,7 @@ import importlib.metadata
 import json
 import platform
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,12 @@ import torch
 
 import nmt
 from nmt.compute.cores import usable_cores
-from nmt.config.schema import Config
+from nmt.config.schema import Config, PathsConfig
 from nmt.errors import UserError
 from nmt.runs import environment as module
 from nmt.runs.environment import DataState, Environment, GitState, environment, read_environment
+from nmt.runs.layout import RunLayout
+from nmt.runs.start import start_tracker
 from nmt.storage.files import checksum, write_json
 
 
@@ -53,6 +56,17 @@ def test_fields_of_other_versions_are_ignored_or_have_defaults(tmp_path: Path) -
     assert read_environment(tmp_path / "environment.json") == Environment(
         cpu="a processor", data=DataState("abc", None), git=GitState("1", None)
     )
+
+
+def test_a_resumed_run_keeps_what_was_different_before() -> None:
+    first = Environment(cpu="A", command=["train"])
+    again = Environment(cpu="A", command=["train", "training.steps=9"])
+    elsewhere, back = Environment(cpu="B", command=["train"]), Environment(cpu="A", command=["train"])
+    assert again.after(first) == again
+    moved = elsewhere.after(again.after(first))
+    assert (moved.cpu, moved.earlier) == ("B", [again])
+    assert [each.cpu for each in back.after(moved).earlier] == ["A", "B"]
+    assert Environment.from_json(moved.to_json()) == moved
 
 
 @pytest.mark.parametrize("content", [[], 3, {"git": "abc"}, {"data": {"checksums": {}}}])
@@ -94,3 +108,15 @@ def test_the_git_state_of_a_repository_is_recorded(tmp_path: Path, monkeypatch: 
     assert module._git_state(tmp_path) == GitState(git("rev-parse", "HEAD"), dirty=True)
     monkeypatch.setenv("PATH", "")
     assert module._git_state(tmp_path) is None
+
+
+def test_only_a_run_that_is_resumed_keeps_an_earlier_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = replace(Config(), name="run", paths=PathsConfig(outputs=str(tmp_path), data=str(tmp_path / "data")))
+    file = RunLayout(config.run_folder).environment
+    start_tracker(config, 0).close()
+    first = read_environment(file)
+    monkeypatch.setattr(module, "cpu_model", lambda: "another")
+    start_tracker(config, 5).close()
+    assert (read_environment(file).cpu, read_environment(file).earlier) == ("another", [first])
+    start_tracker(config, 0).close()
+    assert read_environment(file).earlier == []

@@ -107,9 +107,14 @@ def operations(count: float) -> str:
 
 
 def machine(environment: Environment | None) -> str:
-    """Return the GPUs that a run was trained on, or its CPU and the number of threads; and the precision."""
+    """Return the machines that a run was trained on, one after the other."""
     if environment is None:
         return "unknown machine"
+    return ", then ".join(dict.fromkeys(map(_machine, [*environment.earlier, environment])))
+
+
+def _machine(environment: Environment) -> str:
+    """Return GPUs, or a CPU and the number of threads; and the precision."""
     precision = f" in {environment.precision}" if environment.precision in PRECISIONS else ""  # "auto" in older runs
     if environment.devices:
         names = ", ".join(f"{count} × {device}" for device, count in Counter(environment.devices).items())
