@@ -32,11 +32,12 @@ class LimitError(UserError):
 
 def nearest(word: str, choices: Iterable[str]) -> str:
     """Return a suggestion for an error message: the most similar choice, or all choices."""
-    known = {each.casefold(): each for each in sorted(choices, reverse=True)}
-    close = get_close_matches(word.casefold(), known, n=1, cutoff=0.5)
+    known = sorted(choices)
+    spellings = {each.casefold(): each for each in reversed(known)}
+    close = get_close_matches(word.casefold(), spellings, n=1, cutoff=0.5)
     if close:
-        return f"did you mean {known[close[0]]}?"
-    return f"choose from {', '.join(sorted(choices))}"
+        return f"did you mean {spellings[close[0]]}?"
+    return f"choose from {', '.join(known)}"
 
 
 @cache
