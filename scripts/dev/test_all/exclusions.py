@@ -16,8 +16,8 @@ NOT_RUN = {
             "learning_curves make", "load_test", "measure_step", "own_text", "plan_memory", "soak", "techniques",
         )
     },
-    ".venv/bin/python scripts/dev/compare_steps --rounds 8 --turn 10 --sources ../before": "needs an earlier copy of the "
-        "source; tests/unit/test_bench.py",
+    ".venv/bin/python scripts/dev/compare_steps --rounds 8 --turn 10 --sources ../before": "needs an earlier source; "
+        "tests/unit/test_bench.py",
     'make bench ARGS="machine --cpu avx2"': "measures for minutes; the stage tests has such rows of its own",
     'make doctor ARGS="doctor.gpu=true': "takes 10 minutes; tests/features/doctor/test_gpu_rehearsal.py",
     "nmt doctor doctor.gpu=true": "the same, on a GPU",
