@@ -85,9 +85,9 @@ class Forecaster(TrainingHook):
 
 
 def _pieces_per_character(config: Config) -> float:
-    """Return the word pieces per character of the reference of the development set; 0 if that is not text."""
+    """Return the word pieces per character of the reference of the development set; 0 if it is not translated."""
     language = config.data.target_lang
-    if not is_text(language):
+    if not (is_text(language) and config.training.valid_sentences):
         return 0.0
     with suppress(UserError, OSError):
         store = PairStore.open(config.data_folder, "valid")
