@@ -115,12 +115,13 @@ def machine(environment: Environment | None) -> str:
 
 def _machine(environment: Environment) -> str:
     """Return GPUs, or a CPU and the number of threads; and the precision."""
-    precision = f" in {environment.precision}" if environment.precision in PRECISIONS else ""  # "auto" in older runs
     if environment.devices:
-        names = ", ".join(f"{count} × {device}" for device, count in Counter(environment.devices).items())
-        return f"{names}{precision}"
-    threads = environment.threads
-    return f"{environment.cpu or 'unknown machine'}, {threads} thread{'s' if threads != 1 else ''}{precision}"
+        name = ", ".join(f"{count} × {device}" for device, count in Counter(environment.devices).items())
+    else:
+        threads = environment.threads
+        name = f"{environment.cpu or 'unknown machine'}, {threads} thread{'s' if threads != 1 else ''}"
+    known = environment.precision in PRECISIONS  # older runs have "auto"
+    return f"{name} in {environment.precision}" if known else name
 
 
 def duration(seconds: float) -> str:
