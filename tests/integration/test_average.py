@@ -1,5 +1,6 @@
-"""`nmt average` chooses by the development loss, compared with losses that `nmt score` computes from the same text."""
+"""`nmt average` chooses by the development set, compared with what `nmt score` and `nmt eval` find on the same text."""
 
+import json
 import math
 import re
 import shutil
@@ -13,6 +14,7 @@ from nmt.runs.checkpoints import Checkpoints, load, resolve
 from tests.integration.toy import call, refuse, succeed
 
 LINE = re.compile(r"  smoothed loss ([0-9.]+)  nll ([0-9.]+)  ([^:]+): steps? ([0-9, ]+)")
+BLEU = re.compile(r"  BLEU ([0-9.]+) of 40 sentences  (.+)")
 
 
 @pytest.fixture
@@ -23,12 +25,16 @@ def run(whole: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def save(whole: Path, outputs: Path, step: int, noise: float) -> None:
+def save(whole: Path, outputs: Path, step: int, noise: float, certainty: float = 1.0) -> None:
+    """Save the last checkpoint again, with noise in its weights and logits that are so many times as large."""
     last = load(whole / "toy" / "checkpoints" / "step-00000040")
     torch.manual_seed(1)
+    weights = {name: weight + noise * torch.randn_like(weight) for name, weight in last.weights.items()}
+    for name in ("weight", "bias"):
+        weights[f"decoder.0.feed_forward_residual.norm.{name}"] *= certainty
     Checkpoints(outputs / "toy").save(
         step,
-        weights={name: weight + noise * torch.randn_like(weight) for name, weight in last.weights.items()},
+        weights=weights,
         trainer={},
         tokenizer_files=last.tokenizer_files,
         config_text=last.config_text,
@@ -72,6 +78,38 @@ def test_average_with_the_lowest_development_loss_is_written(
         _, nll, steps = found[name]
         average(settings, run, f"averaging.checkpoints=[{','.join(steps)}]")
         assert scored(settings, corpus, run) == pytest.approx(nll, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("deleted", "noise", "certainty", "chosen"),
+    [(40, 0.0, 8.0, "last"), (30, 1.0, 1.0, "best")],
+    ids=["certain", "noisy"],
+)
+def test_higher_bleu_chooses_between_the_lowest_loss_and_the_last_checkpoint(
+    settings: list[str], whole: Path, run: Path, deleted: int, noise: float, certainty: float, chosen: str
+) -> None:
+    for step in (deleted, 50):
+        shutil.rmtree(run / "toy" / "checkpoints" / f"step-{step:08}")
+    save(whole, run, 50, noise, certainty)
+    said = average(settings, run, "averaging.last=0", "training.keep_last=1", "decoding.beam=1")
+    losses = {name: float(loss) for loss, _, name, _ in LINE.findall(said)}
+    bleu = {name: float(score) for score, name in BLEU.findall(said)}
+    assert bleu.keys() == losses.keys() == {"last", "best"}
+    assert losses["best"] < losses["last"]
+    assert f"chosen by the higher BLEU: {chosen}\n" in said
+    for name, score in bleu.items():
+        assert evaluated(settings, run, name) == pytest.approx(score, abs=0.005)
+    assert max(bleu, key=bleu.__getitem__) == chosen
+    steps = read_meta(run / "toy" / "checkpoints" / "averaged").averaged_from
+    assert steps == [(run / "toy" / "checkpoints" / chosen).resolve().name]
+
+
+def evaluated(settings: list[str], outputs: Path, checkpoint: str) -> float:
+    """Return the BLEU of the development set."""
+    words = [f"paths.outputs={outputs}", f"checkpoint={checkpoint}", "evaluation.splits=[valid]", "decoding.beam=1"]
+    said = succeed(["eval", *settings, *words])
+    (file,) = re.findall(r"\S+valid\.json", said)
+    return float(json.loads(Path(file).read_text())["bleu"]["score"])
 
 
 @pytest.mark.parametrize("given", ["averaging.last=2", "averaging.checkpoints=[40,50]"])

@@ -1,7 +1,6 @@
 """`nmt average`: average the last or best checkpoints of a run."""
 
 import math
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -9,7 +8,6 @@ from nmt.compute.machine import prepare_machine
 from nmt.config.saved import from_yaml
 from nmt.config.schema import AveragingConfig, Config
 from nmt.data.prepared import require_prepared
-from nmt.data.store import PairStore
 from nmt.decoding.torch_engine import load_model
 from nmt.errors import UserError
 from nmt.model.working_weights import WorkingWeights
@@ -18,64 +16,108 @@ from nmt.runs.checkpoint_files import read_meta
 from nmt.runs.checkpoints import Checkpoints, load
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.statistics import Statistics
-from nmt.training.validation import development_loss
+from nmt.training.validation import DevelopmentSet, decoded_bleu, development_loss
+
+SENTENCES = 500
+"""Sentences of the development set that two candidates translate: some seconds on a CPU."""
 
 
 def run(config: Config) -> None:
-    """Average the checkpoints that the settings or the development loss choose, and print their names."""
+    """Average the checkpoints that the settings or the development set choose, and print their names."""
     checkpoints, settings = Checkpoints(config.run_folder, config.training.best_by), config.averaging
     newest_step = checkpoints.newest_step  # first, because training may save others meanwhile
-    by_loss = not (settings.checkpoints or settings.best or settings.last)
-    paths = _choose_by_loss(config, checkpoints) if by_loss else choose(checkpoints, settings)
+    is_measured = not (settings.checkpoints or settings.best or settings.last)
+    paths = _choose_by_development_set(config, checkpoints) if is_measured else choose(checkpoints, settings)
     folder = write_averaged(config.run_folder, paths, newest_step)
     print(f"averaged {len(paths)} checkpoint{'s' if len(paths) > 1 else ''} into {folder}:")
     for path in paths:
         print(f"  {path}")
-    if not by_loss and (note := _note(settings, paths)):
+    if not is_measured and (note := _note(settings, paths)):
         print(note)
 
 
-def _choose_by_loss(config: Config, checkpoints: Checkpoints) -> list[Path]:
-    """Return the checkpoints of the candidate with the lowest development loss, earliest step first.
+class _Measures:
+    """The development set, and a model to measure averages of checkpoints with; one average is in memory at a time."""
 
-    The loss has smoothed labels, like the one that training minimises and by which the best checkpoint is kept. The
-    plain nll would prefer averages with early checkpoints, which are less certain but translate worse.
-    """
-    training = config.training
-    found = candidates(checkpoints, training.keep_last, training.keep_best)
-    print("on the development set, per token:", flush=True)
-    best, lowest = None, math.inf
-    for candidate, statistics in _measured(config, found):
-        figures = f"smoothed loss {statistics.loss:.4f}  nll {statistics.nll:.4f}"
-        print(f"  {figures}  {_described(candidate)}", flush=True)
-        if statistics.loss < lowest:
-            best, lowest = candidate, statistics.loss
-    if best is None:
+    def __init__(self, config: Config, first: Candidate) -> None:
+        require_prepared(config)
+        self._valid = DevelopmentSet.open(config, "valid", SENTENCES)
+        self._valid.store.verify()
+        self._config, self._machine = config, prepare_machine(config.runtime)
+        checkpoint = load(first.paths[0])
+        model, self._tokenizer = load_model(checkpoint, from_yaml(checkpoint.config_text).model, self._machine.device)
+        if self._tokenizer.checksum != Tokenizer.load(config.data_folder).checksum:
+            raise UserError(
+                f"the tokenizer of {checkpoint.path} is not the one in {config.data_folder}, so its loss there is "
+                "meaningless: prepare the old data again, or set averaging.last=5 to average without it"
+            )
+        self._mean, self._weights = Mean(), WorkingWeights(model, self._machine.precision)
+
+    def losses(self, candidate: Candidate) -> Statistics:
+        """Return the mean losses of a candidate."""
+        return development_loss(
+            self._load(candidate), self._valid.store, self._config.training, self._machine, nullcontext
+        )
+
+    def bleu(self, candidate: Candidate) -> tuple[float, int]:
+        """Return the BLEU of a candidate, and the number of sentences that it translated."""
+        text = self._valid.text
+        assert text
+        model = self._load(candidate).model
+        score = decoded_bleu(model, self._machine, self._config, self._tokenizer, nullcontext, text)
+        return score, len(text.sources)
+
+    def _load(self, candidate: Candidate) -> WorkingWeights:
+        self._weights.model.load_state_dict(self._mean.of(candidate.paths))
+        return self._weights
+
+
+def _choose_by_development_set(config: Config, checkpoints: Checkpoints) -> list[Path]:
+    """Return the checkpoints of the candidate that the development set chooses, earliest step first."""
+    found = candidates(checkpoints, config.training.keep_last, config.training.keep_best)
+    measures = _Measures(config, found[0])
+    finalists = _finalists(found, measures)
+    if not finalists:
         raise UserError(
             f"no checkpoint in {checkpoints.folder} has a finite loss on the development set, so training has "
             "diverged: train under another name= with training.clip_norm=1 or a lower training.learning_rate"
         )
-    print(f"chosen by the lowest smoothed loss: {best.name}")
+    if len(finalists) == 1:
+        print(f"chosen by the lowest smoothed loss: {finalists[0].name}")
+    best = finalists[0] if len(finalists) == 1 else _translated_best(finalists, measures)
     return [each.path for each in sorted(best.checkpoints, key=lambda checkpoint: checkpoint.step)]
 
 
-def _measured(config: Config, found: list[Candidate]) -> Iterator[tuple[Candidate, Statistics]]:
-    """Yield the candidates with their losses on the development set, with one of them in memory at a time."""
-    require_prepared(config)
-    valid = PairStore.open(config.data_folder, "valid")
-    valid.verify()
-    machine = prepare_machine(config.runtime)
-    first = load(found[0].paths[0])
-    model, tokenizer = load_model(first, from_yaml(first.config_text).model, machine.device)
-    if tokenizer.checksum != Tokenizer.load(config.data_folder).checksum:
-        raise UserError(
-            f"the tokenizer of {first.path} is not the one in {config.data_folder}, so its loss there is meaningless: "
-            "prepare the old data again, or set averaging.last=5 to average without it"
-        )
-    mean, weights = Mean(), WorkingWeights(model, machine.precision)
+def _finalists(found: list[Candidate], measures: _Measures) -> list[Candidate]:
+    """Return the candidate with the lowest development loss, and that of the last checkpoints, if it is another.
+
+    A model that learns a short text by heart is less sure of other text after every pass, while it still translates
+    better. The loss has smoothed labels, like the one that training minimises and by which the best checkpoint is kept.
+    The plain nll would prefer averages with early checkpoints even more.
+    """
+    print("on the development set, per token:", flush=True)
+    losses: dict[str, float] = {}
     for candidate in found:
-        model.load_state_dict(mean.of(candidate.paths))
-        yield candidate, development_loss(weights, valid, config.training, machine, nullcontext)
+        statistics = measures.losses(candidate)
+        figures = f"smoothed loss {statistics.loss:.4f}  nll {statistics.nll:.4f}"
+        print(f"  {figures}  {_described(candidate)}", flush=True)
+        if math.isfinite(statistics.loss):
+            losses[candidate.name] = statistics.loss
+    ranked = sorted((each for each in found if each.name in losses), key=lambda each: losses[each.name])
+    late = [each for each in ranked if each.is_late]
+    return [*ranked[:1], *(each for each in late[:1] if each is not ranked[0])]
+
+
+def _translated_best(finalists: list[Candidate], measures: _Measures) -> Candidate:
+    """Return the candidate that translates the development set best."""
+    print("two of them translate the development set:", flush=True)
+    scores: dict[str, float] = {}
+    for candidate in finalists:
+        scores[candidate.name], sentences = measures.bleu(candidate)
+        print(f"  BLEU {scores[candidate.name]:.2f} of {sentences:,} sentences  {candidate.name}", flush=True)
+    best = max(finalists, key=lambda candidate: scores[candidate.name])
+    print(f"chosen by the higher BLEU: {best.name}")
+    return best
 
 
 def _described(candidate: Candidate) -> str:

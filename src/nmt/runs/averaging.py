@@ -23,6 +23,8 @@ class Candidate:
     """A description: last, average of the best 3, ..."""
     checkpoints: list[Saved]
     """The checkpoints, newest or best first."""
+    is_late: bool
+    """Whether all of them are among the last ones that are kept."""
 
     @property
     def paths(self) -> list[Path]:
@@ -49,7 +51,7 @@ def choose(checkpoints: Checkpoints, config: AveragingConfig) -> list[Path]:
 
 
 def candidates(checkpoints: Checkpoints, keep_last: int, keep_best: int) -> list[Candidate]:
-    """Return the candidates among which the development loss chooses, each set of checkpoints once.
+    """Return the candidates among which the development set chooses, each set of checkpoints once.
 
     Args:
         checkpoints: The checkpoints of the run.
@@ -61,13 +63,14 @@ def candidates(checkpoints: Checkpoints, keep_last: int, keep_best: int) -> list
     newest, best = _scheduled(regular)[::-1][:keep_last], rank(regular, checkpoints.best_by)[:keep_best]
     named = [("last", saved[-1:]), *_averages("last", newest)]
     named += [("best", rank(saved, checkpoints.best_by)[:1]), *_averages("best", best)]
+    late = {checkpoint.path for checkpoint in [*newest, saved[-1]]}
     merged: dict[frozenset[Path], Candidate] = {}
     for name, chosen in named:
         key = frozenset(checkpoint.path for checkpoint in chosen)
         if key in merged:
             merged[key] = replace(merged[key], name=f"{merged[key].name}, {name}")
         elif chosen:
-            merged[key] = Candidate(name, chosen)
+            merged[key] = Candidate(name, chosen, is_late=key <= late)
     return list(merged.values())
 
 

@@ -33,12 +33,12 @@ class DevelopmentSet(NamedTuple):
 
     store: PairStore
     text: Split | None
-    """The first sentences, which validations translate; None if they translate none."""
+    """The first sentences, which are translated; None if none are."""
 
     @classmethod
-    def open(cls, config: Config, name: str) -> "DevelopmentSet":
-        """Open the development set of this name."""
-        store, count = PairStore.open(config.data_folder, name), config.training.valid_sentences
+    def open(cls, config: Config, name: str, count: int) -> "DevelopmentSet":
+        """Open the development set of this name, with the text of its first `count` sentences."""
+        store = PairStore.open(config.data_folder, name)
         if not count:
             return cls(store, None)
         split = read_split(config.data_folder, name, split_languages(config.data, name))
@@ -48,7 +48,7 @@ class DevelopmentSet(NamedTuple):
 def open_development_sets(config: Config) -> dict[str, DevelopmentSet]:
     """Open the development sets of all corpora, by their names."""
     names = [each.name for each in corpus_splits(config.data) if each.split == "valid"]
-    return {name: DevelopmentSet.open(config, name) for name in names}
+    return {name: DevelopmentSet.open(config, name, config.training.valid_sentences) for name in names}
 
 
 def validate(

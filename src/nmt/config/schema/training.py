@@ -132,7 +132,7 @@ class TrainingConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AveragingConfig:
-    """Which checkpoints are averaged: by the first of these three settings that is set, or by the validation loss."""
+    """Which checkpoints are averaged: by the first of these three settings that is set, or by the development set."""
 
     checkpoints: list[str] = field(default_factory=list)
     """Names of the checkpoints to average (step-00001000, best, ...)."""
@@ -140,7 +140,7 @@ class AveragingConfig:
     """Number of checkpoints to average, those with the best validation."""
     last: int = 5
     """Number of latest checkpoints to average (the paper: 5 for base, 20 for big). If all three settings are unset,
-    the validation loss chooses: the last checkpoint, the best one, or the average of the kept last or best ones."""
+    the development set chooses: the last checkpoint, the best one, or the average of the kept last or best ones."""
 
     def __post_init__(self) -> None:
         """Check the values."""
