@@ -106,6 +106,7 @@ def _load_checkpoints(
     loaded = [load_model(member, each.model, machine.device) for member, each in zip(members, settings, strict=True)]
     models, tokenizers = [model for model, _ in loaded], [tokenizer for _, tokenizer in loaded]
     _check_same_vocabulary(members, tokenizers)
+    _check_same_languages(members, settings)
     search = adapted(search or replace(settings[0].decoding.naming_no_file, ensemble=[]), settings[0])
     first, *others = map(CheckpointRecord.of, members)
     return LoadedModel(
@@ -131,4 +132,14 @@ def _check_same_vocabulary(members: Sequence[Checkpoint], tokenizers: Sequence[T
             raise UserError(
                 f"{member.path} has another tokenizer than {members[0].path}: "
                 "an ensemble needs models with the same vocabulary"
+            )
+
+
+def _check_same_languages(members: Sequence[Checkpoint], settings: Sequence[Config]) -> None:
+    languages = [f"{each.data.source_lang}-{each.data.target_lang}" for each in settings]
+    for member, direction in zip(members, languages, strict=True):
+        if direction != languages[0]:
+            raise UserError(
+                f"{member.path} translates {direction}, but {members[0].path} {languages[0]}: "
+                "an ensemble needs models for the same languages"
             )

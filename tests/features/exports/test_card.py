@@ -67,6 +67,18 @@ def test_local_files_are_published_without_their_folders() -> None:
     assert "mine" not in made
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "train", "expected"),
+    [
+        ("demo", "de", [], "- text: the embedded demo grammar"),
+        ("trees", "trees", ["/home/me/wsj:02-21"], "- text: the source `trees` wsj:02-21"),
+    ],
+)
+def test_only_text_of_the_demo_is_called_so(source: str, target: str, train: list[str], expected: str) -> None:
+    data = DataConfig(corpus="text", source=source, target_lang=target, train=train)
+    assert expected in card(facts(data)).splitlines()
+
+
 def test_each_corpus_of_a_mixture_is_described_with_its_direction_tag_and_pairs() -> None:
     counts = [FilterCount("read", "", 0, 50, 1.0), FilterCount("empty", "", 8, 42, 0.84)]
     made = card(facts(DataConfig(**MIXTURE), filters={"back": counts}))

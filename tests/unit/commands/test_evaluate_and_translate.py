@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sacrebleu
@@ -54,9 +55,13 @@ Run = tuple[Config, list[str]]
 
 @pytest.fixture(scope="module")
 def content() -> bytes:
+    return trained_on(SOURCES + REFERENCES)
+
+
+def trained_on(corpus: list[str]) -> bytes:
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter((SOURCES + REFERENCES) * 5), model_writer=model, model_type="bpe", vocab_size=60,
+        sentence_iterator=iter(corpus * 5), model_writer=model, model_type="bpe", vocab_size=60,
         minloglevel=2, unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS,
     )  # fmt: skip
     return model.getvalue()
@@ -79,6 +84,17 @@ def run(tmp_path: Path, content: bytes) -> Run:
     write_split(config, "test", SOURCES, REFERENCES)
     tokenizer = Tokenizer(content)
     tokenizer.save(config.data_folder)
+    save_checkpoint(config, tokenizer)
+    (config.run_folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
+    overrides = [
+        f"paths.data={config.paths.data}", f"paths.outputs={config.paths.outputs}", "name=tiny", "data.corpus=tiny",
+        "checkpoint=last", "decoding.extra_length=4", "runtime.device=cpu", "runtime.precision=fp32",
+        "runtime.threads=1",
+    ]  # fmt: skip
+    return config, overrides
+
+
+def save_checkpoint(config: Config, tokenizer: Tokenizer) -> None:
     model = build_model(config.model, tokenizer.source_size, tokenizer.target_size)
     torch.nn.init.normal_(model.projection)
     Checkpoints(config.run_folder).save(
@@ -89,13 +105,6 @@ def run(tmp_path: Path, content: bytes) -> Run:
         config_text=to_yaml(config),
         valid={},
     )
-    (config.run_folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
-    overrides = [
-        f"paths.data={config.paths.data}", f"paths.outputs={config.paths.outputs}", "name=tiny", "data.corpus=tiny",
-        "checkpoint=last", "decoding.extra_length=4", "runtime.device=cpu", "runtime.precision=fp32",
-        "runtime.threads=1",
-    ]  # fmt: skip
-    return config, overrides
 
 
 def write_split(config: Config, split: str, sources: list[str], references: list[str]) -> None:
@@ -178,6 +187,25 @@ def test_scores_of_other_checkpoints_go_to_separate_folders(run: Run, tmp_path: 
     assert main(["eval", *overrides, f"checkpoint={copied}"]) == 0
     (other,) = folder.glob("step-00000007-*/test.json")
     assert json.loads(other.read_text(encoding="utf-8"))["checkpoint"]["path"] == str(copied)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "extra", "expected"),
+    [
+        (SOURCES + REFERENCES, {"source_lang": "de", "target_lang": "en"}, "translates de-en, but .* en-de: an ens"),
+        (REFERENCES + SOURCES[:1], {}, "has another tokenizer than .*: an ensemble needs models with the same vocab"),
+    ],
+    ids=["languages", "vocabulary"],
+)
+def test_ensembles_of_models_for_other_languages_or_vocabularies_are_refused(
+    run: Run, capsys: pytest.CaptureFixture[str], corpus: list[str], extra: dict[str, Any], expected: str
+) -> None:
+    config, overrides = run
+    other, tokenizer = replace(config, name="other", data=replace(config.data, **extra)), Tokenizer(trained_on(corpus))
+    save_checkpoint(other, tokenizer)
+    assert main(["eval", *overrides, f"decoding.ensemble=[{other.run_folder}/checkpoints/last]"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(f"outputs/other/checkpoints/last {expected}", line)
 
 
 def test_a_sweep_of_searches_keeps_the_scores_of_each(

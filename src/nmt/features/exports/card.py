@@ -117,9 +117,10 @@ def _origin(data: DataConfig) -> str:
     if data.source == "hub":  # a local path would reveal its owner's folders and help no one else
         dataset = data.hub_dataset if is_hub_id(data) else f"a local copy named {Path(data.hub_dataset).name}"
         return f"{dataset} ({data.hub_config}), revision {data.hub_revision}, split {', '.join(data.train)}"
-    if data.source == "files":
-        return f"the files {', '.join(Path(name).name for name in data.train)}"
-    return "the embedded demo grammar"
+    if data.source == "demo":
+        return "the embedded demo grammar"
+    files = ", ".join(Path(name).name for name in data.train)
+    return f"the files {files}" if data.source == "files" else f"the source `{data.source}` {files}".rstrip()
 
 
 def _filtered(data: DataConfig, filters: Sequence[FilterCount]) -> Iterator[str]:
