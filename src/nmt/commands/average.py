@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from nmt.compute.machine import prepare_machine
+from nmt.config.choices import is_text
 from nmt.config.saved import from_yaml
 from nmt.config.schema import AveragingConfig, Config
 from nmt.data.prepared import require_prepared
@@ -82,9 +83,11 @@ def _choose_by_development_set(config: Config, checkpoints: Checkpoints) -> list
             f"no checkpoint in {checkpoints.folder} has a finite loss on the development set, so training has "
             "diverged: train under another name= with training.clip_norm=1 or a lower training.learning_rate"
         )
-    if len(finalists) == 1:
-        print(f"chosen by the lowest smoothed loss: {finalists[0].name}")
-    best = finalists[0] if len(finalists) == 1 else _translated_best(finalists, measures)
+    best = finalists[0]
+    if len(finalists) > 1 and is_text(config.data.target_lang):  # BLEU says nothing about trees
+        best = _translated_best(finalists, measures)
+    else:
+        print(f"chosen by the lowest smoothed loss: {best.name}")
     return [each.path for each in sorted(best.checkpoints, key=lambda checkpoint: checkpoint.step)]
 
 
