@@ -21,6 +21,14 @@ def test_a_folder_without_shards_takes_other_settings(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_shards_and_with_the_manifest_of_something_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_text("{}")
+    (tmp_path / "manifest.json").write_text('{"tasks": {}}')  # as that of a prepared corpus, which must not be deleted
+    with pytest.raises(UserError) as refused, SynthesisFolder(tmp_path, 35, 10).exclusive({}):
+        pass
+    assert "is no folder of translations" in str(refused.value)
+    assert "delete" not in str(refused.value)
+
+
+def test_a_damaged_manifest_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"made_with": {}, "seal": "another"}')
     with pytest.raises(UserError, match="is damaged"), SynthesisFolder(tmp_path, 35, 10).exclusive({}):
         pass

@@ -94,7 +94,12 @@ def _read(manifest: Path) -> MadeWith:
         content = read_json(manifest)
     except UserError as error:
         raise damaged from error
-    made_with = content.get("made_with") if isinstance(content, dict) else None
+    if not isinstance(content, dict) or "made_with" not in content:  # such as a prepared corpus
+        raise UserError(
+            f"{manifest.parent} is no folder of translations, though it has a {MANIFEST}: choose another "
+            "synthesize.folder"
+        )
+    made_with = content["made_with"]
     if not isinstance(made_with, dict) or content.get("seal") != seal(made_with):
         raise damaged
     return made_with
