@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest, Result
 
 from nmt.errors import UserError
-from nmt.evaluation.metrics import all_metrics
 from nmt.features.report import about, curves, translations
 from nmt.features.report.page import PageData, build_section, render
 from nmt.features.report.run import Evaluated, Run
@@ -30,10 +30,10 @@ class RunScore:
 
     run: str
     score: float
-    margin: float
-    """Half the width of the 95 % confidence interval."""
+    margin: float | None
+    """Half the width of the 95 % confidence interval; None if the metric cannot be resampled."""
     p_value: float | None
-    """p-value of the difference from the first run; None for the first run."""
+    """p-value of the difference from the first run; None for the first run, or if the metric cannot be resampled."""
 
     @property
     def is_significant(self) -> bool:
@@ -110,21 +110,28 @@ def read_same_text(runs: Runs, split: str) -> dict[str, Evaluated]:
 
 
 def _compare_split(split: str, evaluated: Mapping[str, Evaluated]) -> list[ScoreComparison]:
+    """Compare all runs with the first run: by a test, or by their scores for a metric that cannot be resampled."""
+    first, compared = next(iter(evaluated.values())), []
+    for name, metric in first.compared_metrics.items():
+        if metric.sacrebleu is not None:
+            compared.append(_tested(split, metric.title, metric.sacrebleu(first.bleu_tokenizer), evaluated))
+        elif all(name in each.scores.scores for each in evaluated.values()):
+            recorded = {run: each.scores.scores[name] for run, each in evaluated.items()}
+            scores = [RunScore(run, each.score, None, None) for run, each in recorded.items()]
+            compared.append(ScoreComparison(split, metric.title, first.scores.scores[name].signature, scores))
+    return compared
+
+
+def _tested(split: str, title: str, metric: Metric, evaluated: Mapping[str, Evaluated]) -> ScoreComparison:
     """Compare all runs with the first run by the paired bootstrap of sacreBLEU."""
     first = next(iter(evaluated.values()))
     systems: list[tuple[str, Sequence[str]]] = [(name, each.hypotheses) for name, each in evaluated.items()]
-    compared = []
-    for metric in all_metrics().values():
-        if metric.sacrebleu is None:
-            continue
-        made = {"": metric.sacrebleu(first.bleu_tokenizer)}
-        test = PairedTest(systems, made, first.all_references, test_type="bs", n_samples=BOOTSTRAP_SAMPLES)
-        signatures, results = test()
-        ((name, signature),) = signatures.items()  # sacreBLEU's own name for the metric
-        (_, baseline), *_ = found = list(zip(evaluated, results[name], strict=True))
-        scores = [_run_score(run, result, baseline) for run, result in found]
-        compared.append(ScoreComparison(split, metric.title, str(signature), scores))
-    return compared
+    test = PairedTest(systems, {"": metric}, first.all_references, test_type="bs", n_samples=BOOTSTRAP_SAMPLES)
+    signatures, results = test()
+    ((name, signature),) = signatures.items()  # sacreBLEU's own name for the metric
+    (_, baseline), *_ = found = list(zip(evaluated, results[name], strict=True))
+    scores = [_run_score(run, result, baseline) for run, result in found]
+    return ScoreComparison(split, title, str(signature), scores)
 
 
 def _run_score(run: str, result: Result | str, baseline: Result | str) -> RunScore:
@@ -185,13 +192,15 @@ def render_comparison(runs: Runs, pair: Sequence[str], sections: Mapping[str, ob
 def as_text(runs: Runs) -> str:
     """Return the scores and the settings that differ as plain text."""
     width = max(map(len, runs))
-    lines = []
-    for compared in compare_scores(runs):
+    lines, comparisons = [], compare_scores(runs)
+    for compared in comparisons:
         lines.append(f"{compared.split}: {compared.metric}  ({compared.signature})")
         for each in compared.scores:
+            margin = "" if each.margin is None else f" ± {each.margin:.2f}"
             p_value = "" if each.p_value is None else f"  p = {each.p_value:.3f}{' *' if each.is_significant else ''}"
-            lines.append(f"  {each.run:<{width}}  {each.score:6.2f} ± {each.margin:.2f}{p_value}")
-    lines.append(f"\n* differs significantly from {next(iter(runs))} (paired bootstrap, p < {SIGNIFICANCE_LEVEL})")
+            lines.append(f"  {each.run:<{width}}  {each.score:6.2f}{margin}{p_value}")
+    if any(each.p_value is not None for compared in comparisons for each in compared.scores):
+        lines.append(f"\n* differs significantly from {next(iter(runs))} (paired bootstrap, p < {SIGNIFICANCE_LEVEL})")
     differing = about.differences({name: run.config for name, run in runs.items()})
     lines.append("\nsettings that differ:" if differing else "\nno settings differ")
     lines += [f"  {key}: {', '.join(map(str, values))}" for key, values in differing]

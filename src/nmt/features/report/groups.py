@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from statistics import fmean, stdev
 
 from nmt.errors import UserError
-from nmt.evaluation.metrics import all_metrics
 from nmt.features.report import about
 from nmt.features.report.comparison import SIGNIFICANCE_LEVEL, Runs, read_same_text, render_comparison, shared_splits
 from nmt.features.report.page import build_section
@@ -33,7 +33,7 @@ class GroupScore:
     spread: float | None
     """The standard deviation of the runs; None for a single run."""
     p_value: float | None
-    """None for the first group, and if both groups have a single run."""
+    """None for the first group, if both groups have a single run, or if the metric cannot be resampled."""
 
     @property
     def is_significant(self) -> bool:
@@ -74,20 +74,29 @@ def compare_groups(groups: Groups) -> list[GroupComparison]:
 
 def _compare_split(split: str, groups: Groups) -> list[GroupComparison]:
     found = read_same_text(all_runs(groups), split)
-    first = next(iter(found.values()))
-    compared = []
-    for metric in all_metrics().values():
-        if metric.sacrebleu is None:
-            continue
-        make = metric.sacrebleu(first.bleu_tokenizer)
-        scored = {
-            name: group_scores(make, [found[run.name].hypotheses for run in runs], first.all_references)
-            for name, runs in groups.items()
-        }
-        baseline = next(iter(scored.values()))
-        scores = [_group_score(name, each, baseline) for name, each in scored.items()]
-        compared.append(GroupComparison(split, metric.title, str(make.get_signature()), scores))
+    first, compared = next(iter(found.values())), []
+    for name, metric in first.compared_metrics.items():
+        if metric.sacrebleu is not None:
+            make = metric.sacrebleu(first.bleu_tokenizer)
+            scored = {
+                group: group_scores(make, [found[run.name].hypotheses for run in runs], first.all_references)
+                for group, runs in groups.items()
+            }
+            baseline = next(iter(scored.values()))
+            scores = [_group_score(group, each, baseline) for group, each in scored.items()]
+            compared.append(GroupComparison(split, metric.title, str(make.get_signature()), scores))
+        elif all(name in each.scores.scores for each in found.values()):
+            scores = [
+                _recorded(group, [found[run.name].scores.scores[name].score for run in runs])
+                for group, runs in groups.items()
+            ]
+            compared.append(GroupComparison(split, metric.title, first.scores.scores[name].signature, scores))
     return compared
+
+
+def _recorded(group: str, scores: list[float]) -> GroupScore:
+    """Return the scores that `eval` wrote, for a metric that cannot be resampled."""
+    return GroupScore(group, scores, fmean(scores), stdev(scores) if len(scores) > 1 else None, None)
 
 
 def _group_score(name: str, found: GroupScores, baseline: GroupScores) -> GroupScore:
@@ -117,12 +126,12 @@ def setting_differences(groups: Groups) -> list[tuple[str, list[object]]]:
 def as_text(groups: Groups) -> str:
     """Return the scores of the groups and the settings that differ as plain text."""
     width = max(map(len, groups))
-    lines = []
-    for compared in compare_groups(groups):
+    lines, comparisons = [], compare_groups(groups)
+    for compared in comparisons:
         lines.append(f"{compared.split}: {compared.metric}  ({compared.signature})")
         lines += [f"  {each.group:<{width}}  {_written(each)}" for each in compared.scores]
     lines += ["", EXPLANATION]
-    if len(groups) > 1:
+    if any(each.p_value is not None for compared in comparisons for each in compared.scores):
         lines.append(f"* differs significantly from {next(iter(groups))} (p < {SIGNIFICANCE_LEVEL})")
     lines += ["", *(f"warning: {warning}" for warning in warnings(groups))]
     differing = setting_differences(groups)

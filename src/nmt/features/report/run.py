@@ -15,6 +15,8 @@ from nmt.data.records import Manifest
 from nmt.data.tags import untagged
 from nmt.errors import UserError, nearest
 from nmt.evaluation.bleu import DEFAULT_TOKENIZER, bleu_tokenizer
+from nmt.evaluation.metric import Metric
+from nmt.evaluation.metrics import metrics_of
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.runs.environment import Environment, read_environment
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
@@ -41,6 +43,13 @@ class Evaluated:
     def all_references(self) -> list[list[str]]:
         """The sentences of each reference."""
         return [self.references, *self.further_references]
+
+    @property
+    def compared_metrics(self) -> dict[str, Metric]:
+        """The metrics by which runs are compared, by name: those that can be resampled, or all if none can."""
+        languages = self.scores.languages  # older versions wrote none, and knew only text
+        found = metrics_of(languages[1] if languages else "")
+        return {name: metric for name, metric in found.items() if metric.sacrebleu} or found
 
 
 @dataclass(frozen=True, slots=True)
