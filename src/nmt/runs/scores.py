@@ -11,7 +11,7 @@ from nmt.config.choices import find
 from nmt.config.folders import is_address
 from nmt.config.plain_names import settings_name
 from nmt.config.saved import read_saved, read_settings
-from nmt.config.schema import Config
+from nmt.config.schema import Config, DecodingConfig
 from nmt.runs.checkpoints import step_of_name
 from nmt.runs.layout import AVERAGED, BEST, LAST, RunLayout, step_folder_name
 
@@ -34,7 +34,7 @@ def scores_to_show(config: Config) -> Path:
     is_usual = named == (usual.checkpoint, usual.engine, usual.decoding.ensemble)
     folder = RunLayout(config.run_folder).evaluation if is_usual else _model_folder(config)
     folders = [folder, folder / _search_name(config)]
-    if _search(config) != _search(usual):
+    if search_settings(config.decoding) != search_settings(usual.decoding):
         folders.reverse()
     return next((each for each in folders if any(each.glob("*.json"))), folder)
 
@@ -48,19 +48,21 @@ def _model_folder(config: Config) -> Path:
     return folder if name == _own_name(run_folder) else folder / name
 
 
-def _search(config: Config) -> dict[str, object]:
+def search_settings(decoding: DecodingConfig) -> dict[str, object]:
     """Return the settings of the search by name."""
-    others = {each.name for each in fields(config.decoding) if NOT_OF_THE_SEARCH.keys() & each.metadata.keys()}
-    return {key: value for key, value in asdict(config.decoding).items() if key not in others}
+    others = {each.name for each in fields(decoding) if NOT_OF_THE_SEARCH.keys() & each.metadata.keys()}
+    return {key: value for key, value in asdict(decoding).items() if key not in others}
 
 
 def _search_name(config: Config) -> str:
     """Return a name of the settings of the search that differ from those of the training; empty if none does."""
-    saved, usual = _saved_settings(config.run_folder), _search(Config())
+    saved, usual = _saved_settings(config.run_folder), search_settings(Config().decoding)
     if not saved:
         return ""
     differing = {
-        key: value for key, value in _search(config).items() if value != saved.get(f"decoding.{key}", usual[key])
+        key: value
+        for key, value in search_settings(config.decoding).items()
+        if value != saved.get(f"decoding.{key}", usual[key])
     }
     return settings_name(differing)
 

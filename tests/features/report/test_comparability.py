@@ -55,3 +55,18 @@ def test_runs_of_another_task_are_compared_by_its_metrics(
     html = file.read_text(encoding="utf-8")
     assert ">Bracket F1<" in html
     assert "95.50" in html
+
+
+@pytest.mark.parametrize("names", [list(RUNS), ["tree-*", "other"]])
+def test_translations_of_different_searches_are_named(
+    config: Config, names: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, beam in zip(RUNS, (4, 4, 1), strict=True):
+        change_scores(config, name, decoding=replace(config.decoding, beam=beam, batch_tokens=1000 * beam))
+    compare.run(with_values(config, {"compare": names}))
+    warning = "test was translated with different searches: decoding.beam is 4 for tree-1, 4 for tree-2, 1 for other"
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "searches" in line)
+    assert line == f"warning: {warning}"
+    report.run(with_values(config, {"compare": names}))
+    (file,) = Path(config.paths.outputs).rglob("compared-*.html")
+    assert f"{warning}." in file.read_text(encoding="utf-8")

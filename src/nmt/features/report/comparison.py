@@ -3,15 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest, Result
 
+from nmt.config.keys import written
 from nmt.errors import UserError
 from nmt.features.report import about, curves, translations
 from nmt.features.report.page import PageData, build_section, render
 from nmt.features.report.run import Evaluated, Run
+from nmt.runs.scores import search_settings
 from nmt.runs.section import Absent
 
 BOOTSTRAP_SAMPLES = 1000
@@ -109,6 +112,20 @@ def read_same_text(runs: Runs, split: str) -> dict[str, Evaluated]:
     return found
 
 
+def search_warnings(runs: Runs) -> list[str]:
+    """Name the settings of the search that differ between the translations of a split by these runs."""
+    found = []
+    for split in shared_splits(runs):
+        searches = {name: run.scores(split).decoding for name, run in runs.items()}
+        known = {name: search_settings(search) for name, search in searches.items() if search is not None}
+        for key in dict.fromkeys(chain.from_iterable(known.values())):
+            values = {name: written(each.get(key)) for name, each in known.items()}
+            if len(set(values.values())) > 1:
+                of_each = ", ".join(f"{value} for {name}" for name, value in values.items())
+                found.append(f"{split} was translated with different searches: decoding.{key} is {of_each}")
+    return found
+
+
 def _compare_split(split: str, evaluated: Mapping[str, Evaluated]) -> list[ScoreComparison]:
     """Compare all runs with the first run: by a test, or by their scores for a metric that cannot be resampled."""
     first, compared = next(iter(evaluated.values())), []
@@ -168,8 +185,11 @@ def comparison(runs: Runs) -> str:
     """Return the page of a comparison."""
     scores = build_section(lambda: compare_scores(runs))
     differing = about.differences({name: run.config for name, run in runs.items()})
+    notes = [] if isinstance(scores, Absent) else search_warnings(runs)
     return render_comparison(
-        runs, list(runs)[:2], {"comparisons": scores, "differences": differing, "columns": list(runs)}
+        runs,
+        list(runs)[:2],
+        {"comparisons": scores, "differences": differing, "columns": list(runs), "notes": notes},
     )
 
 
@@ -201,7 +221,8 @@ def as_text(runs: Runs) -> str:
             lines.append(f"  {each.run:<{width}}  {each.score:6.2f}{margin}{p_value}")
     if any(each.p_value is not None for compared in comparisons for each in compared.scores):
         lines.append(f"\n* differs significantly from {next(iter(runs))} (paired bootstrap, p < {SIGNIFICANCE_LEVEL})")
+    lines += ["", *(f"warning: {warning}" for warning in search_warnings(runs))]
     differing = about.differences({name: run.config for name, run in runs.items()})
-    lines.append("\nsettings that differ:" if differing else "\nno settings differ")
+    lines.append("settings that differ:" if differing else "no settings differ")
     lines += [f"  {key}: {', '.join(map(str, values))}" for key, values in differing]
     return "\n".join(lines)

@@ -7,10 +7,18 @@ from statistics import fmean, stdev
 
 from nmt.errors import UserError
 from nmt.features.report import about
-from nmt.features.report.comparison import SIGNIFICANCE_LEVEL, Runs, read_same_text, render_comparison, shared_splits
+from nmt.features.report.comparison import (
+    SIGNIFICANCE_LEVEL,
+    Runs,
+    read_same_text,
+    render_comparison,
+    search_warnings,
+    shared_splits,
+)
 from nmt.features.report.page import build_section
 from nmt.features.report.run import Run
 from nmt.features.report.seeds import GroupScores, group_scores, p_value
+from nmt.runs.section import Absent
 
 Groups = Mapping[str, Sequence[Run]]
 """The runs of each group by its pattern; the others are compared with the first."""
@@ -105,8 +113,8 @@ def _group_score(name: str, found: GroupScores, baseline: GroupScores) -> GroupS
 
 
 def warnings(groups: Groups) -> list[str]:
-    """Return what is wrong with groups whose runs differ in more than their seed, or have the same seed."""
-    found = []
+    """Return what is wrong with groups whose runs differ in more than their seed, or have the same seed or search."""
+    found = search_warnings(all_runs(groups))
     for name, runs in groups.items():
         differing = [key for key, _ in about.differences({run.name: run.config for run in runs}) if key != "seed"]
         seeds = [run.config.seed for run in runs]
@@ -144,9 +152,10 @@ def group_page(groups: Groups) -> str:
     """Return the page of a comparison of groups; the sentences are those of the first runs of two groups."""
     runs = all_runs(groups)
     firsts = [members[0].name for members in groups.values()]
+    compared = build_section(lambda: compare_groups(groups))
     sections = {
-        "groups": build_section(lambda: compare_groups(groups)),
-        "notes": [EXPLANATION, *warnings(groups)],
+        "groups": compared,
+        "notes": [] if isinstance(compared, Absent) else [EXPLANATION, *warnings(groups)],
         "differences": setting_differences(groups),
         "columns": list(groups),
     }
