@@ -227,6 +227,15 @@ def test_bleu_in_a_report_has_the_tokenizer_of_eval(first: Config) -> None:
     assert translations.sentences(evaluated)[0].bleu == pytest.approx(expected)
 
 
+def test_words_in_scripts_without_spaces_and_with_vowel_signs_are_counted() -> None:
+    sources = ["这是一只很大的猫。", "मैं हिन्दी"]  # a word per character, and two words with signs
+    evaluated = Evaluated("test", evaluation(), sources, ["x", "y"], ["x", "y"])
+    assert [bucket.label for bucket in translations.by_length(evaluated)] == ["0–5", "6–10"]
+    assert translations.words(sources[1]) == sources[1].split()
+    counts = Counter(dict.fromkeys("这是一只很大的猫", 20) | dict.fromkeys(sources[1].split(), 200))
+    assert [bucket.label for bucket in translations.by_frequency(evaluated, counts)] == ["10–99", "100–999"]
+
+
 def test_sentences_are_bucketed_by_length_and_by_their_rarest_word() -> None:
     evaluated = Evaluated("test", evaluation(), ["a b", "a b c d e f"], ["x y", "x y z"], ["x y", "q q q"])
     buckets = translations.by_length(evaluated)

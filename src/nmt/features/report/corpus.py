@@ -18,6 +18,7 @@ from nmt.features.report.charts import Spec, histogram
 from nmt.features.report.run import Run
 from nmt.text.lines import read_lines
 from nmt.text.tokenizer import Tokenizer
+from nmt.text.words import words_between_spaces
 
 SAMPLE_LINES = 20_000
 """The number of lines of training text from which pieces per word are measured."""
@@ -34,6 +35,7 @@ class PieceStatistics:
 
     language: str
     pieces_per_word: float
+    """In scripts without spaces, each character counts as a word."""
     characters_per_piece: float
     unknown: int
     """Unknown pieces in the training text."""
@@ -154,7 +156,7 @@ def piece_statistics(run: Run, tokenizer: Tokenizer, manifest: Manifest) -> list
     for side, language in enumerate(run.languages):
         lines = list(_sample(run.data_folder / f"train.{language}"))
         pieces = sum(map(len, encoders[side](lines)))
-        words = sum(len(line.split()) for line in lines)
+        words = sum(len(words_between_spaces(line)) for line in lines)
         found.append(
             PieceStatistics(
                 language,

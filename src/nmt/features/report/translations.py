@@ -15,9 +15,10 @@ from nmt.evaluation.bleu import make_bleu
 from nmt.features.report.charts import Bucket
 from nmt.features.report.run import Evaluated, Run
 from nmt.text.lines import read_lines
+from nmt.text.words import WORD, words_between_spaces
 
 LENGTH_BUCKETS = (5, 10, 15, 20, 30, 40, 60)
-"""Upper ends of the buckets of source lengths, in words."""
+"""Upper ends of the buckets of source lengths, in words; in scripts without spaces, each character counts as one."""
 FREQUENCY_BUCKETS = (0, 9, 99, 999)
 """Upper ends of the buckets of the rarest word's frequency in the training text."""
 COUNTED_LINES = 1_000_000
@@ -106,7 +107,9 @@ def _characters(sentence: Sentence) -> int:
 
 def by_length(evaluated: Evaluated) -> list[Bucket]:
     """Return BLEU and chrF for each range of source lengths."""
-    return _score_buckets(evaluated, [len(source.split()) for source in evaluated.sources], LENGTH_BUCKETS)
+    return _score_buckets(
+        evaluated, [len(words_between_spaces(source)) for source in evaluated.sources], LENGTH_BUCKETS
+    )
 
 
 def by_frequency(evaluated: Evaluated, counts: Counter[str]) -> list[Bucket]:
@@ -117,7 +120,8 @@ def by_frequency(evaluated: Evaluated, counts: Counter[str]) -> list[Bucket]:
 
 def words(line: str) -> list[str]:
     """Return the words of a line in lower case."""
-    return re.findall(r"\w+", line.lower())
+    found: list[str] = WORD.findall(line.lower())
+    return found
 
 
 def word_counts(run: Run, wanted: Iterable[str], split: str = "test") -> Counter[str]:
