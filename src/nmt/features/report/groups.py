@@ -113,7 +113,7 @@ def _group_score(name: str, found: GroupScores, baseline: GroupScores) -> GroupS
 
 
 def warnings(groups: Groups) -> list[str]:
-    """Return what is wrong with groups whose runs differ in more than their seed, or have the same seed or search."""
+    """Return what is wrong with groups: runs with the same seed, or that differ in their search or other settings."""
     found = search_warnings(all_runs(groups))
     for name, runs in groups.items():
         differing = [key for key, _ in about.differences({run.name: run.config for run in runs}) if key != "seed"]
