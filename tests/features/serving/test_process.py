@@ -55,6 +55,12 @@ def test_a_link_is_followed_once_so_that_all_processes_have_the_same_model(tmp_p
     assert processes.source.folder == str((tmp_path / "model-1").resolve())
 
 
+def test_a_model_may_be_in_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    processes = process.ModelProcesses(ModelSource("tiny", Config(), "~/model"), Metrics())
+    assert processes.source.folder == str((tmp_path / "model").resolve())
+
+
 class Unstartable:
     """Stands in for the processes of multiprocessing where there is no memory for another one."""
 

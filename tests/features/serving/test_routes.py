@@ -292,6 +292,12 @@ def test_keys_that_no_client_can_send_are_refused_at_the_start(tmp_path: Path, k
     assert read_keys(str(file)) == [KEY.encode()]
 
 
+def test_the_file_of_keys_may_be_in_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "keys").write_text(f"{KEY}\n", encoding="utf-8")
+    assert read_keys("~/keys") == [KEY.encode()]
+
+
 def preflight(client: Client, origin: str) -> Any:
     """Ask what a browser asks before a page sends JSON and a key."""
     asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type,authorization"}

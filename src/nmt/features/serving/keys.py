@@ -2,11 +2,11 @@
 
 import hmac
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 
+from nmt.config.folders import expanded
 from nmt.errors import UserError
 from nmt.features.serving.errors import RequestError
 from nmt.text.lines import read_lines
@@ -19,7 +19,7 @@ def read_keys(file: str) -> list[bytes]:
     """Return the keys in a file, one per line; none if there is no file."""
     if not file:
         return []
-    keys = [line.strip() for line in read_lines(Path(file)) if line.strip()]
+    keys = [line.strip() for line in read_lines(expanded(file)) if line.strip()]
     if not keys or min(map(len, keys)) < MIN_CHARACTERS:
         raise UserError(f"serve.key_file={file} must have a key of at least {MIN_CHARACTERS} characters on each line")
     if not all(key.isascii() and key.isprintable() for key in keys):
