@@ -140,6 +140,12 @@ def test_html_keeps_its_tags_and_escapes_the_translation(client: Client, model: 
     )
 
 
+def test_html_keeps_what_only_spells_white_space(client: Client, model: LoadedModel) -> None:
+    html = f"<p>&nbsp;</p><p>{LINES[1]}</p><td>&#160; &emsp;</td>"
+    answer = client.post("/translate", json={"q": html, "source": "en", "target": "de", "format": "html"}).json()
+    assert answer["translatedText"] == html.replace(LINES[1], best(model, LINES[1]))
+
+
 GOOD = {"q": "a dog", "source": "en", "target": "de"}
 
 

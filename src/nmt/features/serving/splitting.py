@@ -61,6 +61,9 @@ def _checked(terms: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _html_sentences(html: str) -> Iterator[Span]:
+    """Yield the sentences between tags, without those that only spell white space, such as &nbsp; in an empty cell."""
     for span in markup.texts_between_tags(html):
         for inside in sentences(html[span.start : span.end]):
-            yield Span(span.start + inside.start, span.start + inside.end)
+            found = Span(span.start + inside.start, span.start + inside.end)
+            if markup.to_text(html[found.start : found.end]).strip():
+                yield found
