@@ -373,6 +373,18 @@ def test_terms_are_required_only_where_their_source_occurs(client: Client) -> No
     assert found == {"A dog sees.": ("Hund",), "A cat sees.": ()}
 
 
+@pytest.mark.parametrize(("strategy", "offered"), [("sample", False), ("mbr", False), ("beam", True)])
+def test_models_that_draw_samples_offer_no_terms(model: LoadedModel, strategy: str, offered: bool) -> None:
+    search = replace(model.engine.config, strategy=strategy)
+    searching = replace(model, engine=model.engine.with_search(search, 1))
+    with running(Client({"tiny": ThreadRunner(searching)}, CONFIG)) as client:
+        (described,) = client.get("/v1/models").json()["models"]
+        assert described["terms"] == offered
+        response = client.post("/v1/translate", json={"text": "A dog sees.", "terms": [["cat", "Kat"]]})
+        assert (response.status_code == 200) == offered
+        assert offered or "cannot require terms" in error(response)
+
+
 def test_a_request_that_the_model_refuses_does_not_harm_those_beside_it(client: Client, model: LoadedModel) -> None:
     async def crowd() -> list[Any]:
         bodies = [{"text": LINES[1]}, {"text": LINES[1], "terms": [["dog", "\u2603"]]}, {"text": LINES[1]}]

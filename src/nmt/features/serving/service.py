@@ -150,4 +150,5 @@ class Service:
 
 def _check_offered(model: Model, refusal: str, *, asked: bool, offered: bool) -> None:
     if asked and not offered:
-        raise RequestError(400, f"model {model.name} {refusal} with engine={model.facts.engine}; ask another model")
+        engine = model.facts.engine
+        raise RequestError(400, f"model {model.name} {refusal} with engine={engine} and its search; ask another model")

@@ -47,14 +47,15 @@ def load_source(source: ModelSource) -> LoadedModel:
 def facts_of(model: LoadedModel) -> ModelFacts:
     """Describe a model to clients."""
     is_torch, record = isinstance(model.engine, TorchEngine), model.checkpoint
+    search = model.engine.config.search
     return ModelFacts(
         *model.languages,
         engine=model.engine.name,
         device=model.engine.device.type,
         attention=is_torch,
         choices=is_torch,
-        terms=is_torch,
-        hypotheses=_hypotheses(model.engine.config.search),
+        terms=is_torch and search.strategy == "beam",  # samples cannot have terms
+        hypotheses=_hypotheses(search),
         options=_offered(model),
         weights=(record.quantization, record.sha256, *(member.sha256 for member in record.ensemble)),
     )
