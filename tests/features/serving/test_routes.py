@@ -166,6 +166,7 @@ GOOD = {"q": "a dog", "source": "en", "target": "de"}
         ("/v1/translate", {"text": "a", "beginnings": ["x" * 3000]}, 413, "at most 1200"),
         ("/v1/translate", {"text": "a", "terms": [["x"]]}, 400, "pairs of texts"),
         ("/v1/translate", {"text": "a", "terms": [["x", " "]]}, 400, "empty text"),
+        ("/v1/translate", {"text": "a", "terms": [["x", "y"], ["x", "z"], ["x", "y"]]}, 400, "two translations"),
         ("/v1/choices", {"text": "a", "count": 0}, 400, "from 1 to 50"),
         ("/nowhere", {}, 404, "Not Found"),
     ],

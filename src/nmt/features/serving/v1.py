@@ -93,6 +93,8 @@ def _terms(values: dict[str, Any]) -> list[tuple[str, str]]:
     found = fields.pairs(values, "terms", MAX_TERMS)
     if any(len(words_of(term)) > MAX_TERM_WORDS for pair in found for term in pair):
         raise RequestError(413, f"terms may have at most {MAX_TERM_WORDS} words, and each sign counts as one")
+    if len(dict(found)) < len(set(found)):
+        raise RequestError(400, "terms has two translations of a source term: keep one of them")
     return found
 
 
