@@ -16,6 +16,7 @@ import pytest
 import nmt
 from nmt.cli import main
 from nmt.decoding.loaded_model import LoadedModel
+from nmt.errors import UserError
 from nmt.model.kernels.c import library
 from tests.unit.small_models import LINES, log_probabilities, make_model, make_tokenizer
 from tests.unit.tiny_run import STEP, write_tiny_run
@@ -139,6 +140,9 @@ def test_mistakes_are_named(model: LoadedModel, tmp_path: Path) -> None:
         model.translate(["a"], ensemble=["other"])
     with pytest.raises(TypeError, match="no option bean; did you mean beam"):
         model.translate(LINES, bean=3)
+    with pytest.raises(UserError, match=r"decoding\.temperature has no effect with decoding\.strategy=beam"):
+        model.translate(LINES, temperature=0.5)
+    assert len(model.translate(LINES[:1], temperature=1.0, candidates=64)) == 1  # their defaults
     with pytest.raises(TypeError, match="a list of lines"):
         model.translate("a dog")
     with pytest.raises(TypeError, match="terms are a tuple of texts"):

@@ -57,6 +57,16 @@ def missing_for_effect(settings: Any, name: str) -> tuple[str, tuple[str, ...]] 
     return (other, values) if other and getattr(settings, other) not in values else None
 
 
+def check_effect(group: str, settings: Any, name: str) -> None:
+    """Refuse a setting of a group with another value than its default, but without effect because of another one."""
+    usual = next(each.default for each in fields(settings) if each.name == name)
+    if getattr(settings, name) != usual and (missing := missing_for_effect(settings, name)):
+        other, values = missing
+        needed = " or ".join(f"{group}.{other}={value}" for value in values)
+        unfit = f"{group}.{other}={getattr(settings, other)}"
+        raise ConfigError(f"{group}.{name} has no effect with {unfit}: leave it out, or set {needed}")
+
+
 def marked(settings: Any, metadata: Mapping[str, object]) -> tuple[str, ...]:
     """Return the names of the settings of a group, or of its class, that have all of this metadata."""
     return tuple(each.name for each in fields(settings) if metadata.keys() <= each.metadata.keys())

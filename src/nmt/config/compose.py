@@ -20,7 +20,7 @@ from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from nmt.config.checks import is_utf8, missing_for_effect
+from nmt.config.checks import check_effect, is_utf8
 from nmt.config.conf_folder import (
     check_named_folders,
     conf_folder,
@@ -81,12 +81,8 @@ def check_effects(config: Config, overrides: Sequence[str]) -> None:
     for name in sorted(given_settings(overrides)):
         group, _, key = name.partition(".")
         settings = getattr(config, group, None)
-        usual = {each.name: each.default for each in fields(settings)} if key and is_dataclass(settings) else {}
-        if key in usual and getattr(settings, key) != usual[key] and (missing := missing_for_effect(settings, key)):
-            other, values = missing
-            needed = " or ".join(f"{group}.{other}={value}" for value in values)
-            unfit = f"{group}.{other}={getattr(settings, other)}"
-            raise ConfigError(f"{name} has no effect with {unfit}: leave it out, or set {needed}")
+        if is_dataclass(settings) and key in {each.name for each in fields(settings)}:
+            check_effect(group, settings, key)
 
 
 def adding_keys(overrides: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from nmt.config.checks import check_between
+from nmt.config.checks import check_between, check_effect
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.engine import Engine
 from nmt.decoding.request import Request, check_is_text
@@ -123,7 +123,10 @@ class LoadedModel:
                 _check_is_whole(name, value)
             if isinstance(usual, float) and not isinstance(value, Real):
                 raise TypeError(f"{name}={value!r:.80} must be a number")
-        return replace(self.engine.config, **options)
+        search = replace(self.engine.config, **options)
+        for name in options:
+            check_effect("decoding", search, name)
+        return search
 
 
 def _check_is_whole(name: str, value: object) -> None:
