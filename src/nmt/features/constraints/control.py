@@ -13,6 +13,7 @@ from nmt.features.constraints.settings import terms_file
 from nmt.features.constraints.terms import RequiredTerms
 from nmt.text.special import UNK
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
+from nmt.text.white_space import rare_spaces, with_single_spaces
 
 if TYPE_CHECKING:
     from nmt.terms.glossary import Glossary
@@ -83,8 +84,9 @@ class ConstraintEncoder:
         self._tokenizer = tokenizer
         self._find = glossary.find if glossary else lambda _: ()
         self._max_tokens = max_tokens
+        self._rare_spaces = rare_spaces(tokenizer.vocabularies[1])
         targets = list(dict.fromkeys(glossary.targets)) if glossary else []
-        encoded = tokenizer.encode_target(targets) if targets else []
+        encoded = self._tokens(targets) if targets else []
         self._glossary = {term: _checked(term, tokens) for term, tokens in zip(targets, encoded, strict=True)}
 
     def encode(self, requests: Sequence[Request]) -> list[Constraints] | None:
@@ -93,7 +95,7 @@ class ConstraintEncoder:
         if not any(terms) and not any(request.beginning for request in requests):
             return None
         # without spaces at the end, which the tokenizer could make a word piece of their own
-        beginnings = self._tokenizer.encode_target([request.beginning.rstrip() for request in requests])
+        beginnings = self._tokens([request.beginning.rstrip() for request in requests])
         return [self._encode(*each) for each in zip(requests, beginnings, terms, strict=True)]
 
     def _encode(self, request: Request, tokens: list[int], terms: Sequence[str]) -> Constraints:
@@ -116,9 +118,13 @@ class ConstraintEncoder:
         lacks = UNK in tokens[start:] or any(map(is_byte, pieces[start:]))
         return len(tokens) if lacks else start
 
+    def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of texts that translations must contain, with spaces for rare white space as in sources."""
+        return self._tokenizer.encode_target([with_single_spaces(text, self._rare_spaces) for text in texts])
+
     def _term(self, term: str) -> tuple[int, ...]:
         """Return the tokens of a term."""
-        return self._glossary.get(term) or _checked(term, self._tokenizer.encode_target([term])[0])
+        return self._glossary.get(term) or _checked(term, self._tokens([term])[0])
 
 
 def _checked(term: str, tokens: Sequence[int]) -> tuple[int, ...]:
