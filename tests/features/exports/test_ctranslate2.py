@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.decoding.loaded_model import MAX_SEED
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
@@ -88,6 +89,21 @@ def test_controls_are_passed_on_to_ctranslate2_or_refused(tmp_path: Path) -> Non
         list(engine.translate([Request(LINES[0], terms=("a",))]))
     with pytest.raises(UserError, match="cannot end the beginning of a translation with a whole word"):
         list(engine.translate([Request(LINES[0], "a ")]))
+
+
+def test_any_seed_draws_the_same_samples_again(tmp_path: Path) -> None:
+    from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
+
+    tokenizer = make_tokenizer()
+    ours = make_model(tokenizer)
+    ctranslate2.write(tmp_path, ours.config, ours.state_dict(), tokenizer, "float32")
+    config = DecodingConfig(strategy="sample", extra_length=12)
+    drawn = [
+        [each.text for each in CTranslate2Engine(tmp_path, config, CPU, 1, seed=seed).translate(LINES)]
+        for seed in (MAX_SEED, MAX_SEED, 2**32 - 1, 2**32 - 1, 1)
+    ]
+    assert drawn[0] == drawn[1] != drawn[4]
+    assert drawn[2] == drawn[3]
 
 
 def test_int8_has_a_quarter_of_the_size_and_similar_scores(tmp_path: Path) -> None:

@@ -167,7 +167,10 @@ def test_longest_sentence_fits_into_a_batch() -> None:
     assert plan(CAPTIONS, 5, machine(100), Given(smallest_batch=3001)).batch_tokens == 4096
 
 
-@pytest.mark.parametrize(("passes", "dropout"), [(0.1, 0.1), (6, 0.1), (17, 0.2), (40, 0.2), (math.sqrt(6 * 17), 0.15)])
+@pytest.mark.parametrize(
+    ("passes", "dropout"),
+    [(0.1, 0.1), (6, 0.1), (17, 0.2), (30, 0.2), (40, 0.3), (50, 0.3), (math.sqrt(6 * 17), 0.15)],
+)
 def test_dropout_grows_with_the_passes_as_in_the_tables(passes: float, dropout: float) -> None:
     assert dropout_for(passes) == pytest.approx(dropout)
 

@@ -61,7 +61,7 @@ class CTranslate2Engine(Engine):
     def prepare_search(self, seed: int) -> None:
         """See `Engine.prepare_search`. All engines of a process draw their samples from the same random numbers."""
         super().prepare_search(seed)
-        self._set_seed(seed)
+        self._set_seed(seed % (2**32 - 1))  # it takes no larger one, and with this one draws other samples each time
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`."""

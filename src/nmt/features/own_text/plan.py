@@ -35,7 +35,7 @@ SHARE_OF_STEPS = 0.9
 """The share of the minutes that is planned: steps on new shapes of batches are slower than those that were measured."""
 Table = Sequence[tuple[float, float]]
 """Passes over the text with what suited them; between them it follows the logarithm of the passes."""
-DROPOUT: Table = ((6, 0.1), (17, 0.2))
+DROPOUT: Table = ((6, 0.1), (17, 0.2), (30, 0.2), (40, 0.3))
 DECAY: Table = ((2.5, 126), (6.3, 860), (17, 2000), (25, 3000))
 """The weight decay times the steps: the longer a run is, the less decays in each step."""
 MAX_WEIGHT_DECAY = 2.0
