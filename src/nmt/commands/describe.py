@@ -4,7 +4,7 @@ import json
 import math
 import os
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -16,7 +16,8 @@ from nmt.data.batching import Batching
 from nmt.data.corpora import training_splits
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
-from nmt.data.records import encode_task
+from nmt.data.prepared import prepared_tokenizer
+from nmt.data.records import TrainedTokenizer, encode_task
 from nmt.data.task import task_of
 from nmt.data.training_text import open_training_text
 from nmt.discovery import features, imported
@@ -39,6 +40,13 @@ TYPICAL_LENGTH = 30
 """Tokens per sentence, assumed if the data is not prepared."""
 
 
+class Vocabularies(NamedTuple):
+    """The words of the model."""
+
+    source: int
+    target: int
+
+
 @dataclass(frozen=True, slots=True)
 class EpochFigures:
     """One epoch of the prepared data."""
@@ -59,6 +67,7 @@ class EpochFigures:
 class RunFigures:
     """What a run needs."""
 
+    vocabularies: Vocabularies
     parameters: ParameterCounts
     flops_per_step: int
     flops: int
@@ -114,15 +123,17 @@ def run(config: Config) -> None:
 
 def describe(config: Config, devices: int) -> RunFigures:
     """Return the figures of a run on this number of devices."""
-    words, batch = _target_words(config), config.training.batch_tokens
-    size = count_parameters(config.model, config.tokenizer.vocab_size, words)
+    tokenizer, batch = prepared_tokenizer(config), config.training.batch_tokens
+    words = _vocabularies(config, tokenizer)
+    size = count_parameters(config.model, *words)
     accumulation, device_batch = _micro_batches(config, devices)
-    flops_per_step = step_flops(config, size, words)
+    flops_per_step = step_flops(config, size, words.target)
     flops = flops_per_step * config.training.steps
-    data = _epoch_figures(config)
+    data = _epoch_figures(config) if tokenizer else None
     length = math.ceil(data.mean_length) if data else TYPICAL_LENGTH
     longest = data.longest if data else config.data.max_pieces + 1
     return RunFigures(
+        vocabularies=words,
         parameters=size,
         flops_per_step=flops_per_step,
         flops=flops,
@@ -132,12 +143,10 @@ def describe(config: Config, devices: int) -> RunFigures:
         device_batch=device_batch,
         accumulation=accumulation,
         data=data,
-        memory=_memory(config, size, devices, device_batch, length),
-        longest_memory=_memory(config, size, devices, device_batch, longest).total,
-        need=_need(config, size, devices, longest),
-        estimate=run_estimate(
-            config, size, flops, Share(devices, accumulation, device_batch, length), _target_words(config)
-        ),
+        memory=_memory(config, size, words.target, devices, device_batch, length),
+        longest_memory=_memory(config, size, words.target, devices, device_batch, longest).total,
+        need=_need(config, size, words.target, devices, longest),
+        estimate=run_estimate(config, size, flops, Share(devices, accumulation, device_batch, length), words),
     )
 
 
@@ -148,9 +157,12 @@ def _micro_batches(config: Config, devices: int) -> tuple[int, int]:
     return accumulation, math.ceil(batch / (devices * accumulation))
 
 
-def _target_words(config: Config) -> int:
-    """Return the size of the target vocabulary, which depends on the data unless it is text."""
-    return task_of(config.data.target_lang).typical_vocabulary or config.tokenizer.vocab_size
+def _vocabularies(config: Config, tokenizer: TrainedTokenizer | None) -> Vocabularies:
+    """Return the sizes of the prepared vocabularies, or those to expect if there is no tokenizer yet."""
+    if tokenizer is not None:
+        return Vocabularies(tokenizer.source_vocabulary, tokenizer.target_vocabulary)
+    expected = config.tokenizer.vocab_size
+    return Vocabularies(expected, task_of(config.data.target_lang).typical_vocabulary or expected)
 
 
 def _device_count(config: Config) -> int:
@@ -181,13 +193,15 @@ def _epoch_figures(config: Config) -> EpochFigures | None:
     )
 
 
-def _memory(config: Config, size: ParameterCounts, devices: int, device_batch: int, sentence_length: int) -> Memory:
+def _memory(
+    config: Config, size: ParameterCounts, words: int, devices: int, device_batch: int, sentence_length: int
+) -> Memory:
     """Return the memory per device; the length of the sentences matters if attention pads them."""
     if _divides(config) and devices > 1:
-        whole = _whole_memory(config, size, device_batch, sentence_length)
+        whole = _whole_memory(config, size, words, device_batch, sentence_length)
         return divided_memory(whole, config.model, size, _activation_storage(config), devices)
     shards = devices if config.training.shard_optimizer else 1
-    return _whole_memory(config, size, device_batch, sentence_length, shards)
+    return _whole_memory(config, size, words, device_batch, sentence_length, shards)
 
 
 def _divides(config: Config) -> bool:
@@ -195,30 +209,30 @@ def _divides(config: Config) -> bool:
 
 
 def _whole_memory(
-    config: Config, size: ParameterCounts, device_batch: int, sentence_length: int, shards: int = 1
+    config: Config, size: ParameterCounts, words: int, device_batch: int, sentence_length: int, shards: int = 1
 ) -> Memory:
     """Return the memory of a device with a whole copy of the model, of whose averages it may keep one of the shards."""
-    words, storage = _target_words(config), _activation_storage(config)
+    storage = _activation_storage(config)
     tokens = passes_per_batch(config.training) * device_batch
     state = state_numbers(config.training, size, shards)
     return training_memory(config.model, size.total, words, tokens, tokens, sentence_length, storage, state=state)
 
 
-def _need(config: Config, size: ParameterCounts, devices: int, longest: int) -> MemoryNeed | None:
+def _need(config: Config, size: ParameterCounts, words: int, devices: int, longest: int) -> MemoryNeed | None:
     """Return what the run needs of devices of the type that is named, with batches of the longest sentences."""
     if not config.describe.device:
         return None
     storage = _activation_storage(config)
 
     def divided(count: int) -> int:
-        whole = _whole_memory(config, size, _micro_batches(config, count)[1], longest)
+        whole = _whole_memory(config, size, words, _micro_batches(config, count)[1], longest)
         training = divided_memory(whole, config.model, size, storage, count).total
         return max(training, validation_bytes(whole, size, count))
 
-    used = _memory(config, size, devices, _micro_batches(config, devices)[1], longest).total
+    used = _memory(config, size, words, devices, _micro_batches(config, devices)[1], longest).total
     if _divides(config) and devices > 1:
         used = divided(devices)
-    smallest = _whole_memory(config, size, longest, longest).total
+    smallest = _whole_memory(config, size, words, longest, longest).total
     return memory_need(find_device(config.describe.device).memory, used, smallest, divided)
 
 
@@ -236,7 +250,9 @@ def as_text(config: Config, figures: RunFigures) -> str:
     parameters = {**figures.parameters._asdict(), "total": figures.parameters.total}
     batch = f"{figures.global_batch:,}"
     describing = [feature.describes for feature in features().values() if feature.describes]
-    lines = [f"{config.name}, with {config.tokenizer.vocab_size:,} word pieces", "parameters"]
+    source, target = figures.vocabularies
+    pieces = f"{source:,}" if source == target else f"{source:,} source and {target:,} target"
+    lines = [f"{config.name}, with {pieces} word pieces", "parameters"]
     lines += [f"  {name:<12} {count:>15,}" for name, count in parameters.items()]
     lines += [
         f"batch: at most {batch} source and {batch} target tokens per step",

@@ -15,7 +15,7 @@ from nmt.data import filters
 from nmt.data.columns import all_columns
 from nmt.data.corpora import CorpusSplit, corpus_splits
 from nmt.data.manifest import read_manifest
-from nmt.data.records import TOKENIZER_TASK, JsonObject, Manifest, collect_task, encode_task
+from nmt.data.records import TOKENIZER_TASK, JsonObject, Manifest, TrainedTokenizer, collect_task, encode_task
 from nmt.data.sources import registry
 from nmt.data.sources.source import languages
 from nmt.data.task import task_of
@@ -71,6 +71,18 @@ def require_text(config: Config, names: Container[str]) -> None:
     for split in corpus_splits(config.data):
         if split.name in names and collect_task(split.name) in prepared.manifest.tasks:
             prepared.check_text(split)
+
+
+def prepared_tokenizer(config: Config) -> TrainedTokenizer | None:
+    """Return the record of the tokenizer that was prepared with these settings; None if there is none."""
+    if TOKENIZER_TASK not in read_manifest(config.data_folder).tasks:
+        return None
+    try:
+        prepared = _Prepared(config)
+        prepared.check_tokenizer()
+    except UserError:
+        return None
+    return prepared.manifest.tokenizer()
 
 
 def verify_task(folder: Path, name: str) -> None:

@@ -33,10 +33,12 @@ class Share:
     """Typical number of tokens of a sentence."""
 
 
-def run_estimate(config: Config, size: ParameterCounts, flops: int, share: Share, target_words: int) -> Estimate | None:
+def run_estimate(
+    config: Config, size: ParameterCounts, flops: int, share: Share, vocabularies: tuple[int, int]
+) -> Estimate | None:
     """Return what a run takes on the device that `describe.device` names; None if it names none.
 
-    `target_words` is the size of the target vocabulary.
+    `vocabularies` are the sizes of those of source and target.
     """
     name = config.describe.device
     if not name:
@@ -44,8 +46,7 @@ def run_estimate(config: Config, size: ParameterCounts, flops: int, share: Share
     device, precision = find_device(name), precision_on(name, config.runtime.precision)
     tokens = passes_per_batch(config.training) * share.tokens
     batch = Batch(tokens, tokens, share.length, precision, device.fused)
-    words = config.tokenizer.vocab_size, target_words
-    parts = step_seconds(config.model, config.training, size, words, batch, device, share.micro_batches)
+    parts = step_seconds(config.model, config.training, size, vocabularies, batch, device, share.micro_batches)
     measured = _measured(config, size)
     step = sum(seconds * (measured.ratios[part] if measured else 1) for part, seconds in parts.items())
     return estimate(flops, config.training.steps * step, device.peak(precision), device, share.devices)

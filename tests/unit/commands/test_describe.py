@@ -157,6 +157,26 @@ def test_mixture_has_figures_only_if_all_its_corpora_are_prepared(
     assert describe(compose(words), 1).data is None
 
 
+def test_prepared_vocabulary_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
+    words = ["data=files", f"paths.data={tmp_path}", "runtime=cpu"]
+    for number, (name, count) in enumerate((("train", 60), ("valid", 5), ("test", 5))):
+        files = [tmp_path / f"{name}.{side}" for side in ("en", "de")]
+        for side, file in enumerate(files):
+            file.write_text("".join(f"{line}\n" for line in text(count, 2 * number + side)))
+        words.append(f"data.{name}=[{','.join(map(str, files))}]")
+    prepare(compose([*words, "data.corpus=old", "tokenizer.vocab_size=100"]), lambda _: None)
+    kept = compose([*words, "data.corpus=new", f"tokenizer.folder={tmp_path / 'old'}", "describe.device=l4"])
+    assert describe(kept, 1).vocabularies == (37_000, 37_000)
+    prepare(kept, lambda _: None)
+    figures = describe(kept, 1)
+    assert figures.vocabularies == (100, 100)
+    assert figures.parameters.embedding == 100 * 512
+    assert figures.data is not None
+    other = describe(compose([*words, "data.corpus=old", "tokenizer.vocab_size=90"]), 1)
+    assert (other.vocabularies, other.data) == ((90, 90), None)
+
+
 def test_output_to_a_file_is_refused() -> None:
     with pytest.raises(ConfigError, match="output=jsn: describe writes to standard output only"):
         run(compose(["output=jsn"]))
