@@ -10,6 +10,7 @@ from nmt.estimate.cost import copies_of_weights, state_per_layer_weight
 from nmt.estimate.operation import FLOAT32_BYTES
 from nmt.estimate.parameters import ParameterCounts
 from nmt.model.activations import activation_of
+from nmt.model.attention_choice import flash_obstacle
 from nmt.model.build import architecture_of
 from nmt.model.interface import Stack
 from nmt.model.positions.base import positions_of
@@ -172,10 +173,9 @@ def _residual(config: ModelConfig, on: ActivationStorage) -> int:
 
 
 def _self_query(config: ModelConfig, keys: int, on: ActivationStorage) -> int:
-    """Bytes per query token of self-attention, which a bias on the scores takes away from flash attention."""
-    positions = positions_of(config)
-    weights_on = on._replace(padded=on.padded or positions.biases_scores)
-    return _query(config, keys, weights_on) + positions.bias_saved_numbers() * on.width
+    """Bytes per query token of self-attention, for which flash attention may not suit the model."""
+    weights_on = on._replace(padded=on.padded or bool(flash_obstacle(config)))
+    return _query(config, keys, weights_on) + positions_of(config).bias_saved_numbers() * on.width
 
 
 def _query(config: ModelConfig, keys: int, on: ActivationStorage) -> int:
