@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from nmt.measuring.search import MIN_GAIN
-from tests.integration.toy import call
+from tests.integration.toy import call, refuse
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,10 @@ def test_required_tuning_ends_with_one_line_if_there_is_none(words: list[str]) -
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_nothing_left_open_is_refused_in_one_line(words: list[str]) -> None:
-    done = call(["tune", *words, "tune.choices=[runtime.parallel]", "runtime.parallel=1"])
-    assert done.returncode == 2
-    assert "leave nothing open" in done.stderr
+@pytest.mark.parametrize(
+    "more", [["tune.choices=[runtime.parallel]", "runtime.parallel=1"], ["tune.choices=[runtime.attention]"]], ids=str
+)
+def test_nothing_left_open_is_refused_in_one_line(words: list[str], more: list[str]) -> None:
+    (line,) = refuse(["tune", *words, "runtime.device=cpu", *more]).splitlines()
+    assert f"leave nothing of {more[0]} open that is measured on this cpu" in line
+    assert "name other choices" in line

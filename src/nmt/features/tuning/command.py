@@ -40,9 +40,10 @@ def run(config: Config) -> None:
     wanted = wanted_choices(config)
     choices = [choice.setting for choice in open_choices(config, machine.device.type, wanted)]
     if not choices:
+        named = f"of tune.choices=[{','.join(wanted)}] " if wanted else ""
         raise UserError(
-            f"these settings leave nothing open that is measured on this {machine.device.type}: "
-            "remove some of them, or train with them as they are"
+            f"these settings leave nothing {named}open that is measured on this {machine.device.type}: "
+            f"remove some of them, {'name other choices, ' if wanted else ''}or train with them as they are"
         )
     text, devices = _text(config), _devices(config, machine)
     seconds = config.of(TuneConfig).seconds or SECONDS.get(machine.device.type, SECONDS["cpu"])
