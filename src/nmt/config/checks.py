@@ -35,6 +35,8 @@ SEEN_IN_WEIGHTS = {"seen_in_weights": True}
 """Metadata of a setting under `model.` whose difference shows in the names or shapes of weights."""
 ONLY_WITH = "only_with"
 """The key of the metadata that `only_with` returns."""
+NEEDS = "needs"
+"""The key of the metadata that `needs` returns."""
 
 NAMES_A_FILE = {"names_a_file": True}
 """Metadata of a setting that names a file, on whose content the result depends."""
@@ -50,6 +52,11 @@ def only_with(setting: str, *values: str) -> dict[str, tuple[str, tuple[str, ...
     return {ONLY_WITH: (setting, values)}
 
 
+def needs(setting: str) -> dict[str, str]:
+    """Return the metadata of a setting that has no effect as long as another one of its group has its default."""
+    return {NEEDS: setting}
+
+
 def missing_for_effect(settings: Any, name: str) -> tuple[str, tuple[str, ...]] | None:
     """Return the setting that takes away the effect of another one of its group, and the values that it would need."""
     metadata = next(each.metadata for each in fields(settings) if each.name == name)
@@ -59,8 +66,13 @@ def missing_for_effect(settings: Any, name: str) -> tuple[str, tuple[str, ...]] 
 
 def check_effect(group: str, settings: Any, name: str) -> None:
     """Refuse a setting of a group with another value than its default, but without effect because of another one."""
-    usual = next(each.default for each in fields(settings) if each.name == name)
-    if getattr(settings, name) != usual and (missing := missing_for_effect(settings, name)):
+    usual = {each.name: each.default for each in fields(settings)}
+    if getattr(settings, name) == usual[name]:
+        return
+    needed = next(each.metadata.get(NEEDS, "") for each in fields(settings) if each.name == name)
+    if needed and getattr(settings, needed) == usual[needed]:
+        raise ConfigError(f"{group}.{name} has no effect without {group}.{needed}: leave it out, or set both")
+    if missing := missing_for_effect(settings, name):
         other, values = missing
         needed = " or ".join(f"{group}.{other}={value}" for value in values)
         unfit = f"{group}.{other}={getattr(settings, other)}"

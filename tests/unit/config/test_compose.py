@@ -269,6 +269,7 @@ def test_a_mistake_is_reported_in_one_line(override: str, words: str) -> None:
         ("training.muon_rate=0.5", "training.muon_rate has no effect with training.optimizer=adam"),
         ("training.decay_steps=9", "has no effect with training.schedule=inverse_sqrt"),
         ("model.max_positions=90", "has no effect with model.positions=sinusoidal"),
+        ("decoding.diversity=0.9", "decoding.diversity has no effect without decoding.groups: leave it out, or set"),
     ],
 )
 def test_a_setting_without_effect_is_refused(override: str, words: str) -> None:
@@ -283,6 +284,7 @@ def test_a_setting_without_effect_is_refused(override: str, words: str) -> None:
         ["decoding.temperature=0.5", "decoding.strategy=mbr"],
         ["training.muon_rate=0.5", "training.optimizer=muon"],
         ["decoding.temperature=1"],
+        ["decoding.diversity=0.9", "decoding.groups=2", "decoding.beam=4"],
     ],
 )
 def test_settings_that_have_an_effect_or_their_defaults_are_not_refused(overrides: list[str]) -> None:

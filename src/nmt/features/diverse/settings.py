@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from nmt.config.checks import CONTROL, ONLY_TORCH, check_at_least
+from nmt.config.checks import CONTROL, ONLY_TORCH, check_at_least, needs
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ class DiverseDecoding:
 
     groups: int = field(default=1, metadata={**ONLY_TORCH, **CONTROL})
     """Groups into which the beam is divided; each avoids the word pieces that the groups before it have just chosen."""
-    diversity: float = 0.5
+    diversity: float = field(default=0.5, metadata=needs("groups"))
     """How much: the log-probability that a word piece loses for each hypothesis that has just chosen it."""
 
     def __post_init__(self) -> None:
