@@ -26,7 +26,7 @@ def run(whole: Path, tmp_path: Path) -> Path:
 
 
 def save(whole: Path, outputs: Path, step: int, noise: float, certainty: float = 1.0) -> None:
-    """Save the last checkpoint again, with noise in its weights and logits that are so many times as large."""
+    """Save the last checkpoint again, with noise in its weights, and with its logits multiplied by `certainty`."""
     last = load(whole / "toy" / "checkpoints" / "step-00000040")
     torch.manual_seed(1)
     weights = {name: weight + noise * torch.randn_like(weight) for name, weight in last.weights.items()}

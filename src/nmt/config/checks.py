@@ -66,12 +66,12 @@ def missing_for_effect(settings: Any, name: str) -> tuple[str, tuple[str, ...]] 
 
 def check_effect(group: str, settings: Any, name: str) -> None:
     """Refuse a setting of a group with another value than its default, but without effect because of another one."""
-    usual = {each.name: each.default for each in fields(settings)}
-    if getattr(settings, name) == usual[name]:
+    known = {each.name: each for each in fields(settings)}
+    if getattr(settings, name) == known[name].default:
         return
-    needed = next(each.metadata.get(NEEDS, "") for each in fields(settings) if each.name == name)
-    if needed and getattr(settings, needed) == usual[needed]:
-        raise ConfigError(f"{group}.{name} has no effect without {group}.{needed}: leave it out, or set both")
+    base = known[name].metadata.get(NEEDS, "")
+    if base and getattr(settings, base) == known[base].default:
+        raise ConfigError(f"{group}.{name} has no effect without {group}.{base}: leave it out, or set both")
     if missing := missing_for_effect(settings, name):
         other, values = missing
         needed = " or ".join(f"{group}.{other}={value}" for value in values)

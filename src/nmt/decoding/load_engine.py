@@ -105,8 +105,7 @@ def _load_checkpoints(
         replace_all(failures(each.model, machine, Wanted()), say=distributed.is_main())
     loaded = [load_model(member, each.model, machine.device) for member, each in zip(members, settings, strict=True)]
     models, tokenizers = [model for model, _ in loaded], [tokenizer for _, tokenizer in loaded]
-    _check_same_vocabulary(members, tokenizers)
-    _check_same_languages(members, settings)
+    _check_members(members, tokenizers, settings)
     search = adapted(search or replace(settings[0].decoding.naming_no_file, ensemble=[]), settings[0])
     first, *others = map(CheckpointRecord.of, members)
     return LoadedModel(
@@ -126,18 +125,15 @@ def adapted(search: DecodingConfig, run: Config) -> DecodingConfig:
     return search
 
 
-def _check_same_vocabulary(members: Sequence[Checkpoint], tokenizers: Sequence[Tokenizer]) -> None:
-    for member, tokenizer in zip(members, tokenizers, strict=True):
+def _check_members(members: Sequence[Checkpoint], tokenizers: Sequence[Tokenizer], settings: Sequence[Config]) -> None:
+    """Refuse members of an ensemble with another vocabulary, or for other languages, than the first."""
+    languages = [f"{each.data.source_lang}-{each.data.target_lang}" for each in settings]
+    for member, tokenizer, direction in zip(members, tokenizers, languages, strict=True):
         if tokenizer.checksum != tokenizers[0].checksum:
             raise UserError(
                 f"{member.path} has another tokenizer than {members[0].path}: "
                 "an ensemble needs models with the same vocabulary"
             )
-
-
-def _check_same_languages(members: Sequence[Checkpoint], settings: Sequence[Config]) -> None:
-    languages = [f"{each.data.source_lang}-{each.data.target_lang}" for each in settings]
-    for member, direction in zip(members, languages, strict=True):
         if direction != languages[0]:
             raise UserError(
                 f"{member.path} translates {direction}, but {members[0].path} {languages[0]}: "

@@ -11,7 +11,6 @@ from nmt.decoding.beam import NEVER, NextTokenScorer
 from nmt.decoding.word_details import WordProbability
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import SPACE_MARK
-from nmt.text.white_space import rare_spaces, with_single_spaces
 
 if TYPE_CHECKING:
     from nmt.decoding.torch_engine import TorchEngine
@@ -32,9 +31,8 @@ class Word(NamedTuple):
 def likely_words(engine: "TorchEngine", source: str, beginning: str, count: int) -> list[WordProbability]:
     """Return the words that are most likely to follow the beginning of a translation, most likely first."""
     tokenizer = engine.tokenizer
-    pieces = tokenizer.vocabularies[1]
-    begins_word = [piece.startswith(SPACE_MARK) for piece in pieces]
-    text = with_single_spaces(beginning.rstrip(), rare_spaces(pieces))
+    begins_word = [piece.startswith(SPACE_MARK) for piece in tokenizer.vocabularies[1]]
+    text = tokenizer.with_spaces[1](beginning.rstrip())
     prefix = tokenizer.encode_target([text])[0][: engine.max_target_tokens - MAX_PIECES]
     with engine.scorer_of(source) as scorer:
         if scorer is None:

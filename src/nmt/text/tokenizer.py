@@ -1,8 +1,8 @@
 """Convert text to tokens and back, with one SentencePiece model for both languages or one per language."""
 
 import hashlib
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 
 import sentencepiece
@@ -95,11 +95,12 @@ class Tokenizer:
 
     def encode_input(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the ids of sentences to translate, with single spaces for white space that models know little of."""
-        return self.encode_source([with_single_spaces(line, self._rare_spaces) for line in lines])
+        return self.encode_source([self.with_spaces[0](line) for line in lines])
 
     @cached_property
-    def _rare_spaces(self) -> dict[int, str]:
-        return rare_spaces(_pieces(self._source))
+    def with_spaces(self) -> tuple[Callable[[str], str], ...]:
+        """Return, for source and target, the function that makes single spaces of white space that is rare in it."""
+        return tuple(partial(with_single_spaces, rare=rare_spaces(pieces)) for pieces in self.vocabularies)
 
     def encode_target(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the ids of target sentences."""

@@ -13,7 +13,6 @@ from nmt.features.constraints.settings import terms_file
 from nmt.features.constraints.terms import RequiredTerms
 from nmt.text.special import UNK
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
-from nmt.text.white_space import rare_spaces, with_single_spaces
 
 if TYPE_CHECKING:
     from nmt.terms.glossary import Glossary
@@ -84,7 +83,6 @@ class ConstraintEncoder:
         self._tokenizer = tokenizer
         self._find = glossary.find if glossary else lambda _: ()
         self._max_tokens = max_tokens
-        self._rare_spaces = rare_spaces(tokenizer.vocabularies[1])
         targets = list(dict.fromkeys(glossary.targets)) if glossary else []
         encoded = self._tokens(targets) if targets else []
         self._glossary = {term: _checked(term, tokens) for term, tokens in zip(targets, encoded, strict=True)}
@@ -120,7 +118,7 @@ class ConstraintEncoder:
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the tokens of texts that translations must contain, with spaces for rare white space as in sources."""
-        return self._tokenizer.encode_target([with_single_spaces(text, self._rare_spaces) for text in texts])
+        return self._tokenizer.encode_target([self._tokenizer.with_spaces[1](text) for text in texts])
 
     def _term(self, term: str) -> tuple[int, ...]:
         """Return the tokens of a term."""
