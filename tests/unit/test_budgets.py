@@ -42,9 +42,14 @@ FORMULA = {
     "micro-batches": (*SMALL_STEP, "training.device_tokens=2600"),
     "pre-norm": (*SMALL_STEP, "model.norm_placement=pre", "model.activation=gelu"),
     "float32": (*SMALL_STEP, "runtime.precision=fp32"),
+    "attention dropout": (*SMALL_STEP, "model.attention_dropout=0.1"),
+    "attention dropout, float32": (*SMALL_STEP, "model.attention_dropout=0.1", "runtime.precision=fp32"),
+    "ALiBi": (*SMALL_STEP, "model.positions=alibi"),
+    "relative positions": (*SMALL_STEP, "model.positions=relative"),
     "V100": V100,
     "V100, small": (*SMALL_STEP, *V100),
     "V100, pre-norm": (*SMALL_STEP, *V100, "model.norm_placement=pre", "model.activation=gelu"),
+    "V100, attention dropout": (*SMALL_STEP, *V100, "model.attention_dropout=0.1"),
     "V100, float32": (*SMALL_STEP, "runtime.precision=fp32", "seed=2"),
 }
 """Settings for which the formula of `nmt describe` is compared with the counts; the names begin with the device."""

@@ -13,9 +13,11 @@ from nmt.estimate.cost import costs
 from nmt.estimate.operation import FLOAT32_BYTES, LAUNCH, Operation, Part, backward, in_part, passes
 from nmt.estimate.parameters import ParameterCounts
 from nmt.model.activations import activation_of
+from nmt.model.attention_choice import flash_obstacle
 from nmt.model.build import architecture_of
 from nmt.model.interface import Stack
 from nmt.model.norms import LAYER, norm_of
+from nmt.model.positions.base import positions_of
 
 LOGITS_PER_CHUNK = 256 * 1024 * 1024
 """Logits that the loss computes at a time on a GPU."""
@@ -133,14 +135,17 @@ def _layer(config: ModelConfig, stack: Stack, batch: Batch) -> Iterator[Operatio
     tokens, d_model = batch.tokens(stack), config.d_model
     queries, keys, values = _head_widths(config)
     yield from _linear(tokens, d_model, queries + keys + values, batch.width)
-    yield from _attention(config, tokens, tokens, batch)
+    yield from _attention(config, tokens, tokens, batch, padded=batch.exact or bool(flash_obstacle(config)))
+    if positions_of(config).biases_scores:
+        yield from _score_bias(config, tokens, batch)
     yield from backward(tokens * (queries + keys + values), batch.width, 2)  # their gradients become one tensor
     yield from _linear(tokens, config.heads * config.value_size, d_model, batch.width)
     yield from _residual(config, tokens, batch)
     if stack.cross_attention:
         yield from _linear(tokens, d_model, queries, batch.width)
         yield from _linear(batch.source_tokens, d_model, keys + values, batch.width)
-        yield from _attention(config, tokens, batch.source_tokens, batch)
+        padded = batch.exact or config.attention_dropout > 0
+        yield from _attention(config, tokens, batch.source_tokens, batch, padded=padded)
         yield from backward(batch.source_tokens * (keys + values), batch.width, 2)
         yield from backward(batch.source_tokens * d_model, batch.width, 3)  # the encoder output's gradient adds up
         yield from _linear(tokens, config.heads * config.value_size, d_model, batch.width)
@@ -167,25 +172,49 @@ def _linear(tokens: int, inputs: int, outputs: int, width: int, *, bias_passes: 
     yield from backward(tokens * outputs, width, bias_passes)
 
 
-def _attention(config: ModelConfig, queries: int, keys: int, batch: Batch) -> Iterator[Operation]:
+def _attention(config: ModelConfig, queries: int, keys: int, batch: Batch, *, padded: bool) -> Iterator[Operation]:
     """Yield flash attention and its backward pass, or what padded attention does instead."""
     width = config.heads * (config.key_size + config.value_size)
     pairs = queries * batch.length * width
     streams = (queries + keys) * width * batch.width
-    if not batch.exact:
+    if not padded:
         yield from (Operation(streams, 2 * pairs), LAUNCH)
         yield from in_part(Part.BACKWARD, (Operation(2 * streams, 5 * pairs), LAUNCH))
-    if batch.exact or not batch.fused:
+    if padded or not batch.fused:
         for part in (Part.FORWARD, Part.BACKWARD):
             yield from in_part(part, 4 * 2 * [Operation(2 * streams / 4)])  # pads and unpads four tensors in two passes
+    if padded:
+        scores = queries * batch.length * config.heads
+        product = Operation(streams / 2 + scores * batch.width, pairs)
+        yield from 2 * [product]
+        yield from in_part(Part.BACKWARD, 4 * [product])
+        yield from _weights(config, scores, batch)
+
+
+def _weights(config: ModelConfig, scores: int, batch: Batch) -> Iterator[Operation]:
+    """Yield what turns scores into weights in float32, and scores' gradient from that of weights."""
+    yield from passes(scores, FLOAT32_BYTES, 2, 2, 2, 2)  # scale, masks, softmax
+    yield from backward(scores, FLOAT32_BYTES, 3, 3, 1, 3, 2)
+    if config.attention_dropout:  # draws which are kept, and drops the others
+        yield from passes(scores, batch.width, 1, 3)
+        yield from backward(scores, batch.width, 3, 3)
     if not batch.exact:
-        return
-    scores = queries * batch.length * config.heads
-    product = Operation(streams / 2 + scores * batch.width, pairs)
-    yield from 2 * [product]
-    yield from in_part(Part.BACKWARD, 4 * [product])
-    yield from passes(scores, batch.width, 2, 2, 2, 2)  # scale, mask, softmax
-    yield from backward(scores, batch.width, 3, 1, 2, 3, 2)
+        casts = [Operation(scores * (FLOAT32_BYTES + batch.width))]
+        yield from 2 * casts
+        yield from in_part(Part.BACKWARD, 3 * casts)
+
+
+def _score_bias(config: ModelConfig, queries: int, batch: Batch) -> Iterator[Operation]:
+    """Yield what positions do that add numbers to the scores of self-attention."""
+    numbers, scores = queries * config.heads * config.key_size, queries * batch.length * config.heads
+    yield from passes(numbers, batch.width, 2, 2)  # pads the queries once more
+    yield from passes(scores, FLOAT32_BYTES, 3)
+    yield from 8 * [LAUNCH]  # distances
+    if saved := queries * positions_of(config).bias_saved_numbers():  # they are learned
+        yield from passes(saved, batch.width, 1, 1, 1)
+        yield from backward(saved, batch.width, 1, 1, 1, 1)
+        yield from backward(scores, batch.width, 2, 2)
+        yield from backward(numbers, batch.width, 2, 2, 3)
 
 
 def _residual(config: ModelConfig, tokens: int, batch: Batch) -> Iterator[Operation]:
