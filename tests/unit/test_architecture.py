@@ -309,7 +309,7 @@ def test_slow_packages_are_imported_inside_functions_only() -> None:
 
 
 def test_schema_imports_only_the_standard_library() -> None:
-    parts = ("schema", "capabilities", "checks", "choices", "folders")
+    parts = ("schema", "advice", "capabilities", "checks", "choices", "folders")
     config = tuple(f"nmt.config.{part}" for part in parts)
     core = (*config, "nmt.discovery", "nmt.feature", "nmt.features", "nmt.errors", "nmt.launched")
     groups = [group.code.partition(":")[0] for each in features().values() for group in each.settings.values()]

@@ -27,7 +27,8 @@ from nmt.config.schema import Config
 from nmt.data.manifest import read_manifest
 from nmt.data.records import Manifest
 from nmt.data.training_text import open_training_text
-from nmt.features.own_text.plan import Shape, Text, plan, settings_of
+from nmt.features.own_text.plan import Shape, Text, plan
+from nmt.features.own_text.prepare import values_of
 from nmt.features.own_text.settings import SHAPE
 from nmt.features.own_text.speed import seconds_per_step
 from nmt.runs.layout import RunLayout, scores_file
@@ -100,7 +101,7 @@ def planned(cell: Cell, config: Config, manifest: Manifest, step_seconds: float 
         values = {**dict(zip(SHAPE, shape, strict=True)), "training.batch_tokens": batch_tokens}
         return step_seconds or measure(with_values(config, values))
 
-    return {**settings_of(plan(Text.of(manifest.encoded("train")), cell.minutes, speed))}
+    return values_of(config, plan(Text.of(manifest.encoded("train")), cell.minutes, speed))
 
 
 def train(cell: Cell) -> None:

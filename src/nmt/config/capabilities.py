@@ -55,6 +55,11 @@ def is_taken(config: "Config", capability: Capability) -> bool:
     return any(capability in use.takes for use in _uses(config))
 
 
+def is_needed(config: "Config", capability: Capability) -> bool:
+    """Return whether a setting in use needs something, for settings that may take it away."""
+    return any(capability in use.needs for use in _uses(config))
+
+
 def _uses(config: "Config") -> Iterator[Use]:
     """Yield the settings in use that need something or take something away."""
     if config.runtime.compile:

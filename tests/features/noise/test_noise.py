@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nmt.config.advice import advised_settings, advised_values
 from nmt.config.capabilities import Capability
 from nmt.config.compose import compose
 from nmt.config.schema import TokenizerConfig
@@ -235,3 +236,24 @@ def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore
     noised = ids(noise_of(tagging, ALL)(tagged, everything, everything, 0))
     expected = ids(noise_of(tokenizer, ALL)(store, everything, everything, 0))
     assert noised == [([tag] * (number % 2) + source, target) for number, (source, target) in enumerate(expected)]
+
+
+@pytest.mark.parametrize(
+    ("given", "passes", "share"),
+    [
+        ([], 1, 0.0),
+        ([], 59.9, 0.0),
+        ([], 60, 0.1),
+        ([], 200, 0.1),
+        (["tokenizer.model_type=unigram"], 200, 0.0),
+        (["training.guided_weight=0.05", "data.train_alignments=links"], 200, 0.0),
+        (["noise.typos=0.1"], 200, 0.1),
+    ],
+)
+def test_many_passes_are_advised_to_drop_merges_if_words_may_change(
+    given: list[str], passes: float, share: float
+) -> None:
+    names = ("noise.bpe_dropout_source", "noise.bpe_dropout_target")
+    advised = advised_values(compose(given), passes)
+    assert [advised[name] for name in names] == [share, share]
+    assert {*names} <= {*advised_settings()}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import composed_settings
+from nmt.config.keys import value_of
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
 from nmt.features.own_text.prepare import plan_training
@@ -78,6 +79,19 @@ def test_a_step_for_which_the_memory_is_too_small_takes_for_ever(
     monkeypatch.setattr("nmt.features.own_text.speed._timed", measure)
     succeed(["data", *words])
     assert plan_training(composed_settings([*words, "own.minutes=1"])).config.training.steps == steps
+
+
+@pytest.mark.parametrize(("type_of_pieces", "share"), [("bpe", 0.1), ("unigram", 0.0)])
+def test_many_passes_drop_merges_of_bpe(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, type_of_pieces: str, share: float
+) -> None:
+    monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", lambda *_: 0.001)
+    words = [*words, f"tokenizer.model_type={type_of_pieces}"]
+    succeed(["data", *words])
+    planned = plan_training(composed_settings(words))
+    for side in ("source", "target"):
+        assert value_of(planned.config, f"noise.bpe_dropout_{side}") == share
+        assert f"noise.bpe_dropout_{side}={share}" in planned.message
 
 
 def test_processes_that_train_together_measure_together(words: list[str], tmp_path: Path) -> None:

@@ -4,13 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nmt.config.capabilities import Capability, Use, is_taken
+from nmt.config.capabilities import Capability, Use, is_needed, is_taken
 from nmt.config.checks import check_between, check_fraction
 from nmt.config.choices import is_text
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.config.schema import Config
+
+
+BPE_DROPOUT, MIN_PASSES = 0.1, 60
+"""The probability of Provilkov et al. (2020), and the passes over a text from which it makes a better model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,13 @@ def check(config: "Config") -> None:
             )
     if not is_text(target) and (noise.upper_case or noise.title_case):
         raise ConfigError(f"noise.upper_case and noise.title_case need text on both sides, not {target}: set them to 0")
+
+
+def bpe_dropout_for(config: "Config", passes: float) -> float:
+    """Return the probability that suits a number of passes over the training text, on both sides."""
+    words_may_change = not is_needed(config, Capability.WORDS_AS_WRITTEN)
+    suits = config.tokenizer.model_type == "bpe" and words_may_change
+    return BPE_DROPOUT if suits and passes >= MIN_PASSES else 0.0
 
 
 def uses(config: "Config") -> Iterator[Use]:

@@ -7,7 +7,15 @@ from nmt.config.keys import value_of, with_values
 from nmt.config.saved import from_yaml, read_saved
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
-from nmt.features.own_text.settings import DERIVED, HOLD_OUT, LANGUAGES, OF_DATA, SHAPE, OwnText, reason_not_to_derive
+from nmt.features.own_text.settings import (
+    HOLD_OUT,
+    LANGUAGES,
+    OF_DATA,
+    SHAPE,
+    OwnText,
+    derived_settings,
+    reason_not_to_derive,
+)
 from nmt.features.own_text.text_size import languages_of_names, values_for_text
 from nmt.runs.layout import SETTINGS, RunLayout, step_of_folder_name
 
@@ -53,7 +61,7 @@ def as_begun(config: Config, given: Container[str]) -> Config | None:
         saved = read_saved(steps[newest] / SETTINGS, from_yaml)
     except (UserError, OSError):  # the command reports it if it needs the checkpoint
         return config
-    open_names = [name for name in DERIVED if name not in config.of(OwnText).keep]
+    open_names = [name for name in derived_settings() if name not in config.of(OwnText).keep]
     open_names += [name for name in OF_THE_FEATURE if name not in given]
     values = {name: value_of(saved, name) for name in open_names}
     if saved.data.train != config.data.train:  # another text
@@ -66,9 +74,9 @@ def _given(config: Config, given: Container[str]) -> list[str]:
     usual = compose([EXPERIMENT])
     found = [
         name
-        for name in DERIVED
+        for name in derived_settings()
         if name in given or name.partition(".")[0] in given or value_of(config, name) != value_of(usual, name)
     ]
     stacks = ("model.encoder_layers", "model.decoder_layers")
     shape = any(name in found for name in SHAPE) or any(value_of(config, name) for name in stacks)
-    return [name for name in DERIVED if name in found or (shape and name in SHAPE)]
+    return [name for name in derived_settings() if name in found or (shape and name in SHAPE)]

@@ -24,10 +24,11 @@ MIN_STEPS_OF_FEW_PASSES, MIN_STEPS_OF_MANY_PASSES = 1200, 1700
 MIN_GAIN = 1.05
 """How many times as much text in the same minutes a larger batch must read; else more steps are worth more."""
 MIN_STEPS = 2000
-"""Steps that a wide model must get; a narrower one learns more from fewer steps, or from a short text."""
-SHORTEST_RUN = 2000
+"""Steps that a wide model must get, in no more than MAX_PASSES; a narrower one learns more from fewer, or from a short
+text."""
+SHORTEST_RUN = 3000
 """Steps of the smallest batch that short texts are repeated for, at most MAX_PASSES_OF_SHORT_TEXT times."""
-MAX_PASSES, USUAL_PASSES, MAX_PASSES_OF_SHORT_TEXT = 30, 14, 40
+MAX_PASSES, USUAL_PASSES, MAX_PASSES_OF_SHORT_TEXT = 30, 14, 80
 """Passes over the text: the most that are worth it, those without a given number of minutes, and the most at all."""
 USUAL_MINUTES = 60.0
 """The most minutes of a run for which none are given."""
@@ -138,6 +139,8 @@ def _largest_shape(text: Text, batch: int, minutes: float, speed: Speed, given_b
     largest_batch = given_batch or max(batch, MAX_BATCH_TOKENS)
     if text.pairs >= PAIRS_OF_BASE and _suits_base(text, batch, largest_batch, minutes, speed):
         return BASE
+    if MAX_PASSES * text.steps_per_pass(batch) < MIN_STEPS:
+        return NARROW
     return WIDE if _steps(text, batch, minutes, speed(WIDE, batch)) >= MIN_STEPS else NARROW
 
 

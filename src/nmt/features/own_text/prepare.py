@@ -1,10 +1,12 @@
 """Plan a run before it begins, and say in one line what was chosen and why."""
 
+from collections.abc import Iterable
 from functools import partial
 
 from nmt.compute import distributed
 from nmt.compute.joining import session
 from nmt.compute.machine import Machine
+from nmt.config.advice import advised_values
 from nmt.config.keys import value_of, with_values, written
 from nmt.config.schema import Config
 from nmt.data.manifest import read_manifest
@@ -44,9 +46,14 @@ def plan_training(config: Config) -> Prepared:
     with session(config.runtime) as machine:
         distributed.check_same({"text": text, "own.minutes": minutes, "given settings": given}, "settings")
         chosen = plan(text, minutes, partial(_speed, config, machine, pairs, vocabularies), given)
-    values = {name: value for name, value in settings_of(chosen).items() if name not in own.keep}
+    values = {name: value for name, value in values_of(config, chosen).items() if name not in own.keep}
     planned = with_values(config, values)
-    return Prepared(planned, _message(planned, text, minutes, chosen))
+    return Prepared(planned, _message(planned, text, minutes, chosen, values))
+
+
+def values_of(config: Config, chosen: Plan) -> dict[str, object]:
+    """Return the values of all settings that follow from a plan, with those that features advise."""
+    return {**settings_of(chosen), **advised_values(config, chosen.passes)}
 
 
 def _speed(
@@ -57,11 +64,12 @@ def _speed(
     return seconds_per_step(with_values(config, values), machine, text, vocabularies)
 
 
-def _message(config: Config, text: Text, minutes: float, chosen: Plan) -> str:
+def _message(config: Config, text: Text, minutes: float, chosen: Plan, planned: Iterable[str]) -> str:
     """Return one line: why what was chosen, and how to override it."""
     own, held_out = config.of(OwnText), [HOLD_OUT] if registry.held_out(config.data) else []
-    names = (*LANGUAGES, *held_out, VOCABULARY, *settings_of(chosen))
-    values = " ".join(f"{name}={written(value_of(config, name))}" for name in names if name not in own.keep)
+    names = (*LANGUAGES, *held_out, VOCABULARY)
+    shown = [*(name for name in names if name not in own.keep), *planned]
+    values = " ".join(f"{name}={written(value_of(config, name))}" for name in shown)
     reason = f"{text.pairs:,} pairs"
     if chosen.step_seconds:
         limit = f"{minutes:g} minute{'s' if minutes != 1 else ''}" if minutes else "no minutes given"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from nmt.config.advice import advised_settings
 from nmt.config.capabilities import Capability, is_taken
 from nmt.config.checks import ADJUSTABLE, check_between
 from nmt.config.choices import is_text
@@ -32,7 +33,7 @@ DERIVED = (
     "training.save_every",
     "training.patience",
 )
-"""All settings that are derived."""
+"""Settings of the core that are derived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +42,8 @@ class OwnText:
 
     derive: bool = False
     """Derive the languages from the names of the files, and the share of held-out text, the size of the vocabulary,
-    width and dropout of the model, batch, steps, schedule and weight decay from the size of the text, the minutes and
-    the speed of this machine, unless you give them. A run that has begun keeps its values."""
+    width and dropout of the model, BPE-dropout, batch, steps, schedule and weight decay from the size of the text, the
+    minutes and the speed of this machine, unless you give them. A run that has begun keeps its values."""
     minutes: float = 0.0
     """Minutes of training steps to plan for; 0 for those of training.max_training_minutes, or, if these are 0 too, for
     as many as suit the text, at most an hour."""
@@ -52,8 +53,14 @@ class OwnText:
     def __post_init__(self) -> None:
         """Check the values."""
         check_between("own.minutes", self.minutes, 0, MAX_MINUTES)
-        if unknown := [name for name in self.keep if name not in DERIVED]:
-            raise ConfigError(f"own.keep names {unknown[0]}, which is not derived; {nearest(unknown[0], DERIVED)}")
+        derived = derived_settings()
+        if unknown := [name for name in self.keep if name not in derived]:
+            raise ConfigError(f"own.keep names {unknown[0]}, which is not derived; {nearest(unknown[0], derived)}")
+
+
+def derived_settings() -> tuple[str, ...]:
+    """Return all settings that are derived, with those for which features advise values."""
+    return (*DERIVED, *advised_settings())
 
 
 def reason_not_to_derive(config: "Config") -> str:
