@@ -22,18 +22,12 @@ from nmt.data.task import task_of
 from nmt.data.training_text import open_training_text
 from nmt.discovery import features, imported
 from nmt.errors import ConfigError, for_this_installation
-from nmt.estimate.cost import passes_per_batch
 from nmt.estimate.hardware import Estimate, find_device, precision_on
-from nmt.estimate.memory import (
-    ActivationStorage,
-    Memory,
-    activation_storage,
-    state_numbers,
-    training_memory,
-)
-from nmt.estimate.memory_need import MemoryNeed, divided_memory, memory_need, validation_bytes
+from nmt.estimate.memory import ActivationStorage, Memory, activation_storage
+from nmt.estimate.memory_need import MemoryNeed
 from nmt.estimate.named_device import Share, estimate_as_json, estimate_lines, run_estimate
 from nmt.estimate.parameters import ParameterCounts, count_parameters, step_flops
+from nmt.estimate.run_memory import RunMemory, divides_weights, micro_batches
 from nmt.model.kernels.backend import is_old_gpu
 
 TYPICAL_LENGTH = 30
@@ -126,12 +120,14 @@ def describe(config: Config, devices: int) -> RunFigures:
     tokenizer, batch = prepared_tokenizer(config), config.training.batch_tokens
     words = _vocabularies(config, tokenizer)
     size = count_parameters(config.model, *words)
-    accumulation, device_batch = _micro_batches(config, devices)
+    accumulation, device_batch = micro_batches(config, devices)
     flops_per_step = step_flops(config, size, words.target)
     flops = flops_per_step * config.training.steps
     data = _epoch_figures(config) if tokenizer else None
     length = math.ceil(data.mean_length) if data else TYPICAL_LENGTH
     longest = data.longest if data else config.data.max_pieces + 1
+    memory = RunMemory(config, size, words.target, _activation_storage(config))
+    available = find_device(config.describe.device).memory if config.describe.device else 0
     return RunFigures(
         vocabularies=words,
         parameters=size,
@@ -143,18 +139,11 @@ def describe(config: Config, devices: int) -> RunFigures:
         device_batch=device_batch,
         accumulation=accumulation,
         data=data,
-        memory=_memory(config, size, words.target, devices, device_batch, length),
-        longest_memory=_memory(config, size, words.target, devices, device_batch, longest).total,
-        need=_need(config, size, words.target, devices, longest),
+        memory=memory.per_device(devices, length),
+        longest_memory=memory.per_device(devices, longest).total,
+        need=memory.need(devices, longest, available) if available else None,
         estimate=run_estimate(config, size, flops, Share(devices, accumulation, device_batch, length), words),
     )
-
-
-def _micro_batches(config: Config, devices: int) -> tuple[int, int]:
-    """Return the micro-batches of each device per step, and the source tokens of each."""
-    batch, limit = config.training.batch_tokens, config.training.device_tokens
-    accumulation = math.ceil(batch / (devices * limit)) if limit else 1
-    return accumulation, math.ceil(batch / (devices * accumulation))
 
 
 def _vocabularies(config: Config, tokenizer: TrainedTokenizer | None) -> Vocabularies:
@@ -193,50 +182,8 @@ def _epoch_figures(config: Config) -> EpochFigures | None:
     )
 
 
-def _memory(
-    config: Config, size: ParameterCounts, words: int, devices: int, device_batch: int, sentence_length: int
-) -> Memory:
-    """Return the memory per device; the length of the sentences matters if attention pads them."""
-    if _divides(config) and devices > 1:
-        whole = _whole_memory(config, size, words, device_batch, sentence_length)
-        return divided_memory(whole, config.model, size, _activation_storage(config), devices)
-    shards = devices if config.training.shard_optimizer else 1
-    return _whole_memory(config, size, words, device_batch, sentence_length, shards)
-
-
-def _divides(config: Config) -> bool:
-    return bool(find("runtime.shard", config.runtime.shard).divides_weights)
-
-
-def _whole_memory(
-    config: Config, size: ParameterCounts, words: int, device_batch: int, sentence_length: int, shards: int = 1
-) -> Memory:
-    """Return the memory of a device with a whole copy of the model, of whose averages it may keep one of the shards."""
-    storage = _activation_storage(config)
-    tokens = passes_per_batch(config.training) * device_batch
-    state = state_numbers(config.training, size, shards)
-    return training_memory(config.model, size.total, words, tokens, tokens, sentence_length, storage, state=state)
-
-
-def _need(config: Config, size: ParameterCounts, words: int, devices: int, longest: int) -> MemoryNeed | None:
-    """Return what the run needs of devices of the type that is named, with batches of the longest sentences."""
-    if not config.describe.device:
-        return None
-    storage = _activation_storage(config)
-
-    def divided(count: int) -> int:
-        whole = _whole_memory(config, size, words, _micro_batches(config, count)[1], longest)
-        training = divided_memory(whole, config.model, size, storage, count).total
-        return max(training, validation_bytes(whole, size, count))
-
-    used = _memory(config, size, words, devices, _micro_batches(config, devices)[1], longest).total
-    if _divides(config) and devices > 1:
-        used = divided(devices)
-    smallest = _whole_memory(config, size, words, longest, longest).total
-    return memory_need(find_device(config.describe.device).memory, used, smallest, divided)
-
-
 def _activation_storage(config: Config) -> ActivationStorage:
+    """Return how devices of the type that is named, or those of this machine, store activations."""
     if device := config.describe.device:
         half = precision_on(device, config.runtime.precision) != "fp32"
         return activation_storage(gpu=True, half=half, fused=find_device(device).fused)
@@ -297,7 +244,7 @@ def _advice(config: Config, figures: RunFigures) -> str:
     if need.fits_in_small_batches or not ways:
         return ": lower training.device_tokens"
     reason = ", in training or in a validation, which gathers all weights on each"
-    if not _divides(config):
+    if not divides_weights(config):
         state = (memory.parameters + memory.gradients + memory.optimizer) / 1e9
         reason = f", of which weights, gradients and averages take {state:.1f} GB"
     if not need.devices:
