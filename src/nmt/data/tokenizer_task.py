@@ -54,11 +54,11 @@ def make_tokenizer(config: Config, tasks: PreparationTasks) -> str:
             inputs["weights"] = mixing().shares(config.data, pairs)
     if tags := tags_of(splits):
         inputs["tags"] = tags
-    checksum = _checksum(earlier, config, tasks) if earlier else ""
+    joint = config.tokenizer.joint
+    checksum, names = _of_earlier(earlier, tasks, joint=joint) if earlier else ("", trained_file_names(joint=joint))
     if checksum:
         inputs["tokenizer"] = checksum
     inputs = _inputs_if_there(tasks, inputs, checksum)
-    names = trained_file_names(joint=config.tokenizer.joint)
     # weights are settings of training, for which other runs must not lose their tokenizer
     tasks.run(TOKENIZER_TASK, inputs, names, lambda: asdict(_write_tokenizer(config, pairs, earlier)), ["weights"])
     return TOKENIZER_TASK
@@ -71,17 +71,17 @@ def _inputs_if_there(tasks: PreparationTasks, inputs: dict[str, object], checksu
     return dict(done.inputs) if done and is_kept and tasks.manifest.tokenizer().checksum == checksum else inputs
 
 
-def _checksum(earlier: EarlierTokenizer, config: Config, tasks: PreparationTasks) -> str:
-    """Return the checksum of the tokenizer to keep or extend; once it has been extended, it may be gone."""
+def _of_earlier(earlier: EarlierTokenizer, tasks: PreparationTasks, *, joint: bool) -> tuple[str, tuple[str, ...]]:
+    """Return the checksum and the file names of the tokenizer to keep or extend; once extended, it may be gone."""
     try:
         tokenizer = earlier.load()
     except UserError:
         done = tasks.manifest.tasks.get(TOKENIZER_TASK)
         if done is None or earlier.extend is None or done.inputs.get("vocabulary") != earlier.vocabulary:
             raise
-        return str(done.inputs.get("tokenizer"))
-    check_joint(tokenizer, earlier, joint=config.tokenizer.joint)
-    return tokenizer.checksum
+        return str(done.inputs.get("tokenizer")), tuple(done.outputs)
+    check_joint(tokenizer, earlier, joint=joint)
+    return tokenizer.checksum, tuple(tokenizer.files)
 
 
 def _write_tokenizer(config: Config, pairs: Mapping[str, int], earlier: EarlierTokenizer | None) -> TrainedTokenizer:

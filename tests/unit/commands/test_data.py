@@ -9,6 +9,7 @@ from nmt.config.compose import compose
 from nmt.data.prepared import require_prepared
 from nmt.data.unread_settings import check_all_is_read
 from nmt.errors import ConfigError, UserError
+from nmt.text.tokenizer import Tokenizer
 from tests.integration.toy import pairs
 
 
@@ -93,3 +94,22 @@ def test_size_that_a_kept_tokenizer_does_not_have_is_named(tmp_path: Path, capsy
         kept = [f"tokenizer.folder={tmp_path}/first", f"tokenizer.vocab_size={size}"]
         data.run(compose(["experiment=own", *words, *kept]))
         assert f"tokenizer kept from {said}" in capsys.readouterr().out
+
+
+def test_two_models_that_share_a_vocabulary_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for side, language in enumerate(("en", "de")):
+        lines = "".join(f"{pair[side]}\n" for pair in pairs(60, 1))
+        (tmp_path / f"train.{language}").write_text(lines, encoding="utf-8")
+    words = [f"data.train=[{tmp_path}/train.en,{tmp_path}/train.de]", f"paths.data={tmp_path}", "data.hold_out=0.1"]
+    words += ["experiment=own", "tokenizer.vocab_size=90"]
+    data.run(compose([*words, "data.corpus=first"]))
+    model = (tmp_path / "first" / "tokenizer.model").read_bytes()
+    (tmp_path / "two").mkdir()
+    Tokenizer(model, model).save(tmp_path / "two")  # as Marian's models have them
+    kept = [*words, f"tokenizer.folder={tmp_path}/two"]
+    for said in ("tokenizer: done", "tokenizer: unchanged"):
+        data.run(compose(kept))
+        captured = capsys.readouterr()
+        assert said in captured.out + captured.err
+    assert Tokenizer.load(tmp_path / "own").models == (model, model)
+    require_prepared(compose(kept))
