@@ -7,6 +7,12 @@ export ARGS
 PYTHON ?= python3
 WHEELS ?=
 
+# make would ignore a setting that is not in ARGS, and the target would do something else than the user asked for
+VARIABLES := ARGS BIN PYTHON READY SHELL TORCH_INDEX WHEELS
+UNKNOWN := $(sort $(filter-out $(VARIABLES),$(foreach each,$(.VARIABLES),$(if $(filter command,$(origin $(each))),$(each)))))
+$(if $(UNKNOWN),$(error $(firstword $(UNKNOWN)) is no variable of this Makefile: \
+	write settings in ARGS="KEY=VALUE ..."; make help lists the variables))
+
 BIN := .venv/bin
 READY := .venv/ready
 # the index that .venv has torch from, which a later setup, after a change of the locked packages, takes again
