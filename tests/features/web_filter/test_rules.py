@@ -111,6 +111,12 @@ def test_long_hostile_text_is_judged_soon_enough_for_the_limit_of_tests(text: st
     assert not has_equal_links(text * 100_000, "") or is_sentence(text * 100_000, "")
 
 
+def test_many_spaces_after_a_call_to_read_more_are_judged_soon_enough_for_the_limit_of_tests() -> None:
+    spaces = " " * 1_000_000
+    assert is_sentence(f"Read more{spaces}of it.", "")
+    assert not is_sentence(f"Read more{spaces}.", "")
+
+
 def test_an_impossible_share_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"data\.min_letters=1\.5 must be at least 0 and below 1"):
         DataConfig(min_letters=1.5)  # type: ignore[call-arg]
