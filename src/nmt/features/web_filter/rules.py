@@ -24,7 +24,9 @@ NOTICES = re.compile(
         (
             r"©|\(c\)\s*(?:19|20)\d\d",
             r"all rights reserved|alle rechte vorbehalten|tous droits réservés|todos los derechos reservados",
-            r"\b(?:uses?|accept|verwendet|akzeptieren|utilise|accepter|utiliza|aceptar)\b.{0,60}\bcookies\b",
+            r"\b(?:uses?|accept|verwende[nt]|nutz(?:en|t)|akzeptieren|utilis(?:e|ent|ons)|accepter|utiliza(?:mos|n)?|aceptar)\b"
+            r".{0,60}\bcookies\b",
+            r"\bcookies (?:akzeptieren|zulassen)\b",
             r"\bcookie[ -](?:policy|settings|richtlinie|einstellungen)\b",
             r"\b(?:enable|activate|aktivieren|activer|habilite|active)\b.{0,40}\bjavascript\b",
             r"\bjavascript\b.{0,40}\b(?:aktivieren|enabled)\b",
