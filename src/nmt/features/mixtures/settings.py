@@ -62,10 +62,12 @@ class MixtureData:
 def checked(config: "Config", given: Container[str]) -> "Config":
     """Return the settings; refuse those of a mixture that are given for a single corpus."""
     data = config.of(MixtureData)
-    for name, usual in (("weight", 1.0), ("temperature", 0.0)):
-        if not data.mixture and f"data.{name}" in given and getattr(data, name) != usual:
+    for name, usual in (("weight", 1.0), ("temperature", 0.0), ("stages", [])):
+        value = getattr(data, name)
+        if not data.mixture and f"data.{name}" in given and value != usual:
+            shown = f"[{','.join(value)}]" if isinstance(value, list) else f"{value:g}"
             raise ConfigError(
-                f"data.{name}={getattr(data, name):g} has no effect without another corpus: name one, such as "
+                f"data.{name}={shown} has no effect without another corpus: name one, such as "
                 "data.mixture.more.train=[more.en,more.de]"
             )
     return config
