@@ -11,7 +11,8 @@ class LanguageData:
 
     min_language_probability: float = 0.0
     """Drop training pairs if a side has its language with a lower probability, according to py3langid; 0 does not
-    check. About 0.1 drops other languages and keeps short sentences, whose language is less certain."""
+    check. About 0.1 drops other languages and keeps most sentences, but not those of one or two words, whose language
+    is uncertain."""
 
     def __post_init__(self) -> None:
         """Check the probability."""
