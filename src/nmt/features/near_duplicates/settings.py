@@ -11,7 +11,7 @@ class NearDuplicateData:
 
     near_duplicates: float = 0.0
     """Drop training pairs that resemble an earlier one at least about this much: the share of the words and pairs of
-    neighbouring words that both have, where all digits are equal, and case and punctuation do not count. 0 is off; 0.7
+    neighbouring words that both have, where all numbers are equal, and case and punctuation do not count. 0 is off; 0.7
     allows about one other word in ten."""
 
     def __post_init__(self) -> None:
