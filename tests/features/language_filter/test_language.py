@@ -10,7 +10,7 @@ from nmt.config.schema import DataConfig
 from nmt.data.filters import FilterChain, setting_of, training_filters
 from nmt.errors import ConfigError, UserError
 from nmt.features.language_filter.language import LanguageCheck
-from nmt.text.language import language_identifier
+from nmt.text.language import OTHER_CODES, language_identifier
 
 
 class FakeIdentifier:
@@ -62,6 +62,18 @@ def test_the_classifier_knows_languages() -> None:
     german, english = "Ein Mann geht mit seinem Hund spazieren.", "A man is walking his dog."
     pairs = [(english, german), (german, english), (english, english), ("", "")]
     assert LanguageCheck(("en", "de"), 0.1).keeps(pairs) == [True, False, False, False]
+
+
+def test_languages_are_found_by_codes_that_the_classifier_does_not_have() -> None:
+    pytest.importorskip("py3langid", reason="needs the extra language")
+    language_identifier.cache_clear()
+    labels = {*language_identifier().labels}
+    assert {*OTHER_CODES.values()} <= labels
+    assert not {*OTHER_CODES} & labels
+    norwegian = "Jeg vet ikke hva jeg skal gjøre med alle disse bøkene som ligger her."
+    pairs = [("I do not know what to do with all these books that lie here.", norwegian)]
+    assert LanguageCheck(("en", "nb_NO"), 0.5).keeps(pairs) == LanguageCheck(("en", "no"), 0.5).keeps(pairs) == [True]
+    assert LanguageCheck(("en", "iw"), 0.1).keeps(pairs) == [False]
 
 
 @pytest.mark.usefixtures("fake_identifier")

@@ -9,7 +9,7 @@ from nmt.data.parallel_filter import Keeps
 from nmt.data.sources.source import Languages, Pair, languages
 from nmt.errors import UserError
 from nmt.features.language_filter.settings import LanguageData
-from nmt.text.language import base_code, language_identifier
+from nmt.text.language import identified_code, language_identifier
 
 
 class LanguageCheck:
@@ -17,7 +17,7 @@ class LanguageCheck:
 
     def __init__(self, languages: Languages, min_probability: float) -> None:
         """Keep a pair if each side has its language with at least this probability."""
-        self._languages = [base_code(code) for code in languages]
+        self._languages = [identified_code(code) for code in languages]
         self._min_probability = min_probability
         known = language_identifier().labels
         for full, code in zip(languages, self._languages, strict=True):

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from nmt.features.serving.errors import RequestError
-from nmt.text.language import base_code, language_identifier
+from nmt.text.language import identified_code, language_identifier
 
 Detector = Callable[[str], Mapping[str, float]]
 """Returns the probability of each language that it knows."""
@@ -33,7 +33,7 @@ def detected(
     codes = sorted(set(languages))
     if detector:
         probabilities = detector("\n".join(texts))
-        found = [(round(100 * probabilities.get(base_code(code), 0), 2), code) for code in codes]
+        found = [(round(100 * probabilities.get(identified_code(code), 0), 2), code) for code in codes]
     elif len(codes) == 1:
         found = [(UNDETECTED, codes[0])]
     else:
