@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nmt.config.schema import Config
 
 
-BPE_DROPOUT, MIN_PASSES = 0.1, 60
+BPE_DROPOUT, MIN_PASSES = 0.1, 50
 """The probability of Provilkov et al. (2020), and the passes over a text from which it makes a better model."""
 
 
