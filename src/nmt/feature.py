@@ -138,8 +138,8 @@ class Feature:
     layers: str = ""
     """A function that takes the settings of the model and a `nmt.model.run_layer.RunLayer`, and returns one."""
     advice: Mapping[str, str] = field(default_factory=dict)
-    """By the name of a setting, a function that takes all settings and the number of passes over the training text, and
-    returns the value that suits them: see `nmt.config.advice`."""
+    """By the name of a setting that regularises, a function that takes all settings and the number of passes over the
+    training text, and returns the value that suits them: see `nmt.config.advice`."""
     cost: str = ""
     """A function that takes the settings of training and returns a `nmt.estimate.cost.Cost`."""
     metrics: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Values that features advise for a run with many or few passes over its text, for what plans runs."""
+"""How features advise to regularise a run with many or few passes over its text, for what plans runs."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -81,14 +81,15 @@ def test_a_step_for_which_the_memory_is_too_small_takes_for_ever(
     assert plan_training(composed_settings([*words, "own.minutes=1"])).config.training.steps == steps
 
 
-@pytest.mark.parametrize(("type_of_pieces", "share"), [("bpe", 0.1), ("unigram", 0.0)])
+@pytest.mark.parametrize(("type_of_pieces", "share", "dropout"), [("bpe", 0.1, 0.2), ("unigram", 0.0, 0.3)])
 def test_many_passes_drop_merges_of_bpe(
-    words: list[str], monkeypatch: pytest.MonkeyPatch, type_of_pieces: str, share: float
+    words: list[str], monkeypatch: pytest.MonkeyPatch, type_of_pieces: str, share: float, dropout: float
 ) -> None:
     monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", lambda *_: 0.001)
     words = [*words, f"tokenizer.model_type={type_of_pieces}"]
     succeed(["data", *words])
     planned = plan_training(composed_settings(words))
+    assert planned.config.model.dropout == dropout
     for side in ("source", "target"):
         assert value_of(planned.config, f"noise.bpe_dropout_{side}") == share
         assert f"noise.bpe_dropout_{side}={share}" in planned.message

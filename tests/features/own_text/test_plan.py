@@ -177,6 +177,7 @@ def test_longest_sentence_fits_into_a_batch() -> None:
 )
 def test_dropout_grows_with_the_passes_as_in_the_tables(passes: float, dropout: float) -> None:
     assert dropout_for(passes) == pytest.approx(dropout)
+    assert dropout_for(passes, regularised=True) == min(dropout_for(passes), 0.2)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from functools import partial
 from nmt.compute import distributed
 from nmt.compute.joining import session
 from nmt.compute.machine import Machine
-from nmt.config.advice import advised_values
+from nmt.config.advice import advised_settings, advised_values
 from nmt.config.keys import value_of, with_values, written
 from nmt.config.schema import Config
 from nmt.data.manifest import read_manifest
@@ -46,14 +46,18 @@ def plan_training(config: Config) -> Prepared:
     with session(config.runtime) as machine:
         distributed.check_same({"text": text, "own.minutes": minutes, "given settings": given}, "settings")
         chosen = plan(text, minutes, partial(_speed, config, machine, pairs, vocabularies), given)
-    values = {name: value for name, value in values_of(config, chosen).items() if name not in own.keep}
+    values = values_of(config, chosen)
     planned = with_values(config, values)
     return Prepared(planned, _message(planned, text, minutes, chosen, values))
 
 
 def values_of(config: Config, chosen: Plan) -> dict[str, object]:
     """Return the values of all settings that follow from a plan, with those that features advise."""
-    return {**settings_of(chosen), **advised_values(config, chosen.passes)}
+    keep = config.of(OwnText).keep
+    advised = {name: value for name, value in advised_values(config, chosen.passes).items() if name not in keep}
+    complete = with_values(config, advised)
+    planned = settings_of(chosen, regularised=any(value_of(complete, name) for name in advised_settings()))
+    return {name: value for name, value in planned.items() if name not in keep} | advised
 
 
 def _speed(
