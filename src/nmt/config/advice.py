@@ -1,4 +1,4 @@
-"""How features advise to regularise a run with many or few passes over its text, for what plans runs."""
+"""How much features advise to regularise a run, by its number of passes over the text."""
 
 from typing import TYPE_CHECKING, Any
 
