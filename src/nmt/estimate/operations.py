@@ -135,7 +135,7 @@ def _layer(config: ModelConfig, stack: Stack, batch: Batch) -> Iterator[Operatio
     tokens, d_model = batch.tokens(stack), config.d_model
     queries, keys, values = _head_widths(config)
     yield from _linear(tokens, d_model, queries + keys + values, batch.width)
-    yield from _attention(config, tokens, tokens, batch, padded=batch.exact or bool(flash_obstacle(config)))
+    yield from _attention(config, tokens, tokens, batch, suits_flash=not flash_obstacle(config))
     if positions_of(config).biases_scores:
         yield from _score_bias(config, tokens, batch)
     yield from backward(tokens * (queries + keys + values), batch.width, 2)  # their gradients become one tensor
@@ -144,8 +144,7 @@ def _layer(config: ModelConfig, stack: Stack, batch: Batch) -> Iterator[Operatio
     if stack.cross_attention:
         yield from _linear(tokens, d_model, queries, batch.width)
         yield from _linear(batch.source_tokens, d_model, keys + values, batch.width)
-        padded = batch.exact or config.attention_dropout > 0
-        yield from _attention(config, tokens, batch.source_tokens, batch, padded=padded)
+        yield from _attention(config, tokens, batch.source_tokens, batch, suits_flash=not config.attention_dropout)
         yield from backward(batch.source_tokens * (keys + values), batch.width, 2)
         yield from backward(batch.source_tokens * d_model, batch.width, 3)  # the encoder output's gradient adds up
         yield from _linear(tokens, config.heads * config.value_size, d_model, batch.width)
@@ -172,8 +171,9 @@ def _linear(tokens: int, inputs: int, outputs: int, width: int, *, bias_passes: 
     yield from backward(tokens * outputs, width, bias_passes)
 
 
-def _attention(config: ModelConfig, queries: int, keys: int, batch: Batch, *, padded: bool) -> Iterator[Operation]:
+def _attention(config: ModelConfig, queries: int, keys: int, batch: Batch, *, suits_flash: bool) -> Iterator[Operation]:
     """Yield flash attention and its backward pass, or what padded attention does instead."""
+    padded = batch.exact or not suits_flash
     width = config.heads * (config.key_size + config.value_size)
     pairs = queries * batch.length * width
     streams = (queries + keys) * width * batch.width

@@ -35,7 +35,7 @@ class RunMemory:
     def per_device(self, devices: int, sentence_length: int) -> Memory:
         """Return the memory per device; the length of the sentences matters if attention pads them."""
         tokens = micro_batches(self.config, devices)[1]
-        if divides_weights(self.config) and devices > 1:
+        if self._is_divided_between(devices):
             return self._divided(self._whole(tokens, sentence_length), devices)
         shards = devices if self.config.training.shard_optimizer else 1
         return self._whole(tokens, sentence_length, shards)
@@ -47,10 +47,11 @@ class RunMemory:
             whole = self._whole(micro_batches(self.config, count)[1], longest)
             return max(self._divided(whole, count).total, validation_bytes(whole, self.size, count))
 
-        used = self.per_device(devices, longest).total
-        if divides_weights(self.config) and devices > 1:
-            used = divided(devices)
+        used = divided(devices) if self._is_divided_between(devices) else self.per_device(devices, longest).total
         return memory_need(available, used, self._whole(longest, longest).total, divided)
+
+    def _is_divided_between(self, devices: int) -> bool:
+        return divides_weights(self.config) and devices > 1
 
     def _divided(self, whole: Memory, devices: int) -> Memory:
         return divided_memory(whole, self.config.model, self.size, self.storage, devices)

@@ -62,9 +62,11 @@ class MixtureData:
 def checked(config: "Config", given: Container[str]) -> "Config":
     """Return the settings; refuse those of a mixture that are given for a single corpus."""
     data = config.of(MixtureData)
-    for name, usual in (("weight", 1.0), ("temperature", 0.0), ("stages", [])):
+    if data.mixture:
+        return config
+    for name, usual in {"weight": 1.0, **OF_THE_MIXTURE}.items():
         value = getattr(data, name)
-        if not data.mixture and f"data.{name}" in given and value != usual:
+        if f"data.{name}" in given and value != usual:
             shown = f"[{','.join(value)}]" if isinstance(value, list) else f"{value:g}"
             raise ConfigError(
                 f"data.{name}={shown} has no effect without another corpus: name one, such as "

@@ -55,8 +55,8 @@ def values_of(config: Config, chosen: Plan) -> dict[str, object]:
     """Return the values of all settings that follow from a plan, with those that features advise."""
     keep = config.of(OwnText).keep
     advised = {name: value for name, value in advised_values(config, chosen.passes).items() if name not in keep}
-    complete = with_values(config, advised)
-    planned = settings_of(chosen, regularised=any(value_of(complete, name) for name in advised_settings()))
+    regularised = any(advised.get(name, value_of(config, name)) for name in advised_settings())
+    planned = settings_of(chosen, regularised=regularised)
     return {name: value for name, value in planned.items() if name not in keep} | advised
 
 
