@@ -26,6 +26,13 @@ def expanded(name: str | Path) -> Path:
         raise UserError(f"{name} begins with ~ and no user of this machine: write ./{name} for such a file") from error
 
 
+def folder_to_write(setting: str, name: str) -> Path:
+    """Return the path of a folder that a setting names; refuse an address, to which nothing could be written."""
+    if is_address(name):
+        raise UserError(f"{setting}={name} is an address: name a local folder")
+    return expanded(name)
+
+
 def local_folder(name: str) -> Path:
     """Return the folder at a path, or the local copy of the one at an address."""
     if not is_address(name):

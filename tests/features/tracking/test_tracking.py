@@ -84,6 +84,8 @@ def test_wandb_offline_records_the_whole_run(
     tmp_path: Path, isolated_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "demo"
+    run.mkdir()
+    (run / "wandb-id.txt").touch()  # as if a full disk had left it empty
     for step in (10, 20):  # the second is a resumed part of the same run
         with start(tmp_path, step - 10, wandb="offline") as tracker:
             tracker.log("train", step, loss=step / 4, gradient_norm=math.nan)

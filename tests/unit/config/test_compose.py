@@ -269,6 +269,11 @@ def test_a_mistake_is_reported_in_one_line(override: str, words: str) -> None:
         ("training.muon_rate=0.5", "training.muon_rate has no effect with training.optimizer=adam"),
         ("training.decay_steps=9", "has no effect with training.schedule=inverse_sqrt"),
         ("model.max_positions=90", "has no effect with model.positions=sinusoidal"),
+        (
+            "tracking.artifact=true",
+            "tracking.artifact has no effect with tracking.wandb=disabled: leave it out, or set "
+            "tracking.wandb=offline or tracking.wandb=online",
+        ),
         ("decoding.diversity=0.9", "decoding.diversity has no effect without decoding.groups: leave it out, or set"),
     ],
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nmt.config.checks import check_at_least, check_choice
 from nmt.config.choices import CHOICES, brings
-from nmt.config.folders import expanded
+from nmt.config.folders import folder_to_write
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ class ExportConfig:
 def export_folder(config: "Config") -> Path:
     """Return the folder of the exported model."""
     export = config.of(ExportConfig)
-    return expanded(export.folder) if export.folder else exports_of(config) / f"{export.target}-{export.quantization}"
+    if export.folder:
+        return folder_to_write("export.folder", export.folder)
+    return exports_of(config) / f"{export.target}-{export.quantization}"
 
 
 def exports_of(config: "Config") -> Path:

@@ -3,7 +3,7 @@
 import shlex
 from pathlib import Path
 
-from nmt.config.folders import expanded
+from nmt.config.folders import folder_to_write
 from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.features.new_project.settings import InitConfig
@@ -21,7 +21,7 @@ FILES = {
 
 def run(config: Config) -> None:
     """Write the files, unless one of them is there."""
-    folder = expanded(config.of(InitConfig).folder)
+    folder = folder_to_write("init.folder", config.of(InitConfig).folder)
     if there := [name for name in FILES if (folder / name).exists()]:
         raise UserError(f"{folder / there[0]} exists: give another init.folder=, or move the file away")
     for name, template in FILES.items():

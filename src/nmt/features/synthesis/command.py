@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from nmt.compute import distributed, joining
 from nmt.config.choices import find
-from nmt.config.folders import expanded, is_address
+from nmt.config.folders import folder_to_write, is_address
 from nmt.config.schema import Config
 from nmt.data.engine import Engine
 from nmt.decoding.engines import engine_kind
@@ -88,7 +88,7 @@ def _folder(config: Config, text: InputText) -> SynthesisFolder:
 def _path(config: Config) -> Path:
     """Return the folder to write."""
     if folder := config.of(SynthesizeConfig).folder:
-        return expanded(folder)
+        return folder_to_write("synthesize.folder", folder)
     if is_address(config.paths.data):
         raise UserError(f"paths.data={config.paths.data} is an address: name a local folder by synthesize.folder=")
     return config.corpora_folder / "synthetic" / config.name

@@ -1,8 +1,8 @@
 """The settings of the services."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from nmt.config.checks import check_choice
+from nmt.config.checks import check_choice, only_with
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +15,7 @@ class TrackingConfig:
     """Project on Weights & Biases."""
     entity: str = ""
     """Account or team on Weights & Biases; empty is your own."""
-    artifact: bool = False
+    artifact: bool = field(default=False, metadata=only_with("wandb", "offline", "online"))
     """Upload the checkpoint that eval scores to Weights & Biases."""
     tensorboard: bool = False
     """Write TensorBoard curves into the run's folder; needs the package tensorboard."""

@@ -98,9 +98,11 @@ def start_run(run_folder: Path, config: TrackingConfig, name: str, settings: Map
 def _run_id(run_folder: Path) -> str:
     """Return the run's id at Weights & Biases, which stays the same when the run is resumed."""
     file = run_folder / "wandb-id.txt"
-    if not file.exists():
-        write_text(file, uuid.uuid4().hex[:12])
-    return file.read_text(encoding="utf-8").strip()
+    identity = file.read_text(encoding="utf-8").strip() if file.exists() else ""
+    if not identity:  # also in a file that somebody emptied
+        identity = uuid.uuid4().hex[:12]
+        write_text(file, identity)
+    return identity
 
 
 def _plain(name: str) -> str:
