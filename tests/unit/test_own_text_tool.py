@@ -40,12 +40,24 @@ def test_cells_are_all_combinations_or_those_that_are_named(folder: Path) -> Non
         recipes=["fixed", "derived"],
         seeds=3,
         cells=[],
+        languages=["en", "fi"],
     )
     names = [each.name for each in tool.cells_of(options)]
     assert len({*names}) == len(names) == 2 * 2 * 2 * 2 * 3
     assert "a-5-fixed-1" in names
+    assert all(each.languages == ("en", "fi") for each in tool.cells_of(options))
     options.cells = ["b-7-0.5-derived-3"]
     assert [each.name for each in tool.cells_of(options)] == options.cells
+
+
+def test_text_may_be_of_other_languages(folder: Path) -> None:
+    for file in folder.glob("*.de"):
+        file.rename(file.with_suffix(".zh"))
+    other = cell(folder, "derived")._replace(languages=("en", "zh"))
+    tool._write_text(other)
+    config = composed_settings(tool.settings(other))
+    assert (config.data.source_lang, config.data.target_lang) == ("en", "zh")
+    assert prepare(config, say=lambda _: None).encoded("train").pairs == 300
 
 
 def test_both_recipes_train_as_long_as_the_minutes(folder: Path) -> None:

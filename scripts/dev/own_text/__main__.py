@@ -57,6 +57,7 @@ class Cell(NamedTuple):
     minutes: float
     recipe: str
     seed: int
+    languages: tuple[str, ...] = LANGUAGES
 
     @property
     def label(self) -> str:
@@ -71,7 +72,7 @@ class Cell(NamedTuple):
 
 def settings(cell: Cell) -> list[str]:
     """Return the settings of a cell, without those that depend on the time of a step."""
-    files = [f"data.{split}=[{','.join(str(_file(cell, split, side)) for side in LANGUAGES)}]" for split in SPLITS]
+    files = [f"data.{split}=[{','.join(str(_file(cell, split, side)) for side in cell.languages)}]" for split in SPLITS]
     recipe = FIXED if cell.recipe == "fixed" else (f"own.minutes={cell.minutes:g}",)
     names = [
         f"data.corpus=own_text-{cell.label}-{cell.recipe}",
@@ -141,19 +142,21 @@ def table(cells: list[Cell]) -> Iterator[str]:
 def cells_of(options: argparse.Namespace) -> list[Cell]:
     """Return the cells that the options ask for, in their order."""
     combined = product(options.texts, options.pairs, options.minutes, options.recipes, range(1, options.seeds + 1))
+    languages = tuple(options.languages)
     found = [
-        Cell(text, folder, pairs, minutes, recipe, seed) for (text, folder), pairs, minutes, recipe, seed in combined
+        Cell(text, folder, pairs, minutes, recipe, seed, languages)
+        for (text, folder), pairs, minutes, recipe, seed in combined
     ]
     return [cell for cell in found if not options.cells or cell.name in options.cells]
 
 
 def _write_text(cell: Cell) -> None:
     for split in SPLITS:
-        pairs = read_split(cell.folder, split)
+        pairs = read_split(cell.folder, split, cell.languages)
         if split == "train" and cell.pairs:
             random.Random(1).shuffle(pairs)
             pairs = pairs[: cell.pairs]
-        write_pairs(pairs, partial(_file, cell, split))
+        write_pairs(pairs, partial(_file, cell, split), cell.languages)
 
 
 def _file(cell: Cell, split: str, language: str) -> Path:
@@ -174,6 +177,7 @@ def main() -> None:
     parser.add_argument(
         "--pairs", type=at_least(0), nargs="+", default=[0, 10_000, 2_000], help="sizes; 0 is all (0 10000 2000)"
     )
+    parser.add_argument("--languages", nargs=2, default=LANGUAGES, help="of both sides (en de)")
     parser.add_argument("--minutes", type=positive, nargs="+", default=[5.0], help="minutes of CPU time per run (5)")
     parser.add_argument("--recipes", nargs="+", choices=("fixed", "derived"), default=["fixed", "derived"])
     parser.add_argument("--seeds", type=at_least(1), default=1, help="runs of each cell (1)")

@@ -21,14 +21,16 @@ def named_folder(text: str) -> tuple[str, Path]:
     return name, Path(folder)
 
 
-def read_split(folder: Path, split: str) -> list[tuple[str, ...]]:
+def read_split(folder: Path, split: str, languages: Sequence[str] = LANGUAGES) -> list[tuple[str, ...]]:
     """Return the pairs of a split."""
-    return list(zip(*(read_lines(_find(folder, split, language)) for language in LANGUAGES), strict=True))
+    return list(zip(*(read_lines(_find(folder, split, language)) for language in languages), strict=True))
 
 
-def write_pairs(pairs: Sequence[tuple[str, ...]], file_of: Callable[[str], Path]) -> None:
+def write_pairs(
+    pairs: Sequence[tuple[str, ...]], file_of: Callable[[str], Path], languages: Sequence[str] = LANGUAGES
+) -> None:
     """Write both sides of some pairs, each to the file of its language."""
-    for language, lines in zip(LANGUAGES, zip(*pairs, strict=True), strict=True):
+    for language, lines in zip(languages, zip(*pairs, strict=True), strict=True):
         write_text(file_of(language), "".join(f"{line}\n" for line in lines))
 
 
