@@ -1,20 +1,31 @@
 """A file in a remote file system: what fsspec knows about it, and errors in words."""
 
 import errno
+import http
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from nmt.compute.packages import import_optional
+from nmt.data.sources.formats import COMPRESSED
 from nmt.errors import UserError, nearest
 
 PACKAGES_OF_FSSPEC = {"http": "aiohttp", "https": "aiohttp"}
 """Packages that file systems of fsspec itself need, by the kind of address."""
-MARKS = ("ETag", "etag", "md5Hash", "Content-MD5", "generation", "blob_id", "LastModified", "Last-Modified", "created")
+MARKS = ("ETag", "etag", "md5Hash", "Content-MD5", "generation", "blob_id", "LastModified", "Last-Modified", "created",
+         "mtime", "modify", "modificationTime", "sha")  # fmt: skip
 """What tells versions of a file apart, in the words of several file systems."""
 UNKNOWN_SIZE = -1
+BLOCK_BYTES = 1 << 23
+"""Bytes that are requested together, except from web servers."""
+UNCHANGED = {"Accept-Encoding": "identity"}
+"""Asks a web server for the file as it is: of an answer that it compresses, it knows no size and no parts."""
+SECONDS_OF_SILENCE = 60
+"""How long a web server may send nothing; its whole answer may take any time."""
 MAX_REASON_CHARACTERS = 200
 NO_CREDENTIALS = ("NoCredentialsError", "RefreshError", "DefaultCredentialsError")
 """Errors of the packages of cloud services, which are optional."""
@@ -55,7 +66,7 @@ class Remote:
         package = str(known_implementations[kind]["class"]).partition(".")[0]
         import_optional(PACKAGES_OF_FSSPEC.get(kind, package))
         try:
-            system, path = url_to_fs(address, use_listings_cache=False)
+            system, path = url_to_fs(address, use_listings_cache=False, **_web_options(address))
         except (ImportError, ValueError, OSError) as error:
             raise UserError(f"{setting}={address} cannot be used ({reason(error)}): check the address") from error
         return cls(address, setting, system, path)
@@ -63,7 +74,7 @@ class Remote:
     @property
     def is_on_the_web(self) -> bool:
         """Whether it is on a web server, which takes no files and lists none."""
-        return self.address.lower().startswith(("http://", "https://"))
+        return _is_on_the_web(self.address)
 
     @property
     def local(self) -> Path | None:
@@ -73,7 +84,7 @@ class Remote:
     @property
     def name(self) -> str:
         """The name of the file, whose ending tells its format."""
-        return PurePosixPath(urlsplit(self.address).path if self.is_on_the_web else self.path).name
+        return _name_on_the_web(self.address) if self.is_on_the_web else PurePosixPath(self.path).name
 
     @property
     def has_wildcards(self) -> bool:
@@ -88,18 +99,41 @@ class Remote:
         return [Remote(self.system.unstrip_protocol(path), self.setting, self.system, path) for path in found]
 
     def version(self) -> Version:
-        """Ask for the present version; a file without size or date has a new one each time."""
+        """Ask for the present version; a file of which nothing but a size is known has a new one each time."""
         self.system.invalidate_cache()
-        info = self.system.info(self.path)
+        try:
+            info = self.system.info(self.path)
+        except FileNotFoundError as error:  # what fsspec calls every failure of a web server
+            if self.is_on_the_web and error.__cause__:
+                raise error.__cause__ from None
+            raise
         if info.get("type") == "directory":
             raise IsADirectoryError(self.address)
         size = UNKNOWN_SIZE if info.get("size") is None else int(info["size"])
         marks = {mark: str(info[mark]) for mark in MARKS if info.get(mark)}
         if sha256 := (info.get("lfs") or {}).get("sha256"):
             marks["sha256"] = sha256
-        if size == UNKNOWN_SIZE and not marks:
+        if not marks:
             marks["asked"] = secrets.token_hex()
         return Version(size, marks)
+
+    @contextmanager
+    def reading(self, start: int, size: int) -> Iterator[tuple[Any, bool]]:
+        """Yield the open file at a place, or at its beginning if the server cannot begin there; and whether it did.
+
+        A web server is asked once for all the rest, because one that cannot begin in the middle sends the whole file.
+        """
+        if not self.is_on_the_web:
+            with self.system.open(self.path, "rb", block_size=BLOCK_BYTES, cache_type="readahead") as file:
+                if start and file.seekable():
+                    file.seek(start)
+                    yield file, True
+                else:
+                    yield file, not start
+            return
+        begin = {"Range": f"bytes={start}-"} if start and size != UNKNOWN_SIZE else {}
+        with self.system.open(self.path, "rb", block_size=0, size=size, headers={**UNCHANGED, **begin}) as file:
+            yield file, not start or file.r.status == http.HTTPStatus.PARTIAL_CONTENT
 
     def final_error(self, error: Exception, doing: str) -> UserError | None:
         """Return the error for the user if another attempt to fetch or store it would fail as well; else None."""
@@ -122,9 +156,35 @@ class Remote:
             found = f": the request is refused ({why}): have your credentials expired?"
         elif type(error).__name__ in NO_CREDENTIALS or status == 401:
             found = f": there are no valid credentials ({why}): log in, or set them in the environment"
+        elif self.is_on_the_web and isinstance(error, ValueError):  # as errors about addresses and certificates are
+            found = f" cannot be used ({why}): check the address"
+        elif status == 403:
+            found = f": access is refused ({why}): check your credentials and what they allow"
         elif isinstance(status, int) and 400 <= status < 500 and status not in PASSING:
             found = f": the server refuses the request ({why}): check the address and your credentials"
         return found
+
+
+def _is_on_the_web(address: str) -> bool:
+    return address.lower().startswith(("http://", "https://"))
+
+
+def _name_on_the_web(address: str) -> str:
+    return PurePosixPath(unquote(urlsplit(address).path)).name
+
+
+def _web_options(address: str) -> dict[str, Any]:
+    """Return the options of fsspec's file system of web servers; none for another address.
+
+    Some servers call a file that is stored compressed a compressed answer: if it has that name, it stays as it is.
+    """
+    if not _is_on_the_web(address):
+        return {}
+    timeout = import_optional("aiohttp").ClientTimeout(
+        total=None, sock_connect=SECONDS_OF_SILENCE, sock_read=SECONDS_OF_SILENCE
+    )
+    compressed = _name_on_the_web(address).lower().endswith(COMPRESSED)
+    return {"headers": UNCHANGED, "client_kwargs": {"timeout": timeout, "auto_decompress": not compressed}}
 
 
 def reason(error: BaseException) -> str:

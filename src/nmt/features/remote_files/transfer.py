@@ -12,14 +12,12 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 from nmt.errors import UserError
-from nmt.features.remote_files.remote import UNKNOWN_SIZE, Remote, Version, reason
+from nmt.features.remote_files.remote import BLOCK_BYTES, UNKNOWN_SIZE, Remote, Version, reason
 from nmt.storage.files import checksum
 
 T = TypeVar("T")
 WAITS = (1.0, 5.0, 20.0, 60.0)
 """Seconds before the second to fifth attempt in a row that fetches nothing."""
-BLOCK_BYTES = 1 << 23
-"""Bytes that are requested together."""
 
 
 class LocalDiskError(OSError):
@@ -78,10 +76,8 @@ def _progress(remote: Remote, version: Version, done: int) -> "tqdm[Any]":
 
 def _append(remote: Remote, version: Version, file: FileIO, bar: "tqdm[Any]") -> None:
     """Append what is missing; begin again if the server cannot begin in the middle."""
-    with remote.system.open(remote.path, "rb", block_size=BLOCK_BYTES, cache_type="readahead") as source:
-        if file.tell() and source.seekable():
-            source.seek(file.tell())
-        else:
+    with remote.reading(file.tell(), version.size) as (source, goes_on):
+        if not goes_on:
             _empty(file)
         while block := source.read(BLOCK_BYTES):
             _write(file, block)
