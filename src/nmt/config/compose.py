@@ -35,6 +35,7 @@ from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.renamed import rename_overrides
 from nmt.config.saved import schema_tree, to_config
 from nmt.config.schema import Config
+from nmt.config.search_direction import direction_of
 from nmt.errors import ConfigError
 
 ROOT = "nmt_root"
@@ -118,8 +119,9 @@ def register_schema() -> None:
 @cache
 def _register_once() -> None:
     ConfigStore.instance().store("schema", schema_tree(), provider="nmt")
-    # a launcher may have brought the function to this process
+    # a launcher may have brought the functions to this process
     OmegaConf.register_new_resolver("folder_name", _folder_name, replace=True)
+    OmegaConf.register_new_resolver("direction_of", direction_of, replace=True)
     Plugins.instance().register(OwnSettings)
 
 

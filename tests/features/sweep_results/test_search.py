@@ -2,13 +2,14 @@
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from nmt.cli import main
 from nmt.config.schema import Config
@@ -55,6 +56,19 @@ def test_failed_runs_do_not_end_a_search(here: Path) -> None:
     assert 0 < len(failed) < 8
     assert all("does not divide" in each["error"] for each in failed)
     assert all((each["result"] is None) == bool(each["error"]) for each in found)
+
+
+@pytest.mark.parametrize(("metric", "best"), [("loss", min), ("bleu", max), ("test.ter", min), ("test.chrf", max)])
+def test_a_search_looks_for_the_best_of_its_metric(
+    here: Path, monkeypatch: pytest.MonkeyPatch, metric: str, best: Callable[[Iterable[float]], float]
+) -> None:
+    results = [3.0, 5.0, 1.0, 4.0]
+    given = iter(results)
+    monkeypatch.setattr("nmt.features.sweep_results.watch.read_result", lambda _: next(given))
+    search = ("model.dropout=interval(0,0.3)", "hydra/sweeper=search", f"hydra.sweeper.n_trials={len(results)}")
+    assert main(["train", "-m", "experiment=demo", *search, f"sweep.metric={metric}"]) == 0
+    found = yaml.safe_load(next((here / "outputs").rglob("optimization_results.yaml")).read_text(encoding="utf-8"))
+    assert found["best_value"] == best(results)
 
 
 def test_a_search_that_was_interrupted_goes_on_as_if_it_had_not_been(

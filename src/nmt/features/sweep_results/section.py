@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from nmt.config.search_direction import lower_is_better
 from nmt.features.sweep_results.record import RunRecord, Sweep, read_sweeps
 from nmt.page.templates import templates_of
 from nmt.runs.section import Section, ShownRun
 
 WIDTH, HEIGHT = 640, 220
 """Size of the area of a plot, in its own units."""
-LOWER_IS_BETTER = ("loss", "nll", "perplexity", "ter")
-"""Names of figures of which the lowest is the best."""
 
 
 class Point(NamedTuple):
@@ -59,7 +58,7 @@ def _shown(sweep: Sweep) -> ShownSweep:
     lowest, highest = (min(results), max(results)) if results else (0.0, 0.0)
     best = None
     if results:
-        wanted = lowest if metric.rpartition(".")[2] in LOWER_IS_BETTER else highest
+        wanted = lowest if lower_is_better(metric) else highest
         best = next(each for each in done if each.result == wanted)
     points = list(_points(records, lowest, highest))
     return ShownSweep(records[0].sweep, metric, keys, records, best, points, lowest, highest)
