@@ -1,7 +1,7 @@
 """Whether the lowest or the highest result of a run is the best."""
 
 LOWER_IS_BETTER = ("loss", "nll", "perplexity", "ter")
-"""Metrics of which the lowest is the best, whatever the split; of all others it is the highest."""
+"""Metrics of which the lowest is the best, whatever the split; of all others, the highest."""
 
 
 def lower_is_better(metric: str) -> bool:

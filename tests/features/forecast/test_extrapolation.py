@@ -94,12 +94,12 @@ def test_a_falling_rate_counts_in_nats_not_in_shares_of_the_distance(above: floa
 
 def test_fit_recovers_the_coefficients_of_a_law() -> None:
     random, wanted = np.random.default_rng(1), np.array([-0.3, -0.15, -0.2, 0.05, 0.3])
-    features = list(random.normal(size=(300, 5)))
-    changes = [float(each @ wanted) + 0.01 * random.normal() for each in features]
-    assert fit(features, changes, [1.0] * 300) == pytest.approx(wanted, abs=0.02)
+    features = random.normal(size=(300, 5))
+    changes = features @ wanted + 0.01 * random.normal(size=300)
+    assert fit(features, changes, np.ones(300)) == pytest.approx(wanted, abs=0.02)
     # what has no weight teaches nothing
-    wrong = [*changes[:200], *[9.0] * 100]
-    assert fit(features, wrong, [1.0] * 200 + [0.0] * 100) == pytest.approx(wanted, abs=0.02)
+    wrong = np.concatenate([changes[:200], np.full(100, 9.0)])
+    assert fit(features, wrong, np.repeat([1.0, 0.0], [200, 100])) == pytest.approx(wanted, abs=0.02)
 
 
 def test_spread_is_the_quantile_of_the_errors() -> None:

@@ -2,7 +2,10 @@
 
 import io
 import json
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -46,7 +49,23 @@ def vocabulary(models: list[bytes], *, shared: bool) -> dict[str, int]:
 
 def make(folder: Path, kind: str, *, shared: bool, **changes: Any) -> None:
     """Write a model and its tokenizer; a test that asks for them is skipped without the library."""
-    transformers = pytest.importorskip("transformers", reason="needs the extra huggingface")
+    pytest.importorskip("transformers", reason="needs the extra huggingface")
+    for name, content in _made(kind, shared, tuple(changes.items())).items():
+        (folder / name).write_bytes(content)
+
+
+@cache
+def _made(kind: str, shared: bool, changes: tuple[tuple[str, Any], ...]) -> dict[str, bytes]:
+    """Return the files of a model, which takes seconds to train."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        _train_and_save(folder, kind, shared, dict(changes))
+        return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def _train_and_save(folder: Path, kind: str, shared: bool, changes: Mapping[str, Any]) -> None:
+    import transformers
+
     models = [pieces(SOURCE, kind), pieces(TARGET, kind, 50)]
     if shared and kind == "bpe":  # text would be merged into pieces of the other language
         models = [pieces(SOURCE + TARGET, kind, 90)] * 2

@@ -16,7 +16,7 @@ INTERVALS = (6, 24)
 """Validations per run, of those that a forecast sees: few, as in short runs, and all."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # equal only to itself, so that it can be the key of a cache
 class EarlierRun:
     """A run that is done."""
 

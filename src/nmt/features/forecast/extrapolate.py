@@ -12,7 +12,6 @@ from the loss is about the same number of nats for all losses, so it is divided 
 """
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -102,9 +101,9 @@ def _slope(curve: Curve, rates: Rates, floor: float) -> float:
     return min(MAX_SLOPE, max(0.0, -products / squares)) if squares else USUAL_SLOPE
 
 
-def fit(features: Sequence[Array], changes: Sequence[float], weights: Sequence[float]) -> Array:
-    """Return the coefficients by weighted least squares with a penalty."""
-    matrix, wanted, shares = np.array(features), np.array(changes), np.array(weights) / np.mean(weights)
+def fit(matrix: Array, wanted: Array, weights: Array) -> Array:
+    """Return the coefficients by weighted least squares with a penalty, given the features of each case in a row."""
+    shares = weights / weights.mean()
     weighted = matrix * shares[:, None]
     penalty = RIDGE * len(matrix) * np.diag(np.mean(matrix * weighted, axis=0) + SMALLEST_SQUARE)
     solved: Array = np.linalg.solve(matrix.T @ weighted + penalty, weighted.T @ wanted)

@@ -68,6 +68,7 @@ class Coefficients(NamedTuple):
         return Band(*(now.loss_after(each) for each in (change, change - half, change + half)))
 
 
+@cache
 def cases_of(run: EarlierRun) -> list[Case]:
     """Return the cases of a run; there are none before the rate has reached its peak."""
     found, rates = [], run.rates
@@ -83,23 +84,25 @@ def cases_of(run: EarlierRun) -> list[Case]:
 
 def learn(cases: Sequence[Case]) -> Coefficients:
     """Return the coefficients, and the spread of the runs around those that the other runs give."""
-    errors: list[float] = []
-    weights: list[float] = []
-    names = list(dict.fromkeys(case.run for case in cases))
-    for name in names:
-        values = _fit([case for case in cases if case.run != name])
-        left_out = [case for case in cases if case.run == name]
-        errors += [abs(each.change - change_of(values, each.situation)) / width_of(each.situation) for each in left_out]
-        weights += [each.weight for each in left_out]
-    return Coefficients(_fit(cases), spread_of(errors, weights, len(names)), max(case.weight for case in cases))
+    features, changes = np.array([case.situation.features for case in cases]), np.array([case.change for case in cases])
+    runs, weights = np.array([case.run for case in cases]), np.array([case.weight for case in cases])
+    errors = np.empty(len(cases))
+    for run in {*runs}:
+        left_out = runs == run
+        values = fit(features[~left_out], changes[~left_out], weights[~left_out])
+        expected = [change_of(values, case.situation) for case in cases if case.run == run]
+        errors[left_out] = abs(changes[left_out] - expected)
+    errors /= [width_of(case.situation) for case in cases]
+    values = fit(features, changes, weights)
+    return Coefficients(values, spread_of(errors, weights, len({*runs})), float(weights.max()))
 
 
-def spread_of(errors: Sequence[float], weights: Sequence[float], runs: int) -> float:
+def spread_of(errors: Array | Sequence[float], weights: Array | Sequence[float], runs: int) -> float:
     """Return what COVERAGE of the errors do not exceed, and a little more because a new run joins these runs."""
     order = np.argsort(errors)
     shares = np.cumsum(np.array(weights)[order]) / np.sum(weights)
     place = int(np.searchsorted(shares, COVERAGE * (1 + 1 / runs)))
-    return errors[int(order[min(place, len(order) - 1)])]
+    return float(errors[int(order[min(place, len(order) - 1)])])
 
 
 def change_of(values: Array, now: Situation) -> float:
@@ -117,8 +120,3 @@ def width_of(now: Situation) -> float:
 def learned() -> Coefficients:
     """Return what all earlier runs say."""
     return learn([case for run in earlier_runs() for case in cases_of(run)])
-
-
-def _fit(cases: Sequence[Case]) -> Array:
-    features, changes = [case.situation.features for case in cases], [case.change for case in cases]
-    return fit(features, changes, [case.weight for case in cases])
