@@ -4,6 +4,7 @@ from functools import partial
 from importlib import import_module
 
 import pytest
+from sacrebleu.tokenizers import tokenizer_ja_mecab
 
 from nmt.cli import main
 from nmt.commands import COMMANDS
@@ -40,6 +41,15 @@ def test_of_several_processes_one_writes_what_they_do_not_make_together(monkeypa
     monkeypatch.setenv("RANK", "0")
     assert main(["all", "experiment=multi30k"]) == 0
     assert seen == ["data", "train", "average", "wait", "eval", *last]
+
+
+def test_a_missing_tokenizer_of_bleu_is_refused_before_the_text_is_prepared(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
+    monkeypatch.setattr(import_module("nmt.commands.data"), "run", lambda _: pytest.fail("it prepares text"))
+    assert main(["all", "data.target_lang=ja"]) == 2
+    assert capsys.readouterr().err.startswith("nmt: BLEU needs the tokenizer ja-mecab, which is not installed: ")
 
 
 def test_the_chain_stops_at_the_first_error(monkeypatch: pytest.MonkeyPatch) -> None:
