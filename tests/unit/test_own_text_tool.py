@@ -55,9 +55,10 @@ def test_text_may_be_of_other_languages(folder: Path) -> None:
         file.rename(file.with_suffix(".zh"))
     other = cell(folder, "derived")._replace(languages=("en", "zh"))
     tool._write_text(other)
-    config = composed_settings(tool.settings(other))
-    assert (config.data.source_lang, config.data.target_lang) == ("en", "zh")
-    assert prepare(config, say=lambda _: None).encoded("train").pairs == 300
+    fixed, derived = (composed_settings(tool.settings(other._replace(recipe=each))) for each in ("fixed", "derived"))
+    for config in (fixed, derived):
+        assert (config.data.source_lang, config.data.target_lang) == ("en", "zh")
+    assert prepare(derived, say=lambda _: None).encoded("train").pairs == 300
 
 
 def test_both_recipes_train_as_long_as_the_minutes(folder: Path) -> None:

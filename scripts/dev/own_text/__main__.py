@@ -79,6 +79,7 @@ def settings(cell: Cell) -> list[str]:
         f"name={RUNS.name}/{cell.name}",
         f"seed={cell.seed}",
         "data.hold_out=0",
+        *(f"data.{side}_lang={language}" for side, language in zip(("source", "target"), cell.languages, strict=True)),
     ]
     return ["experiment=own", *names, *files, *recipe, *QUICK]
 
