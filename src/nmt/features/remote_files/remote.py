@@ -125,11 +125,10 @@ class Remote:
         """
         if not self.is_on_the_web:
             with self.system.open(self.path, "rb", block_size=BLOCK_BYTES, cache_type="readahead") as file:
-                if start and file.seekable():
+                goes_on = not start or file.seekable()
+                if start and goes_on:
                     file.seek(start)
-                    yield file, True
-                else:
-                    yield file, not start
+                yield file, goes_on
             return
         begin = {"Range": f"bytes={start}-"} if start and size != UNKNOWN_SIZE else {}
         with self.system.open(self.path, "rb", block_size=0, size=size, headers={**UNCHANGED, **begin}) as file:
@@ -148,7 +147,7 @@ class Remote:
             found = f" does not exist ({why}): check the address and the bucket"
         elif isinstance(error, IsADirectoryError):
             found = f" is a folder: name files, for example {self.address.rstrip('/')}/*.tsv.gz"
-        elif isinstance(error, PermissionError):
+        elif isinstance(error, PermissionError) or status == 403:
             found = f": access is refused ({why}): check your credentials and what they allow"
         elif isinstance(error, NotImplementedError):
             found = f": addresses of this kind cannot {doing} files: choose another kind"
@@ -158,8 +157,6 @@ class Remote:
             found = f": there are no valid credentials ({why}): log in, or set them in the environment"
         elif self.is_on_the_web and isinstance(error, ValueError):  # as errors about addresses and certificates are
             found = f" cannot be used ({why}): check the address"
-        elif status == 403:
-            found = f": access is refused ({why}): check your credentials and what they allow"
         elif isinstance(status, int) and 400 <= status < 500 and status not in PASSING:
             found = f": the server refuses the request ({why}): check the address and your credentials"
         return found
