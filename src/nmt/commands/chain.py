@@ -4,8 +4,7 @@ import time
 
 from nmt.commands import COMMANDS
 from nmt.config.schema import Config
-from nmt.data.corpora import split_languages
-from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
+from nmt.evaluation.bleu import check_tokenizers
 from nmt.launched import is_main_process, launched_processes
 from nmt.runs.local_copies import run_command
 
@@ -21,7 +20,7 @@ def run(config: Config) -> None:
 def run_chain(config: Config) -> dict[str, float]:
     """Run one command after the other, and return the seconds that each took."""
     if is_main_process():
-        _check_bleu(config)
+        check_tokenizers(config, config.evaluation.splits)  # before hours of preparation
     seconds, is_together = {}, True
     for name in (*CHAIN, *(name for name, command in COMMANDS.items() if command.ends_chain)):
         is_for_all = _is_for_all(name)
@@ -35,12 +34,6 @@ def run_chain(config: Config) -> dict[str, float]:
             run_command(COMMANDS[name], config)
         seconds[name] = time.monotonic() - started
     return seconds
-
-
-def _check_bleu(config: Config) -> None:
-    """Refuse a tokenizer of BLEU that cannot be loaded, before the text is prepared."""
-    for split in config.evaluation.splits:
-        make_bleu(bleu_tokenizer(split_languages(config.data, split)[1], config.evaluation.bleu_tokenizer))
 
 
 def _is_for_all(name: str) -> bool:

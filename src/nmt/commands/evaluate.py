@@ -9,7 +9,7 @@ from nmt.data.corpora import split_languages, split_settings
 from nmt.data.prepared import require_text
 from nmt.decoding.load_engine import check_languages, load_engine
 from nmt.decoding.loaded_model import LoadedModel
-from nmt.evaluation.bleu import bleu_tokenizer
+from nmt.evaluation.bleu import bleu_tokenizer_of
 from nmt.evaluation.evaluate import Evaluation, evaluate
 from nmt.evaluation.finding import prepare_findings
 from nmt.evaluation.metrics import wanted_metrics
@@ -60,10 +60,6 @@ def _prepare(config: Config, splits: list[Split]) -> None:
         prepare_findings(split)
 
 
-def _bleu_tokenizer(config: Config, split: str) -> str:
-    return bleu_tokenizer(split_languages(config.data, split)[1], config.evaluation.bleu_tokenizer)
-
-
 def _record(
     config: Config, split: Split, evaluation: Evaluation, loaded: LoadedModel, machine: Machine
 ) -> EvaluationRecord:
@@ -77,7 +73,7 @@ def _record(
         perplexity=evaluation.perplexity,
         corpus=config.data.corpus,
         languages=split_languages(config.data, split.name),
-        bleu_tokenizer=_bleu_tokenizer(config, split.name),
+        bleu_tokenizer=bleu_tokenizer_of(config, split.name),
         decoding=config.decoding,
         engine=loaded.engine.name,
         machine=str(machine),

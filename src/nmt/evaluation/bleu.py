@@ -1,7 +1,10 @@
 """sacreBLEU's BLEU, with the tokenizer that fits the target language."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from nmt.config.schema import Config
+from nmt.data.corpora import split_languages
 from nmt.errors import UserError
 from nmt.text.language import base_code
 
@@ -20,6 +23,17 @@ EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
 def bleu_tokenizer(target_lang: str, setting: str = AUTO) -> str:
     """Return the name of BLEU's tokenizer, given the target language and `evaluation.bleu_tokenizer`."""
     return LANGUAGE_TOKENIZERS.get(base_code(target_lang), DEFAULT_TOKENIZER) if setting == AUTO else setting
+
+
+def bleu_tokenizer_of(config: Config, split: str) -> str:
+    """Return the name of BLEU's tokenizer for a split of the prepared data."""
+    return bleu_tokenizer(split_languages(config.data, split)[1], config.evaluation.bleu_tokenizer)
+
+
+def check_tokenizers(config: Config, splits: Iterable[str]) -> None:
+    """Refuse a tokenizer of BLEU that cannot be loaded, given the names of the splits to score."""
+    for split in splits:
+        make_bleu(bleu_tokenizer_of(config, split))
 
 
 def make_bleu(tokenizer: str, *, effective_order: bool = False) -> "BLEU":

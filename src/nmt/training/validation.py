@@ -16,7 +16,7 @@ from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.data.store import PairStore
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
+from nmt.evaluation.bleu import check_tokenizers
 from nmt.evaluation.evaluate import translate_together
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import all_metrics
@@ -95,8 +95,7 @@ def decoded_bleu(
 def check_bleu(config: Config, valid: Iterable[str]) -> None:
     """Refuse a tokenizer of BLEU that cannot be loaded, given the names of the development sets."""
     if config.training.valid_sentences:
-        for name in valid:
-            make_bleu(bleu_tokenizer(split_languages(config.data, name)[1], config.evaluation.bleu_tokenizer))
+        check_tokenizers(config, valid)
 
 
 def development_loss(
