@@ -116,7 +116,8 @@ def _start(name: str, words: list[str]) -> None:
             groups = (*multirun.RUN_GROUPS, "runtime") if command.trains else multirun.RUN_GROUPS
             searchable = {*groups, *command.settings} - {"name", "paths", *unsearchable_groups()}
             job = partial(_run_composed, name, swept=True)
-            multirun.multirun(job, line.overrides, run_groups=groups, searchable=searchable, recorded=command.trains)
+            recorded_as = name if command.trains else ""
+            multirun.multirun(job, line.overrides, "", groups, searchable, recorded_as)
         elif multirun.split(line.overrides)[1]:
             multirun.run_once(line, partial(_run_composed, name))
         else:

@@ -57,8 +57,10 @@ class SweptRun:
     """Its place in the sweep."""
     values: Mapping[str, str]
     """Its values of the settings that have several, by their names."""
-    sweep: str
-    """The name of the run that these values change."""
+    base: Config
+    """The settings that these values change."""
+    command: str
+    """The command that does the runs."""
     outputs: str
     """The folder of all runs."""
     searching: bool
@@ -116,8 +118,7 @@ def multirun(
     outputs: str = "",
     run_groups: Sequence[str] = RUN_GROUPS,
     searchable: Collection[str] = RUN_GROUPS,
-    *,
-    recorded: bool = False,
+    recorded_as: str = "",
 ) -> None:
     """Call `job` with the overrides of each run: one per combination of the values given (`training.steps=5,6`).
 
@@ -129,7 +130,8 @@ def multirun(
         outputs: The folder in which launchers write their logs; by default that of the first run.
         run_groups: The groups of settings whose values belong to the name of a run.
         searchable: The groups of settings that change what a run's result is, so that a search may vary them.
-        recorded: Whether a feature may record the result or error of each run, as for commands that train.
+        recorded_as: The command that trains, so that a feature may record the result or error of each run; by default,
+            none is recorded.
     """
     settings, launching = split(rename_overrides(words))
     sweep = _sweep(settings, launching, searchable)
@@ -140,9 +142,9 @@ def multirun(
         overrides = [word for word in HydraConfig.get().overrides.task if word not in left_out]
         given = _values(overrides)
         values = {key: given[key] for key in sweep.keys if key in given}
-        run = SweptRun(HydraConfig.get().job.num, values, sweep.base.name, outputs, sweep.searching)
+        run = SweptRun(HydraConfig.get().job.num, values, sweep.base, recorded_as, outputs, sweep.searching)
         with _hydra_released(), _keeping_traceback():
-            return _watched(run, lambda: job(named_by_values(overrides, names) if names else overrides), recorded)
+            return _watched(run, lambda: job(named_by_values(overrides, names) if names else overrides))
 
     logs = f"{outputs}/multirun/{time.strftime('%Y-%m-%d_%H-%M-%S')}"
     quiet = [f"hydra.sweep.dir={_quoted(logs)}", "hydra.sweep.subdir=.", "hydra.output_subdir=null"]
@@ -150,9 +152,9 @@ def multirun(
     _hydra(flags, [*quiet, "hydra/job_logging=none", *left_out, *adding_keys(settings), *launching], task)
 
 
-def _watched(run: SweptRun, do: Callable[[], Config | None], recorded: bool) -> float | None:
+def _watched(run: SweptRun, do: Callable[[], Config | None]) -> float | None:
     """Do a run; a feature may record it, and return its result to the search."""
-    watchers = [each.watches_runs for each in features().values() if each.watches_runs and recorded]
+    watchers = [each.watches_runs for each in features().values() if each.watches_runs and run.command]
     if not watchers:
         do()
         return None

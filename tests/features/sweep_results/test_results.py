@@ -84,16 +84,29 @@ def test_a_search_over_its_own_metric_is_refused(command: str, capsys: pytest.Ca
     assert "a search cannot vary sweep.metric: " in capsys.readouterr().err
 
 
-def swept(folder: Path, number: int = 0, *, searching: bool = True, **values: str) -> SweptRun:
+def swept(folder: Path, number: int = 0, *words: str, searching: bool = True, **values: str) -> SweptRun:
     named = {key.replace("__", "."): value for key, value in values.items()}
-    return SweptRun(number, named, "demo", str(folder), searching)
+    return SweptRun(number, named, compose(["experiment=demo", *words]), "all", str(folder), searching)
 
 
 def test_a_search_without_a_result_is_told_what_to_do(tmp_path: Path) -> None:
-    config = finished(tmp_path, "sweep.metric=unseen.bleu")
-    with pytest.raises(UserError, match=r"no unseen\.bleu.*`nmt all`"):
+    config = finished(tmp_path, "sweep.metric=test.comet")
+    with pytest.raises(UserError, match=r"no test\.comet.*`nmt eval` does not compute it"):
         watch(swept(tmp_path, seed="1"), lambda: config)
     assert watch(swept(tmp_path, seed="1", searching=False), lambda: config) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "metric", "said"),
+    [("train", "test.bleu", "use `nmt all`"), ("all", "other.bleu", "none of evaluation.splits")],
+)
+def test_a_search_for_a_score_that_is_not_computed_ends_before_its_first_run(
+    command: str, metric: str, said: str, tmp_path: Path
+) -> None:
+    searched = replace(swept(tmp_path, 0, f"sweep.metric={metric}"), command=command)
+    with pytest.raises(ConfigError, match=said):
+        watch(searched, lambda: pytest.fail("a run was trained"))
+    watch(replace(searched, searching=False), lambda: finished(tmp_path))
 
 
 def test_a_run_that_diverged_says_so_and_not_that_it_was_never_validated(tmp_path: Path) -> None:
@@ -238,7 +251,7 @@ def test_files_of_runs_in_the_folder_of_sweeps_are_no_records(
     checkpoint.mkdir(parents=True)
     (checkpoint / "meta.json").write_text("{}")
     (config.run_folder / "config.yaml").touch()
-    write_record(replace(swept(tmp_path, seed="1"), sweep="table3/base"), result=2.0)
+    write_record(swept(tmp_path, 0, "name=table3/base", seed="1"), result=2.0)
     assert [record.sweep for _, (record,) in read_sweeps(tmp_path)] == ["table3/base"]
     assert not capsys.readouterr().err
 
@@ -249,7 +262,7 @@ def test_the_runs_of_a_grid_are_recorded_under_the_run_that_they_change(tmp_path
         return finished(tmp_path, *given)
 
     words = ["experiment=demo", f"paths.outputs={tmp_path}", "model.dropout=0.1,0.2", "training.steps=30"]
-    multirun(job, words, recorded=True)
+    multirun(job, words, recorded_as="train")
     ((_, records),) = read_sweeps(tmp_path)
     assert [(each.number, each.values, each.result) for each in records] == [
         (0, {"model.dropout": "0.1"}, 2.0),

@@ -48,8 +48,8 @@ class RunRecord:
 
 def write_record(swept: SweptRun, **found: Any) -> None:
     """Write the record of a run; running the same values again replaces it."""
-    record = RunRecord(sweep=swept.sweep, number=swept.number, values=dict(swept.values), **found)
-    folder = Path(swept.outputs) / FOLDER / swept.sweep
+    record = RunRecord(sweep=swept.base.name, number=swept.number, values=dict(swept.values), **found)
+    folder = Path(swept.outputs) / FOLDER / swept.base.name
     write_json(folder / f"{settings_name(swept.values)}.json", asdict(record))
 
 

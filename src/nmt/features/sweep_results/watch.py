@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nmt.config.multirun import SweptRun
 from nmt.config.schema import Config
-from nmt.errors import UserError
+from nmt.errors import ConfigError, UserError
 from nmt.evaluation.record import read_evaluation
 from nmt.features.sweep_results.record import write_record
 from nmt.features.sweep_results.settings import FIGURES, SweepConfig
@@ -17,6 +17,8 @@ from nmt.runs.scores import scores_folder
 
 def watch(swept: SweptRun, do: Callable[[], Config | None]) -> float | None:
     """Do a run, and return its result: the metric that `sweep.metric` names, or None if it has none."""
+    if swept.searching:
+        _check_metric(swept)
     try:
         config = do()
         if config is None:
@@ -30,6 +32,17 @@ def watch(swept: SweptRun, do: Callable[[], Config | None]) -> float | None:
         raise
     _record(swept, run=config.name, metric=config.of(SweepConfig).metric, result=result, error=reason)
     return result
+
+
+def _check_metric(swept: SweptRun) -> None:
+    """Refuse to search for a score that no run has when it ends."""
+    metric, splits = swept.base.of(SweepConfig).metric, swept.base.evaluation.splits
+    if metric in FIGURES:
+        return
+    if swept.command == "train":
+        raise ConfigError(f"sweep.metric={metric} is a score, which `nmt train` does not compute: use `nmt all`")
+    if metric.partition(".")[0] not in splits:
+        raise ConfigError(f"sweep.metric={metric} is a score of none of evaluation.splits=[{','.join(splits)}]")
 
 
 def _record(swept: SweptRun, **found: object) -> None:
@@ -69,7 +82,7 @@ def _missing(config: Config) -> str:
     """Return why a run has no result."""
     metric = config.of(SweepConfig).metric
     if metric not in FIGURES:
-        reason = "it is a score that only `nmt all` makes in time"
+        reason = "`nmt eval` does not compute it"
     elif _validations(RunLayout(config.run_folder).metrics):
         reason = "that of no validation is finite, so the run has diverged"
     else:
