@@ -21,6 +21,10 @@ INDEX_OF_VENV := $(shell cat $(INDEX_FILE) 2>/dev/null)
 TORCH_INDEX ?= $(INDEX_OF_VENV)
 OTHER_INDEX := $(if $(wildcard $(INDEX_FILE)),$(filter-out $(INDEX_OF_VENV),$(TORCH_INDEX)))
 INDEX := $(if $(OTHER_INDEX),$(INDEX_OF_VENV),$(TORCH_INDEX))
+# PYTHON if it is given and is another version than that of .venv
+OTHER_PYTHON = $(if $(filter-out file,$(origin PYTHON)),$(filter-out $(shell sed -n 's/^version = //p' .venv/pyvenv.cfg \
+	2>/dev/null),$(lastword $(shell "$(PYTHON)" --version 2>&1))))
+KEPT = $(if $(OTHER_INDEX),torch,$(if $(OTHER_PYTHON),Python))
 VENV_PYTHON := "$(BIN)/python"
 LAUNCH := $(VENV_PYTHON) scripts/launch.py
 PIP_INSTALL := $(VENV_PYTHON) -m pip install -qq --disable-pip-version-check \
@@ -48,7 +52,7 @@ help: ## List the targets
 	@echo '  TORCH_INDEX=URL    the package index to take torch from, such as that of torch'"'"'s CPU builds'
 
 setup: $(READY) ## Make .venv with the package and its locked dependencies
-	@echo 'setup: .venv is ready$(if $(OTHER_INDEX), and keeps its torch: for another TORCH_INDEX run `make clean` first)'
+	@echo 'setup: .venv is ready$(if $(KEPT), and keeps its $(KEPT): for another one run `make clean` first)'
 
 $(READY): requirements.lock constraints.lock pyproject.toml
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setup: nmt needs Python 3.11 or newer, \

@@ -1,9 +1,11 @@
 """The three files that `make lock` writes agree with each other, and installing from them verifies hashes."""
 
 import json
+import platform
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -80,7 +82,22 @@ def test_a_later_setup_takes_torch_from_the_same_index_and_says_if_another_one_i
     assert other.count("https://example.org/whl/rocm6.4") == 2
     (tmp_path / ".venv/ready").touch()
     assert printed("setup") == "echo 'setup: .venv is ready'\n"
-    assert "run `make clean` first" in printed("setup", "TORCH_INDEX=https://example.org/whl/cpu")
+    assert "keeps its torch: for another one run `make clean`" in printed(
+        "setup", "TORCH_INDEX=https://example.org/whl/cpu"
+    )
+
+
+def test_a_later_setup_says_if_another_python_is_named(tmp_path: Path) -> None:
+    kept_by_setup(tmp_path, "")
+    (tmp_path / ".venv/ready").touch()
+
+    def printed(version: str) -> str:
+        (tmp_path / ".venv/pyvenv.cfg").write_text(f"home = /usr/bin\nversion = {version}\n")
+        words = ["make", "-n", "setup", f"PYTHON={sys.executable}"]
+        return subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+
+    assert printed(platform.python_version()) == "echo 'setup: .venv is ready'\n"
+    assert "keeps its Python: for another one run `make clean` first" in printed("3.10.1")
 
 
 def test_the_list_of_components_names_no_index() -> None:
