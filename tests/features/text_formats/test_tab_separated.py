@@ -38,6 +38,10 @@ def test_wrong_columns_name_file_and_line(tmp_path: Path, line: str) -> None:
         read(file)
 
 
+def test_empty_lines_are_no_pairs(tmp_path: Path) -> None:
+    assert read(write(tmp_path / "x.tsv", ["a\tb\r", "", "\tc", "\r"])) == [("a", "b"), ("", "c")]
+
+
 @pytest.mark.parametrize("header", ["en\tde", "de\ten\r"])
 def test_header_with_the_languages_is_no_pair(tmp_path: Path, header: str) -> None:
     file = write(tmp_path / "x.tsv", [header, "one\teins"])

@@ -1,4 +1,4 @@
-"""Tab-separated values: a pair per line."""
+"""Tab-separated values: a pair per line; empty lines are none."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +19,8 @@ def pairs(path: Path, languages: Languages, columns: Columns) -> Iterator[Pair]:
     if columns.score:
         check_score_column(names, columns.score, str(path))
     for number, line in lines:
+        if not line.rstrip("\r"):
+            continue
         cells = line.split("\t")
         if len(cells) != len(names):
             rule = f"the first line names {len(names)}" if has_names else "two are needed: source, tab, target"
