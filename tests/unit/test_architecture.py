@@ -75,6 +75,7 @@ TOUR = {
     "training/objective.py": "what a step minimises",
     "training/schedule.py": "the learning rate (5.3)",
     "training/optimizer.py": "Adam (5.3)",
+    "training/gradient.py": "the gradient of a batch, whose micro-batches are computed one by one or in parallel",
     "training/trainer.py": "one update of the weights",
     "decoding/beam.py": "beam search with the length penalty (6.1)",
     "decoding/torch_engine.py": "the model gives the search the scores of the next word",

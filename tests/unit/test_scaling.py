@@ -5,9 +5,9 @@ import math
 import pytest
 
 from nmt.config.compose import compose
-from nmt.data.batches import full_micro_batch_tokens
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, global_batches
+from nmt.data.micro_batch_size import full_micro_batch_tokens
 from nmt.data.shapes import Shapes
 from nmt.data.synthetic import synthetic_pairs
 from nmt.training.graph_shapes import shape_of

@@ -39,7 +39,7 @@ def speed(job: Job) -> Result:
     """Measure the speed of training, with the same trainer and batches as `nmt train`."""
     config, trainer = prepared_trainer(job)
     measurement = Measurement(job)
-    with batches_of(config, threads=trainer.concurrency) as batches:
+    with batches_of(config, threads=trainer.gradient.concurrency) as batches:
         for batch in batches:
             trainer.update(batch)
             if measurement.update(counts(batch)):
@@ -53,7 +53,7 @@ def curve(job: Job) -> Result:
     config, trainer = prepared_trainer(job)
     valid = list(_held_out(config))
     points, seconds, source, target = [], 0.0, 0, 0
-    with batches_of(config, threads=trainer.concurrency) as batches:
+    with batches_of(config, threads=trainer.gradient.concurrency) as batches:
         for batch in batches:
             began = time.perf_counter()
             trainer.update(batch)

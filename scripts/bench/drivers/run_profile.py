@@ -25,9 +25,9 @@ def breakdown(job: Job) -> Result:
     All threads share each operation, so one clock can measure the phases.
     """
     config, trainer = prepared_trainer(job)
-    trainer.concurrency = 1
+    trainer.gradient.concurrency = 1
     times, steps, tokens = Times(), 0, 0
-    times.wrap(trainer.objective, "forward", "forward and loss")
+    times.wrap(trainer.replicas.objective, "forward", "forward and loss")
     times.wrap(objective, "smoothed_cross_entropy", "loss")
     times.wrap(torch.Tensor, "backward", "backward")
     times.wrap(trainer.optimizer, "step", "optimizer")
@@ -81,7 +81,7 @@ def processes(job: Job) -> Result:
     with joining.session(config.runtime) as machine:
         trainer = build_trainer(config, machine, Tokenizer.load(config.data_folder))
         tokens, began = 0, 0.0
-        with batches_of(config, distributed.rank(), distributed.world_size(), trainer.concurrency) as batches:
+        with batches_of(config, distributed.rank(), distributed.world_size(), trainer.gradient.concurrency) as batches:
             for index in range(job["updates"] + job["warmup_updates"]):
                 if index == job["warmup_updates"]:
                     distributed.barrier()

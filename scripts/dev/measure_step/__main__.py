@@ -30,7 +30,9 @@ def main() -> None:
     machine = prepare_machine(config.runtime)
     words, training = config.tokenizer.vocab_size, config.training
     trainer = new_trainer(config, machine, words, words)
-    text = SyntheticText(words, training.batch_tokens, training.device_tokens, config.seed, trainer.concurrency)
+    text = SyntheticText(
+        words, training.batch_tokens, training.device_tokens, config.seed, trainer.gradient.concurrency
+    )
     sentences, shapes = text.median_batch(), trainer.shapes(training.device_tokens)
     small, whole = text.step(sentences[:8], shapes), text.step(sentences, shapes)
     trainer.update(small)  # allocates the optimizer state and loads libraries

@@ -7,9 +7,10 @@ import numpy as np
 
 from nmt.commands.describe import describe
 from nmt.config.schema import Config
-from nmt.data.batches import IntArray, PairLengths, full_micro_batch_tokens, plan_epoch
+from nmt.data.batches import IntArray, PairLengths, plan_epoch
 from nmt.data.batching import Batching
 from nmt.data.loader import split_for_devices
+from nmt.data.micro_batch_size import full_micro_batch_tokens
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
 from nmt.data.synthetic import synthetic_pairs

@@ -14,9 +14,9 @@ from nmt.compute.machine import reason_for_precision
 from nmt.compute.replaced import Fast, works
 from nmt.compute.uptime import uptime
 from nmt.config.schema import Config
-from nmt.data.batches import micro_batch_tokens
 from nmt.data.batching import Batching
 from nmt.data.loader import global_batches
+from nmt.data.micro_batch_size import micro_batch_tokens
 from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import Pairs
 from nmt.data.transform import BatchTransform, transforms_for
@@ -106,7 +106,7 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, transforms: Sequenc
         start=trainer.data_position,
         rank=distributed.rank(),
         devices=distributed.world_size(),
-        threads=trainer.concurrency,
+        threads=trainer.gradient.concurrency,
         shapes=trainer.shapes(config.training.device_tokens),
         transforms=transforms,
         columns=trainer.columns,
@@ -137,9 +137,10 @@ def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:
     parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
     device_tokens = micro_batch_tokens(training.batch_tokens, training.device_tokens, devices)
     micro_batches = -(-training.batch_tokens // (devices * device_tokens))
-    threads = f" in {trainer.concurrency} threads" if trainer.concurrency > 1 else ""
-    operations = " with operations in C" if uses_operations(torch.get_num_threads() // trainer.concurrency) else ""
-    graphs = " with CUDA graphs" if trainer.passes is not None else ""
+    parallel = trainer.gradient.concurrency
+    threads = f" in {parallel} threads" if parallel > 1 else ""
+    operations = " with operations in C" if uses_operations(torch.get_num_threads() // parallel) else ""
+    graphs = " with CUDA graphs" if trainer.gradient.passes is not None else ""
     machine = f"{trainer.machine} ({reason_for_precision(trainer.machine, config.runtime)})"
     _print(
         f"run {config.name} in {config.run_folder}: {parameters:,} parameters, {len(train):,} sentence pairs\n"

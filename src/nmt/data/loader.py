@@ -15,15 +15,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.data.batches import (
-    IntArray,
-    PairLengths,
-    changed_micro_batch_tokens,
-    planned_batches,
-    split_batch,
-)
+from nmt.data.batches import IntArray, PairLengths, planned_batches, split_batch
 from nmt.data.batching import Batching
 from nmt.data.columns import PackedColumn, PackSentences, all_columns
+from nmt.data.micro_batch_size import changed_micro_batch_tokens
 from nmt.data.shapes import Shapes
 from nmt.data.store import SOURCE, TARGET, Ids, Pairs
 from nmt.data.transform import BatchTransform, transformed

@@ -11,7 +11,8 @@ import numpy as np
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig, TrainingConfig
-from nmt.data.batches import IntArray, full_micro_batch_tokens
+from nmt.data.batches import IntArray
+from nmt.data.micro_batch_size import full_micro_batch_tokens
 from nmt.model.attention_choice import flash_obstacle
 from nmt.model.attention_plan import PLAN_PADDED
 from nmt.model.interface import TranslationModel

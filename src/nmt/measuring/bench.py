@@ -14,9 +14,9 @@ from nmt.compute.time_limit import time_limit
 from nmt.config.checks import COMPARES_DROPOUT, DROPS, marked
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
-from nmt.data.batches import full_micro_batch_tokens
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, global_batches
+from nmt.data.micro_batch_size import full_micro_batch_tokens
 from nmt.data.shapes import Shapes
 from nmt.data.store import Pairs
 from nmt.measuring.choices import TUNABLE, Situation
@@ -100,7 +100,7 @@ class TrainingBench:
             start=DataPosition(),
             rank=0,
             devices=self.devices,
-            threads=trainer.concurrency,
+            threads=trainer.gradient.concurrency,
             shapes=Shapes.on(trainer.machine, trainer.model.config, tokens, padded=padded),
         )
         return list(islice(stream, BATCHES))

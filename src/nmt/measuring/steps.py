@@ -25,7 +25,7 @@ def measured_batches(
         start=DataPosition(),
         rank=distributed.rank(),
         devices=distributed.world_size(),
-        threads=trainer.concurrency,
+        threads=trainer.gradient.concurrency,
         shapes=trainer.shapes(trainer.config.device_tokens),
         columns=columns,
     )

@@ -287,5 +287,5 @@ class Loop:
         divided = self.trainer.replicas.divides_weights  # then no process has what another one has
         if distributed.world_size() == 1 or divided or self._checked_step == step:
             return
-        check_same_weights(self.trainer.objective, step, self._checked_step)
+        check_same_weights(self.trainer.replicas.objective, step, self._checked_step)
         self._checked_step = step

@@ -6,10 +6,10 @@ from dataclasses import replace
 from nmt.compute import distributed
 from nmt.compute.machine import HALF_PRECISIONS, Machine, free_cached_memory, is_out_of_memory, memory_of
 from nmt.config.schema import ModelConfig, TrainingConfig
-from nmt.data.batches import micro_batch_tokens, with_room_to_grow
 from nmt.data.batching import Batching
 from nmt.data.largest_batches import largest_micro_batches
 from nmt.data.loader import MicroBatch
+from nmt.data.micro_batch_size import micro_batch_tokens, with_room_to_grow
 from nmt.data.store import Pairs
 from nmt.errors import CommonError, UserError
 from nmt.estimate.cost import passes_per_batch
@@ -78,7 +78,7 @@ def _fits(trainer: Trainer, store: Pairs, batch_tokens: int, device_tokens: int)
         replace(Batching.of(trainer.config, trainer.seed), tokens=batch_tokens),
         device_tokens=device_tokens,
         devices=distributed.world_size(),
-        threads=trainer.concurrency,
+        threads=trainer.gradient.concurrency,
         shapes=trainer.shapes(device_tokens),
     )
     out_of_memory = 0

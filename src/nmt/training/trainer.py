@@ -1,11 +1,9 @@
 """One update of the weights (section 5 of the paper)."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from functools import partial
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, NotRequired, TypedDict
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,19 +12,13 @@ from nmt.compute.machine import Machine
 from nmt.compute.replaced import Fast, works
 from nmt.compute.replication import local_optimizer
 from nmt.compute.signals import Interruptible
-from nmt.compute.threads import run_in_threads
 from nmt.config.schema import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.data.shapes import Shapes, micro_batch_shapes
-from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
 from nmt.model.interface import TranslationModel
-from nmt.model.parameters import trainable
 from nmt.model.working_weights import WorkingWeights
-from nmt.training.accumulation import accumulate
 from nmt.training.additions import Additions
-from nmt.training.concurrency import concurrency_of
-from nmt.training.embedding_gradient import embedding_gradient
-from nmt.training.loss import Losses
+from nmt.training.gradient import BatchGradient
 from nmt.training.loss_scale import LossScale, SavedLossScale
 from nmt.training.objective import Objective
 from nmt.training.optimizer import state_tensors
@@ -77,22 +69,17 @@ class Trainer:
             model, config.label_smoothing, loss_rows, word_loss=additions.word_loss, terms=additions.terms
         )
         self.replicas = replicas(objective, machine, config)
-        self.objective, self.working_weights = self.replicas.objective, self.replicas.working_weights
+        self.working_weights = self.replicas.working_weights
         self.columns = sorted({name for term in additions.terms for name in term.columns})
         """The further columns of the training text that micro-batches must have."""
-        self.passes = passes
         self.hooks = [*additions.hooks, *([] if passes is None else [passes])]
         for hook in self.hooks:
             hook.begin(self.replicas)
         self.loss_scale = LossScale(machine.device) if machine.precision == torch.float16 else None
-        self.dropout_seed = share_seed(model.modules(), machine.device)
         self.optimizer = self.replicas.optimizer()
-        whole = not self.replicas.divides_weights
-        # after the optimizer, which may move the weights
-        self._embedding_gradient = embedding_gradient(model) if whole and passes is None else None
         self.optimizer.register_step_post_hook(lambda *_: self.replicas.outdate())
-        self.concurrency = concurrency_of(config, machine, parallel)
-        """The number of micro-batches computed in parallel."""
+        # after the optimizer, which may move the weights
+        self.gradient = BatchGradient(self.replicas, machine, seed, parallel, passes, self.loss_scale)
         self.step, self.last_step = 0, config.steps
         """The step so far, and the one at which the run ends, which determine the learning rate."""
         self.data_position = DataPosition()
@@ -112,7 +99,7 @@ class Trainer:
         """
         self.model.train()  # 5.4: residual dropout
         with self.working_weights.active(), interruptible():
-            losses = self._add_gradients(batch)  # 5.1: the batch; 5.4: label smoothing
+            losses = self.gradient.add(batch, self.step + 1)  # 5.1: the batch; 5.4: label smoothing
         self.step += 1
         finite = self._clip_gradient()
         self._step_optimizer(finite)  # 5.3: Adam and its learning rate
@@ -131,23 +118,10 @@ class Trainer:
         self.model.train()
         try:
             with torch.random.fork_rng(devices), self.working_weights.active():
-                self._use_memory(batch.to(self.machine.device))
+                self.gradient.try_out(batch.to(self.machine.device))
         finally:
             self._drop_gradients()
-            if self._embedding_gradient is not None:
-                self._embedding_gradient.drop()
             state.clear()
-
-    def _use_memory(self, batch: MicroBatch) -> None:
-        """Run forward and backward on a micro-batch; in threads, as often as these run at the same time."""
-        if self.concurrency > 1:
-            run_in_threads(lambda _: self._losses_and_gradients(batch, 1), range(self.concurrency))
-            return
-        # inside the wrapper for several processes: if this compiles the model, the graph is split where gradients
-        # are reduced
-        with self.replicas.last_only(last=False), self._embeddings_apart():
-            losses: Losses = self.objective(batch)
-        losses.smoothed.backward()
 
     @property
     def state_bytes(self) -> int:
@@ -209,69 +183,6 @@ class Trainer:
         if distributed.is_main():  # the saved sums are those of all processes together
             self._sums.sums += saved["window"].to(self._sums.sums.dtype).to(self._sums.sums.device)
 
-    def _add_gradients(self, batch: GlobalBatch) -> list[Losses]:
-        """Accumulate the gradient over this device's micro-batches."""
-        if self.concurrency > 1:
-            return self._add_gradients_in_threads(batch)
-        if self.passes is not None:
-            self.passes.begin_step()
-        with self._embeddings_apart(batch.words):
-            losses = [self._add_gradient(batch, index) for index in range(len(batch.micro_batches))]
-        if self.passes is not None:
-            self.passes.end_step()
-        return losses
-
-    def _add_gradients_in_threads(self, batch: GlobalBatch) -> list[Losses]:
-        losses = []
-        for first in range(0, len(batch.micro_batches), self.concurrency):
-            indices = range(first, min(first + self.concurrency, len(batch.micro_batches)))
-            for each, gradients in run_in_threads(partial(self._gradients_in_thread, batch), indices):
-                losses.append(each)
-                accumulate(gradients, trainable(self.model))
-        return losses
-
-    def _embeddings_apart(self, words: Tensor | None = None) -> AbstractContextManager[None]:
-        """Accumulate the embeddings' gradient apart from the projection's in this block, if processes average both."""
-        if self._embedding_gradient is None:
-            return nullcontext()
-        return self._embedding_gradient.apart(words, rounded=self.config.reduce_precision == "bf16")
-
-    def _gradients_in_thread(self, batch: GlobalBatch, index: int) -> tuple[Losses, list[Tensor]]:
-        """Return the losses and gradients of a micro-batch without touching the accumulated gradient."""
-        seed_thread_dropout(self._seed_of(index))
-        return self._losses_and_gradients(batch.micro_batches[index], batch.target_tokens)
-
-    def _losses_and_gradients(self, batch: MicroBatch, target_tokens: int) -> tuple[Losses, list[Tensor]]:
-        losses: Losses = self.objective(batch)
-        gradients = torch.autograd.grad(self._scaled(losses.smoothed / target_tokens), trainable(self.model))
-        return Losses(*(each.detach() for each in losses)), list(gradients)
-
-    def _add_gradient(self, batch: GlobalBatch, index: int) -> Losses:
-        """Add the gradient of a micro-batch."""
-        micro_batch, set_seed = batch.micro_batches[index], partial(self._set_seed, self._seed_of(index))
-        # gradients are averaged over the processes, but the loss of the global batch is a sum over them
-        factor = distributed.world_size() / batch.target_tokens
-        if self.passes is not None and (recorded := self.passes.run(micro_batch, factor, set_seed)) is not None:
-            return recorded if len(batch.micro_batches) == 1 else Losses(*(each.clone() for each in recorded))
-        set_seed()
-        last = index == len(batch.micro_batches) - 1
-        with self.replicas.last_only(last=last):
-            losses = self.objective(micro_batch.to(self.machine.device))
-        self._scaled(losses.smoothed * factor).backward()
-        return Losses(*(each.detach() for each in losses))
-
-    def _set_seed(self, seed: int) -> None:
-        torch.manual_seed(seed)
-        self.dropout_seed.fill_(seed - (1 << 63))  # signed
-
-    def _scaled(self, loss: Tensor) -> Tensor:
-        return loss if self.loss_scale is None else self.loss_scale.multiply(loss)
-
-    def _seed_of(self, index: int) -> int:
-        """Return the seed of a micro-batch: it depends only on the position in training, so no state must be saved."""
-        words = np.random.SeedSequence([self.seed, self.step + 1, distributed.rank(), index]).generate_state(2)
-        return int(words[0]) << 32 | int(words[1])
-
     def _clip_gradient(self) -> Tensor:
         """Measure the gradient's norm, clip it if the settings say so, and return whether it is finite."""
         gradients = self.replicas.gradients()
@@ -298,4 +209,4 @@ class Trainer:
 
     def _drop_gradients(self) -> None:
         self.optimizer.zero_grad(set_to_none=True)
-        self.replicas.drop_gradients()
+        self.gradient.drop()

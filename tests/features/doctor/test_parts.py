@@ -31,7 +31,7 @@ def test_each_part_has_the_time_that_passes_in_it(monkeypatch: pytest.MonkeyPatc
     )
     trainer = new_trainer(config, Machine(torch.device("cpu"), torch.float32), WORDS, WORDS)
     batches = list(islice(measured_batches(trainer, synthetic_pairs(WORDS, WORDS, pairs=200, max_length=20)), 2))
-    objective, now = cast(Objective, trainer.objective), [0.0]
+    objective, now = cast(Objective, trainer.replicas.objective), [0.0]
 
     def take(seconds: float) -> Callable[..., None]:
         def advance(*_: object) -> None:

@@ -36,7 +36,7 @@ def frozen_trainer(names: list[str], precision: torch.dtype, **training: object)
 def gradients(trainer: Trainer, store: PairStore) -> dict[str, torch.Tensor | None]:
     (batch,) = batches_of(store, trainer.config, 1)
     with trainer.working_weights.active():
-        trainer._add_gradients(batch)
+        trainer.gradient.add(batch, 1)
     return {name: parameter.grad for name, parameter in trainer.model.named_parameters()}
 
 
@@ -77,7 +77,7 @@ def test_only_the_others_have_a_gradient_and_it_is_the_same(
     store: PairStore, names: list[str], precision: torch.dtype, parallel: int
 ) -> None:
     whole, frozen = frozen_trainer([], precision), frozen_trainer(names, precision)
-    whole.concurrency = frozen.concurrency = parallel
+    whole.gradient.concurrency = frozen.gradient.concurrency = parallel
     expected = gradients(whole, store)
     trained = {name for name, parameter in frozen.model.named_parameters() if parameter.requires_grad}
     assert 0 < len(trained) < len(expected)

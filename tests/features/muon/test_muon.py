@@ -44,7 +44,7 @@ def test_layers_get_muon_and_everything_else_gets_adam(muon_rate: float, store: 
     for step, batch in enumerate(batches_of(store, MUON, 6), start=1):
         ours.update(batch)
         reader.model.load_state_dict(plain.state_dict())
-        reader._add_gradients(batch)
+        reader.gradient.add(batch, step)
         for name, weight in reader.model.named_parameters():
             named[name].grad, weight.grad = weight.grad, None
         rate = learning_rate(step, MUON, MODEL.d_model)

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from nmt.config.schema import TokenizerConfig
-from nmt.data.batches import ROOM_TO_GROW
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, global_batches
+from nmt.data.micro_batch_size import ROOM_TO_GROW
 from nmt.data.store import PairStore
 from nmt.features.demo.grammar import generate
 from nmt.features.noise.noise import Noise, make_noise

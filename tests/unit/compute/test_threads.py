@@ -43,7 +43,7 @@ def test_training_in_threads_equals_training_without(store: PairStore, precision
         torch.manual_seed(3)
         machine = Machine(CPU.device, precision)
         trainers.append(Trainer(build_model(model, VOCABULARY, VOCABULARY), training, machine, seed=1))
-        trainers[-1].concurrency = parts
+        trainers[-1].gradient.concurrency = parts
     stream = global_batches(
         store, Batching(60, seed=1), device_tokens=40, start=DataPosition(), rank=0, devices=1, threads=2
     )
@@ -51,7 +51,7 @@ def test_training_in_threads_equals_training_without(store: PairStore, precision
         work = next(stream)
         assert len(work.micro_batches) >= 4
         for trainer in trainers:
-            torch.set_num_threads(trainer.concurrency)  # one per micro-batch
+            torch.set_num_threads(trainer.gradient.concurrency)  # one per micro-batch
             trainer.update(work)
     one, two = (trainer.model.state_dict() for trainer in trainers)
     for name, value in one.items():
@@ -63,7 +63,7 @@ def test_training_in_threads_equals_training_without(store: PairStore, precision
 def test_small_batches_are_trained_on_without_threads(batch: int, device_tokens: int, parts: int) -> None:
     config = TrainingConfig(batch_tokens=batch, device_tokens=device_tokens)
     model = build_model(ModelConfig(layers=1, d_model=16, d_ff=32, heads=2), VOCABULARY, VOCABULARY)
-    assert Trainer(model, config, CPU, seed=1).concurrency == parts
+    assert Trainer(model, config, CPU, seed=1).gradient.concurrency == parts
 
 
 @pytest.mark.parametrize(

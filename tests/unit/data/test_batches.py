@@ -6,17 +6,9 @@ import numpy as np
 import pytest
 
 from nmt.data import batches, length_order
-from nmt.data.batches import (
-    EpochPlan,
-    PairLengths,
-    changed_micro_batch_tokens,
-    full_micro_batch_tokens,
-    micro_batch_tokens,
-    plan_epoch,
-    planned_batches,
-    split_batch,
-)
+from nmt.data.batches import EpochPlan, PairLengths, plan_epoch, planned_batches, split_batch
 from nmt.data.batching import Batching
+from nmt.data.micro_batch_size import changed_micro_batch_tokens, full_micro_batch_tokens, micro_batch_tokens
 
 
 def random_lengths(pairs: int, seed: int = 0, longest: int = 60) -> PairLengths:

@@ -8,8 +8,9 @@ import torch
 
 from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig
-from nmt.data.batches import IntArray, PairLengths, full_micro_batch_tokens, plan_epoch, split_batch
+from nmt.data.batches import IntArray, PairLengths, plan_epoch, split_batch
 from nmt.data.batching import Batching
+from nmt.data.micro_batch_size import full_micro_batch_tokens
 from nmt.data.shapes import Shapes
 
 GPU = Machine(torch.device("cuda"), torch.bfloat16)

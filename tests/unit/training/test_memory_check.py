@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -97,7 +98,7 @@ def test_the_largest_micro_batches_have_the_most_tokens_padded_tokens_and_senten
 class SmallMemoryTrainer:
     """A trainer on a device whose memory holds micro-batches of at most `max_tokens` tokens per side."""
 
-    concurrency = 1
+    gradient = SimpleNamespace(concurrency=1)
     state_bytes = 0
     replicas: type[Replicas] = Replicas
 

@@ -397,10 +397,10 @@ def test_each_micro_batch_has_its_own_dropout_seed_and_repeats_it(store: PairSto
     for _ in range(2):
         ours, seeds = trainer(in_parts), list[int]()
 
-        def note(*_: object, seed: torch.Tensor = ours.dropout_seed, seeds: list[int] = seeds) -> None:
+        def note(*_: object, seed: torch.Tensor = ours.gradient.dropout_seed, seeds: list[int] = seeds) -> None:
             seeds.append(int(seed))
 
-        ours.objective.register_forward_pre_hook(note)
+        ours.replicas.objective.register_forward_pre_hook(note)
         for item in batches_of(store, in_parts, 3):
             ours.update(item)
         runs.append(seeds)

@@ -22,7 +22,7 @@ def part_seconds(trainer: Trainer, batches: Sequence[GlobalBatch]) -> dict[Part,
 
     The device finishes each part before the next one begins, so that the sum is more than the time of a step.
     """
-    objective = cast(Objective, trainer.objective)
+    objective = cast(Objective, trainer.replicas.objective)
     clock, inner = _Clock(trainer.machine.device), objective.word_loss
     objective.word_loss = _TimedLoss(inner, clock)
     try:

@@ -120,7 +120,7 @@ def training_speed(model: str, config: Config, sheet: Device, steps: int) -> tup
 
 def warm_up(trainer: Trainer, batches: Sequence[GlobalBatch]) -> None:
     """Train on each batch until the trainer is as fast as it will be: a GPU records passes that it meets often."""
-    rounds = RECORDED_AT + 1 if trainer.passes is not None else 1
+    rounds = RECORDED_AT + 1 if trainer.gradient.passes is not None else 1
     for batch in islice(cycle(batches), max(rounds * len(batches), WARMUP_STEPS)):
         trainer.update(batch)
 
@@ -131,9 +131,9 @@ def _part_seconds(trainer: Trainer, batches: Sequence[GlobalBatch], seconds: flo
     Parts of recorded passes cannot be timed, so the passes run without graphs, and the parts are scaled such that they
     add up to the `seconds` of a step.
     """
-    passes, trainer.passes = trainer.passes, None
+    passes, trainer.gradient.passes = trainer.gradient.passes, None
     parts = part_seconds(trainer, batches)
-    trainer.passes = passes
+    trainer.gradient.passes = passes
     if passes is None:
         return parts
     return {part: each * seconds / sum(parts.values()) for part, each in parts.items()}

@@ -1,0 +1,124 @@
+"""The gradient of a global batch: the sum over its micro-batches, computed in turn, in threads, or as CUDA graphs."""
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.compute import distributed
+from nmt.compute.machine import Machine
+from nmt.compute.threads import run_in_threads
+from nmt.data.loader import GlobalBatch, MicroBatch
+from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
+from nmt.model.parameters import trainable
+from nmt.training.accumulation import accumulate
+from nmt.training.concurrency import concurrency_of
+from nmt.training.embedding_gradient import embedding_gradient
+from nmt.training.loss import Losses
+from nmt.training.loss_scale import LossScale
+from nmt.training.recorded_passes import RecordedPasses
+from nmt.training.replicas import Replicas
+
+
+class BatchGradient:
+    """Adds this process's part of the gradient of a global batch to those of the parameters."""
+
+    def __init__(
+        self,
+        replicas: Replicas,
+        machine: Machine,
+        seed: int,
+        parallel: int = 0,
+        passes: RecordedPasses | None = None,
+        loss_scale: LossScale | None = None,
+    ) -> None:
+        """Differentiate the objective of `replicas`, whose weights no longer move; see `Trainer`."""
+        self.replicas, self.machine, self.seed = replicas, machine, seed
+        self.model, self.objective, self.config = replicas.model, replicas.objective, replicas.config
+        self.passes, self.loss_scale = passes, loss_scale
+        self.concurrency = concurrency_of(self.config, machine, parallel)
+        """The number of micro-batches computed in parallel."""
+        self.dropout_seed = share_seed(self.model.modules(), machine.device)
+        is_whole = not replicas.divides_weights and passes is None
+        self._embedding_gradient = embedding_gradient(self.model) if is_whole else None
+
+    def add(self, batch: GlobalBatch, step: int) -> list[Losses]:
+        """Add the gradients of this process's micro-batches in a step, and return their losses."""
+        if self.concurrency > 1:
+            return self._add_in_threads(batch, step)
+        if self.passes is not None:
+            self.passes.begin_step()
+        with self._embeddings_apart(batch.words):
+            losses = [self._add_one(batch, step, index) for index in range(len(batch.micro_batches))]
+        if self.passes is not None:
+            self.passes.end_step()
+        return losses
+
+    def try_out(self, batch: MicroBatch) -> None:
+        """Run forward and backward on a micro-batch; in threads, as often as these run at the same time."""
+        if self.concurrency > 1:
+            run_in_threads(lambda _: self._of_one(batch, 1), range(self.concurrency))
+            return
+        # inside the wrapper for several processes: if this compiles the model, the graph is split where gradients
+        # are reduced
+        with self.replicas.last_only(last=False), self._embeddings_apart():
+            losses: Losses = self.objective(batch)
+        losses.smoothed.backward()
+
+    def drop(self) -> None:
+        """Forget gradients that the optimizer does not know of."""
+        self.replicas.drop_gradients()
+        if self._embedding_gradient is not None:
+            self._embedding_gradient.drop()
+
+    def _add_one(self, batch: GlobalBatch, step: int, index: int) -> Losses:
+        """Add the gradient of a micro-batch."""
+        micro_batch, set_seed = batch.micro_batches[index], partial(self._set_seed, self._seed_of(step, index))
+        # gradients are averaged over the processes, but the loss of the global batch is a sum over them
+        factor = distributed.world_size() / batch.target_tokens
+        if self.passes is not None and (recorded := self.passes.run(micro_batch, factor, set_seed)) is not None:
+            return recorded if len(batch.micro_batches) == 1 else Losses(*(each.clone() for each in recorded))
+        set_seed()
+        with self.replicas.last_only(last=index == len(batch.micro_batches) - 1):
+            losses = self.objective(micro_batch.to(self.machine.device))
+        self._scaled(losses.smoothed * factor).backward()
+        return Losses(*(each.detach() for each in losses))
+
+    def _add_in_threads(self, batch: GlobalBatch, step: int) -> list[Losses]:
+        losses = []
+        for first in range(0, len(batch.micro_batches), self.concurrency):
+            indices = range(first, min(first + self.concurrency, len(batch.micro_batches)))
+            for each, gradients in run_in_threads(partial(self._of_one_in_thread, batch, step), indices):
+                losses.append(each)
+                accumulate(gradients, trainable(self.model))
+        return losses
+
+    def _of_one_in_thread(self, batch: GlobalBatch, step: int, index: int) -> tuple[Losses, list[Tensor]]:
+        seed_thread_dropout(self._seed_of(step, index))
+        return self._of_one(batch.micro_batches[index], batch.target_tokens)
+
+    def _of_one(self, batch: MicroBatch, target_tokens: int) -> tuple[Losses, list[Tensor]]:
+        """Return the losses and gradients of a micro-batch without touching the accumulated gradient."""
+        losses: Losses = self.objective(batch)
+        gradients = torch.autograd.grad(self._scaled(losses.smoothed / target_tokens), trainable(self.model))
+        return Losses(*(each.detach() for each in losses)), list(gradients)
+
+    def _embeddings_apart(self, words: Tensor | None = None) -> AbstractContextManager[None]:
+        """Accumulate the embeddings' gradient apart from the projection's in this block, if processes average both."""
+        if self._embedding_gradient is None:
+            return nullcontext()
+        return self._embedding_gradient.apart(words, rounded=self.config.reduce_precision == "bf16")
+
+    def _scaled(self, loss: Tensor) -> Tensor:
+        return loss if self.loss_scale is None else self.loss_scale.multiply(loss)
+
+    def _set_seed(self, seed: int) -> None:
+        torch.manual_seed(seed)
+        self.dropout_seed.fill_(seed - (1 << 63))  # signed
+
+    def _seed_of(self, step: int, index: int) -> int:
+        """Return the seed of a micro-batch: it depends only on the position in training, so no state must be saved."""
+        words = np.random.SeedSequence([self.seed, step, distributed.rank(), index]).generate_state(2)
+        return int(words[0]) << 32 | int(words[1])
