@@ -32,7 +32,7 @@ NOTICES = re.compile(
             r"\bjavascript\b.{0,40}\b(?:aktivieren|enabled)\b",
             r"\bclick here\b|\bhier klicken\b|\bklicken sie hier\b|\bcliquez ici\b|\bhaga clic aquí\b",
             r"\b(?:privacy policy|terms of (?:use|service)|datenschutzerklärung|mentions légales|aviso legal)\b",
-            r"\b(?:read more|weiterlesen|lire la suite|leer más)\b[\s.…»>]*$",
+            r"(?:^|[^\w\s,;:]\s*)(?:read more|weiterlesen|lire la suite|leer más)\b[\s.…»>]*$",
             r"\bpowered by\b",
         )
     ),
