@@ -38,6 +38,7 @@ def test_cells_are_all_combinations_or_those_that_are_named(folder: Path) -> Non
         pairs=[0, 7],
         minutes=[5.0, 0.5],
         recipes=["fixed", "derived"],
+        pieces=[0],
         seeds=3,
         cells=[],
         languages=["en", "fi"],
@@ -48,6 +49,16 @@ def test_cells_are_all_combinations_or_those_that_are_named(folder: Path) -> Non
     assert all(each.languages == ("en", "fi") for each in tool.cells_of(options))
     options.cells = ["b-7-0.5-derived-3"]
     assert [each.name for each in tool.cells_of(options)] == options.cells
+
+
+def test_other_vocabularies_have_the_plan_of_the_recipe(folder: Path) -> None:
+    usual = cell(folder, "derived")
+    larger = usual._replace(pieces=400)
+    assert (larger.name, larger.plan_file) == ("toy-300-5-derived-400-2", usual.plan_file)
+    tool._write_text(usual)
+    found = [composed_settings(tool.settings(each)) for each in (usual, larger)]
+    assert [each.tokenizer.vocab_size == 400 for each in found] == [False, True]
+    assert found[0].data.corpus != found[1].data.corpus
 
 
 def test_text_may_be_of_other_languages(folder: Path) -> None:

@@ -4,8 +4,9 @@
 
 Each text is a folder with training, development and test text in files such as train.en, val.de or test2016.en.xz; the
 cells are all of it and some pairs of it, drawn at random. A minute is a minute of CPU time of one thread: what a step
-takes is timed by the clock of the process, so that other programs do not decide. What is done is not repeated, so the
-same command continues after an interruption, and several commands with other --cells divide the work.
+takes is timed by the clock of the process, so that other programs do not decide. With --pieces, a vocabulary has a size
+of its own; the plan stays that of the recipe, so that both cells take equally many steps. What is done is not repeated,
+so the same command continues after an interruption, and several commands with other --cells divide the work.
 """
 
 import argparse
@@ -58,6 +59,8 @@ class Cell(NamedTuple):
     recipe: str
     seed: int
     languages: tuple[str, ...] = LANGUAGES
+    pieces: int = 0
+    """Word pieces of the vocabulary; 0 for those that the recipe says."""
 
     @property
     def label(self) -> str:
@@ -67,7 +70,17 @@ class Cell(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the run, below the folder of all of them."""
-        return f"{self.label}-{self.minutes:g}-{self.recipe}-{self.seed}"
+        return f"{self.label}-{self.minutes:g}-{self.recipe_name}-{self.seed}"
+
+    @property
+    def recipe_name(self) -> str:
+        """The recipe, with the size of the vocabulary if it is another one."""
+        return f"{self.recipe}-{self.pieces}" if self.pieces else self.recipe
+
+    @property
+    def plan_file(self) -> Path:
+        """Where the values are that are planned for this cell, and for others with another vocabulary."""
+        return RUNS / self._replace(pieces=0).name / "plan.json"
 
 
 def settings(cell: Cell) -> list[str]:
@@ -75,11 +88,12 @@ def settings(cell: Cell) -> list[str]:
     files = [f"data.{split}=[{','.join(str(_file(cell, split, side)) for side in cell.languages)}]" for split in SPLITS]
     recipe = FIXED if cell.recipe == "fixed" else (f"own.minutes={cell.minutes:g}",)
     names = [
-        f"data.corpus=own_text-{cell.label}-{cell.recipe}",
+        f"data.corpus=own_text-{cell.label}-{cell.recipe_name}",
         f"name={RUNS.name}/{cell.name}",
         f"seed={cell.seed}",
         "data.hold_out=0",
         *(f"data.{side}_lang={language}" for side, language in zip(("source", "target"), cell.languages, strict=True)),
+        *([f"tokenizer.vocab_size={cell.pieces}"] if cell.pieces else []),
     ]
     return ["experiment=own", *names, *files, *recipe, *QUICK]
 
@@ -108,15 +122,15 @@ def planned(cell: Cell, config: Config, manifest: Manifest, step_seconds: float 
 
 def train(cell: Cell) -> None:
     """Prepare, train and score a run, unless that is done."""
-    words, plan_file = settings(cell), RUNS / cell.name / "plan.json"
+    words = settings(cell)
     if scores_file(RunLayout(RUNS / cell.name).evaluation, "test").exists():
         return
     _write_text(cell)
     _run("data", *words)
-    if not plan_file.exists():
+    if not cell.plan_file.exists():
         config = composed_settings(words)
-        write_json(plan_file, planned(cell, config, read_manifest(config.data_folder)))
-    values = [f"{name}={written(value)}" for name, value in read_json(plan_file).items()]
+        write_json(cell.plan_file, planned(cell, config, read_manifest(config.data_folder)))
+    values = [f"{name}={written(value)}" for name, value in read_json(cell.plan_file).items()]
     for stage in ("train", "average", "eval"):
         _run(stage, *words, *values)
 
@@ -132,21 +146,21 @@ def table(cells: list[Cell]) -> Iterator[str]:
             continue
         found = {split: json.loads(scores_file(folder.evaluation, split).read_text()) for split in ("valid", "test")}
         config = composed_settings(settings(cell)) if cell.recipe == "fixed" else None
-        values = read_json(folder.folder / "plan.json")
+        values = read_json(cell.plan_file)
         width = values.get("model.d_model", config and config.model.d_model)
         scores = [f"{found['valid']['perplexity']:.2f}"]
         scores += [f"{found[split]['bleu']['score']:.2f}" for split in ("valid", "test")]
-        shown = [cell.label, f"{cell.minutes:g}", cell.recipe, cell.seed, f"{values['training.steps']:,}", width]
+        shown = [cell.label, f"{cell.minutes:g}", cell.recipe_name, cell.seed, f"{values['training.steps']:,}", width]
         yield f"| {' | '.join(map(str, [*shown, *scores]))} |"
 
 
 def cells_of(options: argparse.Namespace) -> list[Cell]:
     """Return the cells that the options ask for, in their order."""
-    combined = product(options.texts, options.pairs, options.minutes, options.recipes, range(1, options.seeds + 1))
-    languages = tuple(options.languages)
+    seeds, languages = range(1, options.seeds + 1), tuple(options.languages)
+    combined = product(options.texts, options.pairs, options.minutes, options.recipes, options.pieces, seeds)
     found = [
-        Cell(text, folder, pairs, minutes, recipe, seed, languages)
-        for (text, folder), pairs, minutes, recipe, seed in combined
+        Cell(text, folder, pairs, minutes, recipe, seed, languages, pieces)
+        for (text, folder), pairs, minutes, recipe, pieces, seed in combined
     ]
     return [cell for cell in found if not options.cells or cell.name in options.cells]
 
@@ -181,6 +195,7 @@ def main() -> None:
     parser.add_argument("--languages", nargs=2, default=LANGUAGES, help="of both sides (en de)")
     parser.add_argument("--minutes", type=positive, nargs="+", default=[5.0], help="minutes of CPU time per run (5)")
     parser.add_argument("--recipes", nargs="+", choices=("fixed", "derived"), default=["fixed", "derived"])
+    parser.add_argument("--pieces", type=at_least(0), nargs="+", default=[0], help="0 is what the recipe says (0)")
     parser.add_argument("--seeds", type=at_least(1), default=1, help="runs of each cell (1)")
     parser.add_argument("--cells", nargs="+", default=[], help="only these, such as multi30k-2000-5-derived-1")
     parser.add_argument("--table", action="store_true", help="train nothing, and print what is done")

@@ -43,8 +43,8 @@ def test_vocabulary_grows_with_the_text_within_limits() -> None:
     found = [vocabulary_for(size) for size in sizes]
     assert found == sorted(found)
     assert found[-1] == 32_000
-    assert vocabulary_for(CAPTIONS) == 8000
-    assert vocabulary_for(CAPTIONS._replace(characters=400_000)) == pytest.approx(8000 / 10**0.4, abs=50)
+    assert vocabulary_for(CAPTIONS) == 12_000
+    assert vocabulary_for(CAPTIONS._replace(characters=400_000)) == pytest.approx(12_000 / 10**0.2, abs=50)
 
 
 def test_text_with_many_characters_has_a_piece_for_each() -> None:

@@ -17,10 +17,10 @@ from nmt.data.sources.source import Pair
 from nmt.errors import UserError
 from nmt.features.own_text.settings import HOLD_OUT, LANGUAGES, VOCABULARY
 
-REFERENCE = (4_000_000, 8000)
+REFERENCE = (4_000_000, 12_000)
 """Characters on both sides, and the word pieces that suited them."""
-EXPONENT = 0.4
-"""How the vocabulary grows with the text: ten times as much text has 2.5 times as many pieces."""
+EXPONENT = 0.2
+"""How the vocabulary grows with the text: ten times as much text has 1.6 times as many pieces."""
 MAX_PIECES = 32_000
 HELD_OUT_PAIRS = 300
 """Pairs for validation, and as many for the test: fewer tell models apart by chance only."""
