@@ -21,9 +21,10 @@ INDEX_OF_VENV := $(shell cat $(INDEX_FILE) 2>/dev/null)
 TORCH_INDEX ?= $(INDEX_OF_VENV)
 OTHER_INDEX := $(if $(wildcard $(INDEX_FILE)),$(filter-out $(INDEX_OF_VENV),$(TORCH_INDEX)))
 INDEX := $(if $(OTHER_INDEX),$(INDEX_OF_VENV),$(TORCH_INDEX))
-# PYTHON if it is given and is another version than that of .venv
-OTHER_PYTHON = $(if $(filter-out file,$(origin PYTHON)),$(filter-out $(shell sed -n 's/^version = //p' .venv/pyvenv.cfg \
-	2>/dev/null),$(lastword $(shell "$(PYTHON)" --version 2>&1))))
+# PYTHON if it is given, and is another version than that of an existing .venv
+VENV_CONFIG := $(if $(filter-out file,$(origin PYTHON)),$(wildcard .venv/pyvenv.cfg))
+OTHER_PYTHON = $(if $(VENV_CONFIG),$(filter-out $(shell sed -n 's/^version = //p' $(VENV_CONFIG)),$(lastword \
+	$(shell "$(PYTHON)" --version 2>&1))))
 KEPT = $(if $(OTHER_INDEX),torch,$(if $(OTHER_PYTHON),Python))
 VENV_PYTHON := "$(BIN)/python"
 LAUNCH := $(VENV_PYTHON) scripts/launch.py
