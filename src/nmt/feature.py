@@ -171,7 +171,7 @@ class Feature:
     begins: str = ""
     """A function that takes all settings and returns a `nmt.training.beginning.Beginning`, or None."""
     watches_runs: str = ""
-    """A function that takes a `nmt.config.multirun.SweptRun` of a command that trains, and a function that does this
+    """A function that takes a `nmt.config.swept_run.SweptRun` of a command that trains, and a function that does this
     run and returns its settings; it calls the latter, and returns the number that a search optimises, or None."""
     prepares_training: str = ""
     """A function that may change the settings of a run before training: see `nmt.training.preparation`."""

@@ -6,7 +6,7 @@ import re
 import time
 import traceback
 from argparse import Namespace
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -30,6 +30,7 @@ from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.plain_names import settings_name
 from nmt.config.renamed import rename_overrides
 from nmt.config.schema import Config, DataConfig
+from nmt.config.swept_run import SweptRun
 from nmt.discovery import features, imported, learned_groups
 from nmt.errors import ConfigError, UserError
 
@@ -47,24 +48,6 @@ settings of the run if it has a result."""
 
 class JobError(Exception):
     """An unexpected error of a run; its text is the traceback, which an error from another process does not keep."""
-
-
-@dataclass(frozen=True, slots=True)
-class SweptRun:
-    """One of several runs by one command."""
-
-    number: int
-    """Its place in the sweep."""
-    values: Mapping[str, str]
-    """Its values of the settings that have several, by their names."""
-    base: Config
-    """The settings that these values change."""
-    command: str
-    """The command that does the runs."""
-    outputs: str
-    """The folder of all runs."""
-    searching: bool
-    """Whether the values of later runs depend on its result."""
 
 
 @dataclass(frozen=True, slots=True)

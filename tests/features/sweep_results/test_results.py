@@ -13,8 +13,9 @@ import pytest
 
 from nmt.cli import main
 from nmt.config.compose import compose
-from nmt.config.multirun import SweptRun, multirun
+from nmt.config.multirun import multirun
 from nmt.config.schema import Config
+from nmt.config.swept_run import SweptRun
 from nmt.errors import ConfigError, UserError
 from nmt.features.sweep_results.record import RunRecord, Sweep, read_sweeps, write_record
 from nmt.features.sweep_results.section import _shown, all_runs

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config.multirun import SweptRun
 from nmt.config.plain_names import settings_name
+from nmt.config.swept_run import SweptRun
 from nmt.errors import UserError
 from nmt.runs.layout import SETTINGS
 from nmt.storage.files import read_json, write_json

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from nmt.config.multirun import SweptRun
 from nmt.config.schema import Config
+from nmt.config.swept_run import SweptRun
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.record import read_evaluation
 from nmt.features.sweep_results.record import write_record
