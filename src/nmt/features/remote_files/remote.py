@@ -110,6 +110,8 @@ class Remote:
         if info.get("type") == "directory":
             raise IsADirectoryError(self.address)
         size = UNKNOWN_SIZE if info.get("size") is None else int(info["size"])
+        if self.is_on_the_web and not size:  # some servers say so in every answer without a body
+            size = UNKNOWN_SIZE
         marks = {mark: str(info[mark]) for mark in MARKS if info.get(mark)}
         if sha256 := (info.get("lfs") or {}).get("sha256"):
             marks["sha256"] = sha256
