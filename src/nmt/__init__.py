@@ -4,6 +4,7 @@ The names in `__all__` are the Python interface, which docs/python.md describes;
 imported when they are first used, because torch takes seconds to import.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,12 @@ _HOMES = {
     "load": "nmt.decoding.load_engine",
 }
 """The module of each name."""
+
+_SPINS = "10000"
+"""How often a thread that waits for others looks for work before it sleeps. GNU OpenMP's 300,000 times take many
+milliseconds, in which nothing else can use its core."""
+if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
+    os.environ["GOMP_SPINCOUNT"] = _SPINS  # OpenMP reads it when torch is imported
 
 
 if not TYPE_CHECKING:  # so that a type checker still finds misspelt names

@@ -59,6 +59,7 @@ def test_tool_describes_itself(
         ("plan_memory", "--pairs=-5", "--pairs: -5 is not"),
         ("plan_memory", "--pairs=many", "--pairs: invalid whole_number value: 'many'"),
         ("scaling", "foo=1", "there is no setting foo"),
+        ("side_by_side", "--rounds 0", "--rounds: 0 is not"),
     ],
 )
 def test_wrong_argument_is_refused_in_one_line(

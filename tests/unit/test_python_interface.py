@@ -1,6 +1,7 @@
 """`import nmt` and `nmt.load`, as docs/python.md describes them."""
 
 import copy
+import os
 import pickle
 import re
 import subprocess
@@ -59,6 +60,19 @@ def test_a_model_translates_without_what_is_slow_to_import(tmp_path: Path, initi
     folder = write_tiny_run(tmp_path / "tiny", model)
     program = f"import sys, nmt; nmt.load({str(folder)!r}).translate(['a dog'])"
     assert run_python(f"{program}; print([name for name in {slow} if name in sys.modules])") == "[]\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs PyTorch with GNU OpenMP")
+@pytest.mark.parametrize(
+    ("given", "spins"), [({}, "10000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "passive"}, "0")]
+)
+def test_waiting_threads_sleep_soon_unless_the_environment_says_otherwise(given: dict[str, str], spins: str) -> None:
+    names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    others = {name: value for name, value in os.environ.items() if name not in names}
+    program = [sys.executable, "-c", "import nmt, torch"]
+    environment = {**others, **given, "OMP_DISPLAY_ENV": "verbose"}
+    shown = subprocess.run(program, env=environment, capture_output=True, text=True, check=True).stderr
+    assert re.findall(r"GOMP_SPINCOUNT = '(\d+)'", shown) == [spins]
 
 
 def test_every_promised_name_exists_and_is_described() -> None:

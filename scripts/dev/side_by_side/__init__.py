@@ -1,0 +1,1 @@
+"""What it costs that waiting threads stay awake."""
