@@ -5,9 +5,8 @@
     .venv/bin/python scripts/dev/test_all --only wheel old
     .venv/bin/python scripts/dev/test_all --only tests -- -k beam
 
-Stages that install or compute with all cores run first, one after another, and then the others, two at a time. A
-failed one does not stop the others. The last line says what was skipped, and why. Words after `--` go to pytest, and
-without --only they choose the stage `tests`.
+Stages that install run first, and then two stages at a time. A failed one does not stop the others. The last line
+says what was skipped, and why. Words after `--` go to pytest, and without --only they choose the stage `tests`.
 """
 
 import argparse
@@ -25,15 +24,15 @@ from test_all.stages import Stage, refuse, run_stages, summary
 from test_all.wheel import run_wheel
 
 STAGES = (
-    Stage("extras", "install all extras that fit together, in .venv/extras", install_extras, 1, 10, alone=True),
-    Stage("clients", "install programs that use exports", install_clients, 1, 20, alone=True),
+    Stage("extras", "install all extras that fit together, in .venv/extras", install_extras, 1, 10, installs=True),
+    Stage("clients", "install programs that use exports", install_clients, 1, 20, installs=True),
     Stage("tests", "all tests, including slow ones, with all extras", run_tests, 39, 120),
     Stage("comet", "the tests of COMET, in an environment of its own, .venv/comet", run_comet, 3, 30),
-    Stage("wheel", "build the wheel, and use it in a new environment outside the clone", run_wheel, 3, 20, alone=True),
+    Stage("wheel", "build the wheel, and use it in a new environment outside the clone", run_wheel, 4, 20),
     Stage("documents", "the commands of README and docs, as they are written, on small text", run_documents, 23, 60),
-    Stage("old", "load, score and resume small runs of earlier versions of this project", run_old, 2, 15, alone=True),
-    Stage("table3", "two rows of the small Table 3", run_table3, 1, 15, alone=True),
-    Stage("demo", "the whole demo, with a floor under its BLEU", run_demo, 3, 20, alone=True),
+    Stage("old", "load, score and resume small runs of earlier versions of this project", run_old, 2, 15),
+    Stage("table3", "two rows of the small Table 3", run_table3, 1, 15),
+    Stage("demo", "the whole demo, with a floor under its BLEU", run_demo, 3, 20),
 )
 
 

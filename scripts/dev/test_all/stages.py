@@ -1,4 +1,4 @@
-"""Stages, one or two of which run at a time, each with a time limit, a log and a line in the table at the end."""
+"""Stages, two of which run at a time, each with a time limit, a log and a line in the table at the end."""
 
 import os
 import shlex
@@ -17,7 +17,7 @@ from threading import Event, Timer
 
 ROOT = Path(__file__).resolve().parents[3]
 AT_ONCE = 2
-"""Stages that run side by side: each waits for processes, servers and disks for much of its time."""
+"""Stages that run side by side: each waits for processes, servers and disks much of its time."""
 LOG_LINES = 40
 """Lines of its log that a failed stage prints."""
 OF_MAKE = ("MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKELEVEL", "MAKEFILES", "ARGS")
@@ -138,11 +138,11 @@ class Stage:
     what: str
     run: Callable[[Context], None]
     minutes: float
-    """What it takes on two cores, while another stage runs unless it runs alone."""
+    """What it takes on two cores, while another stage runs."""
     most_minutes: float
     """It is ended after this time, which allows for a slow or busy machine."""
-    alone: bool = False
-    """Whether it runs alone: others need what it installs, or it computes with all cores."""
+    installs: bool = False
+    """Whether other stages need what it installs, so that it runs alone."""
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,8 @@ def run_stages(stages: Sequence[Stage], words: Sequence[str] = ()) -> list[Resul
     """Run all stages, also those after a failed one; keep the log of a failed one."""
     started: list[Context] = []
     stopped = Event()
-    done = {each.name: _run_stage(each, words, started, stopped) for each in stages if each.alone}
-    others = [each for each in stages if not each.alone]
+    done = {each.name: _run_stage(each, words, started, stopped) for each in stages if each.installs}
+    others = [each for each in stages if not each.installs]
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
         results = pool.map(lambda each: _run_stage(each, words, started, stopped), others)
