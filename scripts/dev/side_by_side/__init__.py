@@ -1,1 +1,1 @@
-"""What it costs that waiting threads stay awake."""
+"""What it costs that waiting threads spin."""

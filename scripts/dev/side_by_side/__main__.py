@@ -1,4 +1,4 @@
-"""Measure how long threads should stay awake while they wait for each other: alone, and beside another program.
+"""Measure how often threads that wait for each other should spin before they sleep.
 
     .venv/bin/python scripts/dev/side_by_side
     .venv/bin/python scripts/dev/side_by_side --spins 300000 10000 4000 --rounds 6 runtime.precision=fp32
