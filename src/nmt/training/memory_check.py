@@ -75,7 +75,7 @@ def _fits(trainer: Trainer, store: Pairs, batch_tokens: int, device_tokens: int)
     """Return whether the largest micro-batches fit on all devices."""
     batches = largest_micro_batches(
         store,
-        replace(Batching.of(trainer.config, trainer.seed), tokens=batch_tokens),
+        replace(Batching.of(trainer.config, trainer.gradient.seed), tokens=batch_tokens),
         device_tokens=device_tokens,
         devices=distributed.world_size(),
         threads=trainer.gradient.concurrency,

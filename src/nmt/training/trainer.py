@@ -64,7 +64,7 @@ class Trainer:
 
         `additions` has features' terms and hooks. `passes` records passes as CUDA graphs.
         """
-        self.model, self.config, self.machine, self.seed = model, config, machine, seed
+        self.model, self.config, self.machine = model, config, machine
         objective = Objective(
             model, config.label_smoothing, loss_rows, word_loss=additions.word_loss, terms=additions.terms
         )

@@ -98,12 +98,12 @@ def test_the_largest_micro_batches_have_the_most_tokens_padded_tokens_and_senten
 class SmallMemoryTrainer:
     """A trainer on a device whose memory holds micro-batches of at most `max_tokens` tokens per side."""
 
-    gradient = SimpleNamespace(concurrency=1)
+    gradient = SimpleNamespace(concurrency=1, seed=1)
     state_bytes = 0
     replicas: type[Replicas] = Replicas
 
     def __init__(self, max_tokens: int, config: TrainingConfig) -> None:
-        self.max_tokens, self.config, self.seed = max_tokens, config, 1
+        self.max_tokens, self.config = max_tokens, config
         self.machine, self.model = Machine(torch.device("cpu"), torch.float32), trainer(config).model
 
     def shapes(self, device_tokens: int) -> Shapes:
