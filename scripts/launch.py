@@ -66,7 +66,8 @@ def command(target: str, words: Sequence[str], processes: int = 1) -> list[str]:
         case "test-all":
             return [str(SCRIPTS / "dev" / "test_all"), *words]
         case "bench":
-            return [str(SCRIPTS / "bench"), *(words or ["machine"])]
+            named = words and "=" not in words[0]
+            return [str(SCRIPTS / "bench"), *(() if named else ["machine"]), *words]
     nmt = ["-m", "nmt", target, *words]
     if processes == 1:
         return nmt

@@ -30,6 +30,7 @@ are those of this machine with fewer instructions. Each table names the kind of 
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -55,6 +56,7 @@ def main() -> int:
     options = _parser().parse_args()
     if options.command == "setup":
         return setup(options.engines, options.peers)
+    options.overrides = with_corpus(options.overrides)
     try:
         results = options.measure(options, Bench(options.peers.absolute(), options.threads, options.cpu))
     except UserError as error:
@@ -63,6 +65,12 @@ def main() -> int:
     if options.output:
         write_json(options.output, {"settings": _json_options(options), **results})
     return 0
+
+
+def with_corpus(overrides: list[str]) -> list[str]:
+    """Return the settings with the demo's corpus, unless they name another one."""
+    named = any(re.match(r"(experiment|data|data\.source|data\.train)=", each) for each in overrides)
+    return overrides if named else ["experiment=demo", *overrides]
 
 
 def _json_options(options: argparse.Namespace) -> dict[str, object]:
@@ -84,9 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--peers", type=Path, default=PEERS, help="folder of the peers' environments")
     common.add_argument("--output", type=Path, help="also write the figures to this JSON file")
     corpus = argparse.ArgumentParser(add_help=False)
-    corpus.add_argument(
-        "overrides", nargs="*", default=["experiment=demo"], help="settings, such as experiment=multi30k"
-    )
+    corpus.add_argument("overrides", nargs="*", default=[], help="settings, such as experiment=multi30k")
     corpus.add_argument("--ours", action="append", default=[], metavar="KEY=VALUE", help="a setting for nmt only")
     commands = parser.add_subparsers(dest="command", required=True)
 

@@ -211,13 +211,7 @@ def test_compared_versions_train_on_the_same_batches(settings: list[str]) -> Non
 @pytest.mark.slow
 def test_the_row_of_this_machine_has_figures_of_the_demo(tmp_path: Path) -> None:
     output = tmp_path / "figures.json"
-    demo = [
-        "experiment=demo",
-        "data.corpus=demo",
-        "training.steps=60",
-        "training.warmup_steps=10",
-        "decoding.extra_length=2",
-    ]
+    demo = ["training.steps=60", "training.warmup_steps=10", "decoding.extra_length=2"]
     options = ["--seconds=0.2", "--threads=1", "--cpu=avx2", f"--output={output}"]
     result = Running(run_script, BENCH, "machine", *options, *demo).wait(600)
     assert result.returncode == 0, result.stderr

@@ -154,7 +154,12 @@ def test_unclosed_quotation_mark_is_an_error_and_nothing_starts(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"), [("", ["machine"]), ("decode --beam=1; x", ["decode", "--beam=1;", "x"])]
+    ("arguments", "words"),
+    [
+        ("", ["machine"]),
+        ("runtime.precision=fp32", ["machine", "runtime.precision=fp32"]),
+        ("decode --beam=1; x", ["decode", "--beam=1;", "x"]),
+    ],
 )
 def test_bench_measures_this_machine_by_default(tmp_path: Path, arguments: str, words: list[str]) -> None:
     assert launched(tmp_path, "bench", arguments)[:2] == (7, [["bench", *words]])
