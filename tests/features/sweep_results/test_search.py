@@ -42,7 +42,8 @@ def records(folder: Path) -> list[dict[str, Any]]:
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(import_module("nmt.commands.train"), "run", trained)
+    for command in ("train", "chain"):
+        monkeypatch.setattr(import_module(f"nmt.commands.{command}"), "run", trained)
     before = signal.getsignal(signal.SIGINT)
     yield tmp_path
     signal.signal(signal.SIGINT, before)
@@ -58,15 +59,18 @@ def test_failed_runs_do_not_end_a_search(here: Path) -> None:
     assert all((each["result"] is None) == bool(each["error"]) for each in found)
 
 
-@pytest.mark.parametrize(("metric", "best"), [("loss", min), ("bleu", max), ("test.ter", min), ("test.chrf", max)])
+@pytest.mark.parametrize(
+    ("command", "metric", "best"),
+    [("train", "loss", min), ("train", "bleu", max), ("all", "test.ter", min), ("all", "test.chrf", max)],
+)
 def test_a_search_looks_for_the_best_of_its_metric(
-    here: Path, monkeypatch: pytest.MonkeyPatch, metric: str, best: Callable[[Iterable[float]], float]
+    here: Path, monkeypatch: pytest.MonkeyPatch, command: str, metric: str, best: Callable[[Iterable[float]], float]
 ) -> None:
     results = [3.0, 5.0, 1.0, 4.0]
     given = iter(results)
     monkeypatch.setattr("nmt.features.sweep_results.watch.read_result", lambda _: next(given))
     search = ("model.dropout=interval(0,0.3)", "hydra/sweeper=search", f"hydra.sweeper.n_trials={len(results)}")
-    assert main(["train", "-m", "experiment=demo", *search, f"sweep.metric={metric}"]) == 0
+    assert main([command, "-m", "experiment=demo", *search, f"sweep.metric={metric}"]) == 0
     found = yaml.safe_load(next((here / "outputs").rglob("optimization_results.yaml")).read_text(encoding="utf-8"))
     assert found["best_value"] == best(results)
 
