@@ -47,11 +47,11 @@ _HOMES = {
 }
 """The module of each name."""
 
-_SPINS = "10000"
+SPINS = 10_000
 """How often a thread that waits for others spins before it sleeps. GNU OpenMP's 300,000 times take milliseconds, in
 which nothing else can use its core."""
 if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
-    os.environ["GOMP_SPINCOUNT"] = _SPINS  # OpenMP reads it when torch is imported
+    os.environ["GOMP_SPINCOUNT"] = str(SPINS)  # OpenMP reads it when torch is imported
 
 
 if not TYPE_CHECKING:  # so that a type checker still finds misspelt names
