@@ -37,9 +37,20 @@ def test_corpora_can_be_written_as_a_dictionary() -> None:
 
 @pytest.mark.parametrize("given", ["data.weight=5", "data.temperature=5", "data.stages=[main:3]"])
 def test_settings_of_a_mixture_need_another_corpus(given: str) -> None:
-    composed_settings([MORE, given])
+    compose([MORE, given])
     with pytest.raises(ConfigError, match=f"^{re.escape(given)} has no effect without another corpus: name one"):
         composed_settings([given])
+
+
+@pytest.mark.parametrize(
+    ("stages", "unnamed", "setting"),
+    [("'main until 9','main:2'", "more", "data.mixture.more"), ("more", "main", "data.train")],
+)
+def test_each_corpus_is_in_a_stage(stages: str, unnamed: str, setting: str) -> None:
+    composed_settings([MORE, "data.stages=['main until 9','more:2']"])
+    message = f"names the corpus {unnamed} in no stage, .* leave {re.escape(setting)} out$"
+    with pytest.raises(ConfigError, match=message):
+        composed_settings([MORE, f"data.stages=[{stages}]"])
 
 
 def test_stages_give_weights_and_ends() -> None:

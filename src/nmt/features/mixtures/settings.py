@@ -60,9 +60,10 @@ class MixtureData:
 
 
 def checked(config: "Config", given: Container[str]) -> "Config":
-    """Return the settings; refuse those of a mixture that are given for a single corpus."""
+    """Return the settings; refuse those of a mixture that have no effect."""
     data = config.of(MixtureData)
     if data.mixture:
+        _check_all_are_trained_on(config.data)
         return config
     for name, usual in {"weight": 1.0, **OF_THE_MIXTURE}.items():
         value = getattr(data, name)
@@ -73,6 +74,16 @@ def checked(config: "Config", given: Container[str]) -> "Config":
                 "data.mixture.more.train=[more.en,more.de]"
             )
     return config
+
+
+def _check_all_are_trained_on(data: "DataConfig") -> None:
+    stages = training_stages(data)
+    for name in corpora_of(data):
+        if not any(name in stage.weights for stage in stages):
+            raise ConfigError(
+                f"data.stages names the corpus {name} in no stage, so it would not be trained on: add it to a stage, "
+                f"or leave {'data.train' if name == MAIN else f'data.mixture.{name}'} out"
+            )
 
 
 def other_corpora(data: "DataConfig") -> dict[str, Corpus]:
