@@ -81,8 +81,7 @@ def translate(job: Job) -> Result:
         for source, term in zip(job["sources"], job["terms"], strict=False)
         if term
     }
-    if precision == torch.float32:
-        use_operations(True, only=precision)
+    use_operations(True, only=torch.float32)
     engine = Int8Engine if job["precision"] == "int8" else TorchEngine
     translator = engine([model], tokenizer, decoding, torch.device("cpu"), precision)
 

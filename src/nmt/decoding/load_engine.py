@@ -18,6 +18,7 @@ from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.discovery import features, imported
 from nmt.errors import UserError
+from nmt.model.cpu.prepared_weights import IN_C
 from nmt.model.kernels.c.library import use_operations
 from nmt.model.probe import Wanted, failures
 from nmt.runs import checkpoints
@@ -77,7 +78,7 @@ def load_checkpoints(config: Config, machine: Machine, engine: type[TorchEngine]
 
 def _use_operations(machine: Machine, *, wanted: bool) -> None:
     """Translate with the operations in C, or without, if there are any for this machine."""
-    if machine.device.type == "cpu" and machine.precision == torch.float32:
+    if machine.device.type == "cpu" and machine.precision in IN_C:
         use_operations(wanted, only=torch.float32)
 
 

@@ -8,9 +8,9 @@ from nmt.model.kernels.c.products import PackedMatrix
 from nmt.model.word_vectors import WordVectors
 
 
-def prepare_linear(weight: Tensor, bias: Tensor | None, *, int8: bool = False) -> nn.Module:
-    """Return the fastest x W^T + b: in C for float32, with the weights in int8 if wanted, else oneDNN's."""
-    return PackedLinear(weight, bias, int8=int8) if multiplies_in_c(weight) else PreparedLinear(weight, bias)
+def prepare_linear(weight: Tensor, bias: Tensor | None, numbers: torch.dtype) -> nn.Module:
+    """Return the fastest x W^T + b: for float32 in C, which multiplies in the type `numbers`, else oneDNN's."""
+    return PackedLinear(weight, bias, numbers) if multiplies_in_c(weight) else PreparedLinear(weight, bias)
 
 
 def multiplies_in_c(weight: Tensor) -> bool:
@@ -21,9 +21,9 @@ def multiplies_in_c(weight: Tensor) -> bool:
 class PackedLinear(nn.Module):
     """x W^T + b by the operation in C, which takes less than half of oneDNN's time if x has few rows."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, *, int8: bool = False) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, numbers: torch.dtype) -> None:
         super().__init__()
-        self.matrix = PackedMatrix(weight, bias, int8=int8)
+        self.matrix = PackedMatrix(weight, bias, numbers)
 
     def forward(self, rows: Tensor) -> Tensor:
         """(..., d_in) to (..., d_out)."""
@@ -71,10 +71,10 @@ class PreparedNorm(nn.Module):
 class PreparedWordVectors(nn.Module):
     """Word vectors with a prepared projection."""
 
-    def __init__(self, vectors: WordVectors, *, int8: bool = False) -> None:
+    def __init__(self, vectors: WordVectors, numbers: torch.dtype) -> None:
         super().__init__()
         self.vectors = vectors
-        self.logits = prepare_linear(vectors.matrix("projection"), vectors.bias, int8=int8)
+        self.logits = prepare_linear(vectors.matrix("projection"), vectors.bias, numbers)
 
     def forward(self, side: str, tokens: Tensor) -> Tensor:
         """See `WordVectors.forward`."""

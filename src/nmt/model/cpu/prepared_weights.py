@@ -19,19 +19,23 @@ from nmt.model.interface import TranslationModel
 from nmt.model.word_vectors import WordVectors
 from nmt.model.working_weights import copy_in_precision
 
+IN_C = (torch.float32, torch.bfloat16)
+"""The precisions in which the operations in C translate."""
+
 
 def prepare_for_cpu(model: TranslationModel, precision: torch.dtype, *, int8: bool = False) -> TranslationModel:
-    """Return a copy for use on a CPU, all of it in one precision; later changes of the model do not affect it.
+    """Return a copy for use on a CPU in a precision; later changes of the model do not affect it.
 
-    With `int8`, the operations in C round the weights of matrix products and the rows that they multiply.
+    In C, the weights of matrix products, and the rows that they multiply, are rounded to bf16, or with `int8` to
+    integers, and all else is in float32. Without the operations in C, all of the copy is in the precision.
     """
     if any(isinstance(module, PackedLinear | PreparedLinear) for module in model.modules()):
         return model
-    copied = cast(nn.Module, copy_in_precision(model, precision))
-    in_c = multiplies_in_c(model.projection.to(precision))
+    in_c = precision in IN_C and multiplies_in_c(model.projection.float())
+    copied = cast(nn.Module, copy_in_precision(model, torch.float32 if in_c else precision))
     if in_c or _has_fast_products(precision):
         for name, module in list(copied.named_modules()):
-            prepared = _prepare(module, int8=int8)
+            prepared = _prepare(module, torch.int8 if int8 else precision)
             if prepared is not None:
                 copied.set_submodule(name, prepared)
     if in_c and isinstance(copied, BaseModel):
@@ -39,15 +43,15 @@ def prepare_for_cpu(model: TranslationModel, precision: torch.dtype, *, int8: bo
     return cast(TranslationModel, copied)
 
 
-def _prepare(module: nn.Module, *, int8: bool) -> nn.Module | None:
+def _prepare(module: nn.Module, numbers: torch.dtype) -> nn.Module | None:
     """Return the replacement of a module, or None to keep the module."""
     match module:
         case nn.Linear():
-            return prepare_linear(module.weight, module.bias, int8=int8)
+            return prepare_linear(module.weight, module.bias, numbers)
         case nn.LayerNorm():
             return PreparedNorm(module)
         case WordVectors():
-            return PreparedWordVectors(module, int8=int8)
+            return PreparedWordVectors(module, numbers)
     return None
 
 

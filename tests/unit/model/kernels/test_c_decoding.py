@@ -23,11 +23,14 @@ from nmt.model.kernels.c.compile import compiled
 from nmt.model.kernels.c.continuations import choose_continuations, chooses_in_c
 from nmt.model.kernels.c.products import PackedMatrix
 from nmt.model.packed import Packed
+from nmt.text.special import BOS, EOS
 from tests.unit.model.kernels import plain_only
 
 pytestmark = [plain_only, pytest.mark.usefixtures("in_c")]
 VOCABULARY = 150
-SOURCES = Packed.from_sentences([[3 + 7 * place % 100 for place in range(count)] for count in (4, 19, 1, 7, 12)])
+SENTENCES = [[3 + 7 * place % 100 for place in range(count)] for count in (4, 19, 1, 7, 12)]
+SOURCES = Packed.from_sentences(SENTENCES)
+TARGETS = Packed.from_sentences([[2, 7, 9], [2], [2, 30], [2, 4], [2, 90, 91, 92]])
 
 
 @pytest.mark.parametrize("rows", [1, 5, 6, 7, 12, 13, 97, 200])
@@ -52,6 +55,27 @@ def test_a_product_does_not_hide_nan() -> None:
         assert found.isnan().all(1).tolist() == [False, True, False]
 
 
+@pytest.mark.parametrize("rows", [1, 5, 16, 17, 32, 33, 97, 200])
+@pytest.mark.parametrize(("inputs", "outputs"), [(48, 64), (7, 1), (16, 33), (130, 95)])
+@pytest.mark.parametrize("rectify", [False, True])
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_a_product_in_bf16_is_exact_but_for_the_rounding(
+    rows: int, inputs: int, outputs: int, rectify: bool, has_bias: bool
+) -> None:
+    random = torch.Generator().manual_seed(rows)
+    weight, stream = torch.randn(outputs, inputs, generator=random), torch.randn(rows, 2 * inputs, generator=random)
+    bias = torch.randn(outputs, generator=random) if has_bias else None
+    stream = stream[:, ::2]
+    exact = F.linear(in_bf16(stream), in_bf16(weight), None if bias is None else bias.double())
+    found = PackedMatrix(weight, bias, torch.bfloat16).product(stream, rectify=rectify)
+    torch.testing.assert_close(found.double(), exact.relu() if rectify else exact, rtol=0, atol=1e-4)
+
+
+def in_bf16(numbers: Tensor) -> Tensor:
+    """Round to bf16."""
+    return numbers.bfloat16().double()
+
+
 @pytest.mark.parametrize("rows", [1, 5, 6, 12, 13, 97, 200])
 @pytest.mark.parametrize(("inputs", "outputs"), [(48, 64), (4, 1), (16, 33), (132, 95)])
 @pytest.mark.parametrize("rectify", [False, True])
@@ -61,7 +85,7 @@ def test_a_product_in_int8_is_exact_but_for_the_rounding(rows: int, inputs: int,
     weight[0], stream[0] = 0, 0
     bias = torch.randn(outputs, generator=random)
     expected = F.linear(rounded(stream), rounded(weight), bias.double())
-    found = PackedMatrix(weight, bias, int8=True).product(stream, rectify=rectify)
+    found = PackedMatrix(weight, bias, torch.int8).product(stream, rectify=rectify)
     torch.testing.assert_close(found.double(), expected.relu() if rectify else expected, rtol=0, atol=1e-4)
 
 
@@ -73,29 +97,42 @@ def rounded(rows: Tensor) -> Tensor:
 
 def test_a_matrix_whose_width_int8_cannot_have_stays_in_float32() -> None:
     stream, weight = torch.randn(3, 7), torch.randn(5, 7)
-    found = PackedMatrix(weight, None, int8=True).product(stream)
+    found = PackedMatrix(weight, None, torch.int8).product(stream)
     torch.testing.assert_close(found.double(), F.linear(stream.double(), weight.double()), rtol=0, atol=1e-5)
 
 
-def test_a_product_in_int8_does_not_hide_nan_or_infinity() -> None:
+@pytest.mark.parametrize("numbers", [torch.bfloat16, torch.int8])
+def test_a_rounded_product_does_not_hide_nan_or_infinity(numbers: torch.dtype) -> None:
     stream = torch.randn(4, 16)
     stream[1, 5], stream[2, 7] = torch.nan, -torch.inf
-    found = PackedMatrix(torch.randn(40, 16), None, int8=True).product(stream)
+    found = PackedMatrix(torch.randn(40, 16), None, numbers).product(stream)
     assert found.isfinite().all(1).tolist() == [True, False, False, True]
     assert not found[1:3].isfinite().any()
 
 
-@pytest.mark.parametrize("options", ["-DWITHOUT_VNNI", "-DWITHOUT_VNNI -mno-avx2 -mno-avx512f"])
+@pytest.mark.parametrize(
+    ("numbers", "options"),
+    [
+        (torch.int8, "-DWITHOUT_VNNI"),
+        (torch.int8, "-DWITHOUT_VNNI -mno-avx2 -mno-avx512f"),
+        (torch.bfloat16, "-mno-amx-bf16"),
+        (torch.bfloat16, "-mno-amx-bf16 -mno-avx512bf16"),
+        (torch.bfloat16, "-mno-avx512f"),
+    ],
+)
 @pytest.mark.parametrize("in_c", [1], indirect=True)
-def test_products_in_int8_are_the_same_with_fewer_instructions(options: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream, weight, bias = torch.randn(13, 52), torch.randn(70, 52), torch.randn(70)
-    here = PackedMatrix(weight, bias, int8=True).product(stream)
+def test_rounded_products_are_the_same_with_fewer_instructions(
+    numbers: torch.dtype, options: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, weight, bias = torch.randn(43, 52), torch.randn(70, 52), torch.randn(70)
+    here = PackedMatrix(weight, bias, numbers).product(stream)
     fewer = compiled(("-DFLOAT32", *options.split()))
     if fewer is None:
         pytest.skip("this compiler has no such options")
     declared = library._declared(fewer)
     monkeypatch.setattr("nmt.model.kernels.c.products.library", lambda like: declared)
-    torch.testing.assert_close(PackedMatrix(weight, bias, int8=True).product(stream), here, rtol=1e-6, atol=1e-6)
+    tolerance = 1e-6 if numbers == torch.int8 else 1e-5  # sums of integers are exact
+    torch.testing.assert_close(PackedMatrix(weight, bias, numbers).product(stream), here, rtol=1e-6, atol=tolerance)
 
 
 @pytest.mark.parametrize("width", [8, 63, 64, 65, 1000, 8003])
@@ -234,14 +271,45 @@ def test_layers_in_int8_equal_their_products_one_by_one(
     config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = random_model(**config)
-    target = Packed.from_sentences([[2, 7, 9], [2], [2, 30], [2, 4], [2, 90, 91, 92]])
     with torch.inference_mode():
-        fused, exact = prepare_for_cpu(model, torch.float32, int8=True), model(SOURCES, target)
+        fused, exact = prepare_for_cpu(model, torch.float32, int8=True), model(SOURCES, TARGETS)
         monkeypatch.setattr(prepared_weights, "fuse", lambda model: None)
-        found = [each(SOURCES, target) for each in (fused, prepare_for_cpu(model, torch.float32, int8=True))]
+        found = [each(SOURCES, TARGETS) for each in (fused, prepare_for_cpu(model, torch.float32, int8=True))]
     # a sum that differs in its last digit may be rounded to the next integer
     assert (found[0] - found[1]).abs().mean() < 0.002
     assert 0 < (found[0] - exact).abs().mean() < 0.1
+
+
+@few_threads
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_layers_in_bf16_equal_their_products_one_by_one(
+    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = random_model(**config)
+    with torch.inference_mode():
+        fused, exact = prepare_for_cpu(model, torch.bfloat16), model(SOURCES, TARGETS)
+        assert isinstance(fused, BaseModel)
+        assert fused.fused_decoder is not None
+        monkeypatch.setattr(prepared_weights, "fuse", lambda model: None)
+        found = [each(SOURCES, TARGETS) for each in (fused, prepare_for_cpu(model, torch.bfloat16))]
+    # a sum that differs in its last digit may be rounded to the next number
+    assert (found[0] - found[1]).abs().mean() < 0.002
+    assert 0 < (found[0] - exact).abs().mean() < 0.03
+
+
+@few_threads
+@pytest.mark.parametrize("beam", [1, 5])
+def test_a_search_in_bf16_scores_what_it_finds_as_the_plain_model_does(beam: int) -> None:
+    model = random_model(norm_placement="pre")
+    limits = torch.full((SOURCES.sentences,), 25)
+    with torch.inference_mode():
+        scorer = scorer_of([prepare_for_cpu(model, torch.bfloat16)], 1)
+        for sentence, (best,) in zip(SENTENCES, beam_search(scorer, limits, beam=beam, alpha=0.6), strict=True):
+            labels = torch.tensor([*best.tokens, EOS])
+            target = Packed.from_sentences([[BOS, *best.tokens]])
+            scores = model.logits(model(Packed.from_sentences([sentence]), target)).log_softmax(1)
+            expected = scores[torch.arange(len(labels)), labels].sum().item()
+            assert best.log_probability == pytest.approx(expected, abs=0.02 * len(labels))
 
 
 @few_threads
@@ -260,7 +328,7 @@ def test_an_ensemble_and_copies_of_sentences_give_the_same_translations() -> Non
 
 @few_threads
 def test_another_precision_has_no_operations() -> None:
-    prepared = prepare_for_cpu(random_model(), torch.bfloat16)
+    prepared = prepare_for_cpu(random_model(), torch.float16)
     assert isinstance(prepared, BaseModel)
     assert prepared.fused_decoder is None
 

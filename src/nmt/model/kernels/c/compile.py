@@ -14,10 +14,8 @@ import torch
 from nmt.compute.cores import cpu_features
 from nmt.storage.files import sync
 
-SOURCES = tuple(
-    Path(__file__).with_name(name)
-    for name in ("attention.c", "bytes.c", "continuations.c", "layers.c", "products.c", "threads.c", "tokens.c")
-)
+SOURCE_NAMES = ("attention", "bytes", "continuations", "layers", "pairs", "products", "threads", "tokens")
+SOURCES = tuple(Path(__file__).with_name(f"{name}.c") for name in SOURCE_NAMES)
 HEADERS = tuple(Path(__file__).with_name(name) for name in ("products.h", "threads.h", "vectors.h"))
 OPTIONS: tuple[str, ...] = ("-O3", "-fno-strict-aliasing", "-shared", "-fPIC", "-Wno-psabi")
 FOR_THIS_PROCESSOR: tuple[tuple[str, ...], ...] = (("-march=native",), ("-mcpu=native",), ())

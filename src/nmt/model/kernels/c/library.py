@@ -1,4 +1,4 @@
-"""Operations in C for training on a CPU, and for translating in float32, if a C compiler is installed.
+"""Operations in C for training and translating on a CPU, if a C compiler is installed.
 
 PyTorch makes several passes over memory where one is enough, and in bf16 rounds between them. Each operation here reads
 its inputs once. Without a compiler, or in another precision, plain PyTorch takes their place: ask `computes_in_c` or

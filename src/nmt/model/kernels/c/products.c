@@ -12,7 +12,7 @@
 #endif
 
 enum {
-    PANEL = 2 * LANES,
+    PANEL = PANEL_COLUMNS,
     TILE = LANES == 16 ? 12 : 6,  // rows whose sums, and the panel's numbers, fit into the registers
 };
 
@@ -25,20 +25,6 @@ typedef struct {
     float *result;
     int32_t then;
 } product;
-
-static inline void finish(const product *it, float *to, floats sums) {
-    if (it->then == RECTIFY) sums = (floats)((ints)sums & ~(sums <= 0));
-    store_floats(to, it->then == ADD ? sums + load_floats(to) : sums);
-}
-
-// The same for the last columns of a matrix, which are fewer than a panel has.
-static void finish_few(const product *it, float *to, floats left, floats right, int64_t columns) {
-    float numbers[PANEL];
-    memcpy(numbers, to, columns * sizeof *to);
-    finish(it, numbers, left);
-    finish(it, numbers + LANES, right);
-    memcpy(to, numbers, columns * sizeof *to);
-}
 
 // Multiply `count` rows by a panel. The count is a constant in each call, so that all sums are in registers.
 static inline __attribute__((always_inline)) void multiply_tile(const product *it, int64_t row, int64_t panel,
@@ -61,14 +47,8 @@ static inline __attribute__((always_inline)) void multiply_tile(const product *i
     }
     float *to = it->result + row * outputs + column;
 #pragma GCC unroll 12
-    for (int each = 0; each < count; each++, to += outputs) {
-        if (column + PANEL > outputs) {
-            finish_few(it, to, left[each], right[each], outputs - column);
-        } else {
-            finish(it, to, left[each]);
-            finish(it, to + LANES, right[each]);
-        }
-    }
+    for (int each = 0; each < count; each++, to += outputs)
+        store_panel(to, left[each], right[each], it->then, outputs - column);
 }
 
 #define ROWS(n) \
@@ -93,6 +73,10 @@ static void multiply_part(void *task, int64_t first, int64_t last, int64_t threa
 void multiply(const matrix *by, const float *rows, int64_t count, float *result, int32_t then, void *scratch) {
     if (by->bytes) {
         multiply_bytes(by, rows, count, result, then, scratch);
+        return;
+    }
+    if (by->pairs) {
+        multiply_pairs(by, rows, count, result, then, scratch);
         return;
     }
     int64_t panels = (by->outputs + PANEL - 1) / PANEL, chunks = chunks_of(count);

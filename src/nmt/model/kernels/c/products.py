@@ -12,6 +12,10 @@ from nmt.model.kernels.c.library import library
 
 STORE, RECTIFY = 0, 1
 """What happens to a product: it is stored, or its ReLU."""
+PAIR_INPUTS = 32
+"""In bf16, the number of inputs is filled up with zeros to a multiple of this."""
+MORE_ROWS = 32
+"""Rows that have room in bf16 after those that are multiplied, because tiles may read them."""
 BYTE_INPUTS = 4
 """In int8, the number of inputs is a multiple of this."""
 MAX_INTEGER = 127
@@ -21,7 +25,7 @@ class Matrix(Structure):
     """A packed matrix, as the C code sees it."""
 
     _fields_ = (
-        *((name, c_void_p) for name in ("panels", "bias", "bytes", "scales", "totals")),
+        *((name, c_void_p) for name in ("panels", "bias", "pairs", "bytes", "scales", "totals")),
         ("inputs", c_int64),
         ("outputs", c_int64),
     )
@@ -30,17 +34,19 @@ class Matrix(Structure):
 class PackedMatrix:
     """A matrix (d_out, d_in) and a bias (d_out,) in float32; later changes of them do not affect the copy.
 
-    In int8, the matrix is rounded to integers with one scale per output, and the rows with one scale per row.
+    In bf16, the matrix and the rows are rounded, and their products are summed in float32. In int8, the matrix is
+    rounded to integers with one scale per output, and the rows with one scale per row.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, *, int8: bool = False) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, numbers: torch.dtype = torch.float32) -> None:
         self.outputs, self.inputs = weight.shape
-        self.int8 = int8 and self.inputs % BYTE_INPUTS == 0
+        self.numbers = torch.float32 if numbers == torch.int8 and self.inputs % BYTE_INPUTS else numbers
         self.library = library(weight)
-        columns = c_int64.in_dll(self.library, "byte_columns" if self.int8 else "panel_columns").value
+        in_bytes = self.numbers == torch.int8
+        columns = c_int64.in_dll(self.library, "byte_columns" if in_bytes else "panel_columns").value
         padding = -self.outputs % columns
         offsets = weight.new_zeros(self.outputs) if bias is None else bias.detach()
-        pack = _bytes if self.int8 else _panels
+        pack = PACKINGS[self.numbers]
         self.parts = {"bias": F.pad(offsets, (0, padding))} | pack(F.pad(weight.detach(), (0, 0, 0, padding)), columns)
         addresses = {name: part.data_ptr() for name, part in self.parts.items()}
         self.structure = Matrix(**addresses, inputs=self.inputs, outputs=self.outputs)
@@ -56,16 +62,27 @@ class PackedMatrix:
         self.library.multiply(ctypes.byref(self.structure), *addresses)
         return result
 
+    def scratch_bytes(self, rows: int) -> int:
+        """Return the memory that a product of this many rows needs."""
+        if self.numbers == torch.bfloat16:
+            return 2 * (rows + MORE_ROWS) * (self.inputs + -self.inputs % PAIR_INPUTS)
+        return rows * (self.inputs + 4) if self.numbers == torch.int8 else 0
+
 
 def scratch_for(matrices: Sequence[PackedMatrix], rows: int) -> Tensor:
     """Return the memory that products of this many rows with any of the matrices need."""
-    widest = max((matrix.inputs for matrix in matrices if matrix.int8), default=0)
-    return torch.empty(rows * (widest + 4) if widest else 0, dtype=torch.uint8)
+    return torch.empty(max(matrix.scratch_bytes(rows) for matrix in matrices), dtype=torch.uint8)
 
 
 def _panels(weight: Tensor, columns: int) -> dict[str, Tensor]:
     """Return a matrix (d_out, d_in) in float32 as `products.h` describes it."""
     return {"panels": weight.view(-1, columns, weight.shape[1]).transpose(1, 2).contiguous()}
+
+
+def _pairs(weight: Tensor, columns: int) -> dict[str, Tensor]:
+    """Return the same in bf16."""
+    numbers = F.pad(weight, (0, -weight.shape[1] % PAIR_INPUTS)).bfloat16()
+    return {"pairs": numbers.view(-1, columns, numbers.shape[1] // 2, 2).transpose(1, 2).contiguous()}
 
 
 def _bytes(weight: Tensor, columns: int) -> dict[str, Tensor]:
@@ -75,3 +92,7 @@ def _bytes(weight: Tensor, columns: int) -> dict[str, Tensor]:
     groups = integers.view(-1, columns, weight.shape[1] // BYTE_INPUTS, BYTE_INPUTS)
     totals = integers.sum(1, dtype=torch.int32)
     return {"bytes": groups.transpose(1, 2).contiguous(), "scales": scales, "totals": totals}
+
+
+PACKINGS = {torch.float32: _panels, torch.bfloat16: _pairs, torch.int8: _bytes}
+"""How a matrix is stored, by the type of its numbers."""

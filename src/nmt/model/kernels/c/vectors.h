@@ -40,6 +40,12 @@ typedef int16_t shorts __attribute__((vector_size(2 * LANES)));
 #define EVEN(lane, distance) ((lane) & ~1)
 #define ODD(lane, distance) ((lane) | 1)
 
+// Round to bf16: the nearest one, and of two the even one.
+static inline halves rounded(floats values) {
+    words bits = (words)values;
+    return __builtin_convertvector((bits + 0x7fff + ((bits >> 16) & 1)) >> 16, halves);
+}
+
 #ifdef FLOAT32
 typedef float number;
 
@@ -60,8 +66,7 @@ static inline floats load(const number *from) {
 }
 
 static inline void store(number *to, floats values) {
-    words bits = (words)values;
-    halves half = __builtin_convertvector((bits + 0x7fff + ((bits >> 16) & 1)) >> 16, halves);  // nearest, ties to even
+    halves half = rounded(values);
     memcpy(to, &half, sizeof half);
 }
 #endif
