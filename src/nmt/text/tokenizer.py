@@ -78,10 +78,10 @@ class Tokenizer:
         """The source model and the target model; the same one twice if joint."""
         return self._models[0], self._models[-1]
 
-    @property
-    def vocabularies(self) -> tuple[list[str], list[str]]:
+    @cached_property
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The tokens of the source and the target vocabulary, in the order of their ids."""
-        return _pieces(self._source), _pieces(self._target)
+        return tuple(_pieces(self._source)), tuple(_pieces(self._target))
 
     @cached_property
     def source_tags(self) -> frozenset[int]:
@@ -147,6 +147,8 @@ def _pieces(processor: sentencepiece.SentencePieceProcessor) -> list[str]:
 
 
 def _encode(processor: sentencepiece.SentencePieceProcessor, lines: Sequence[str]) -> list[list[int]]:
+    if len(lines) == 1:  # SentencePiece starts a thread for a list
+        return [processor.encode(lines[0], out_type=int)]
     ids: list[list[int]] = processor.encode(list(lines), out_type=int, num_threads=1)
     return ids
 

@@ -1,5 +1,6 @@
 """Weights and word vectors of the model that a run begins from."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def test_the_vector_of_a_new_piece_is_the_mean_of_the_pieces_that_spell_it(tmp_p
     assert composed
 
 
-def spell(piece: str, pieces: list[str]) -> list[int] | None:
+def spell(piece: str, pieces: Sequence[str]) -> list[int] | None:
     """Return the ids of the characters of a piece, if no longer old piece is in it."""
     if any(other in piece for other in pieces[4:] if len(other) > 1):
         return None

@@ -46,6 +46,16 @@ def test_decoding_gives_the_encoded_text_back(model_type: str, text: str) -> Non
     assert tokenizer.decode(tokenizer.encode_target([text])[0]) == text
 
 
+def test_a_single_line_is_encoded_like_one_of_several(joint: Tokenizer) -> None:
+    for line in [*sentences(20), "", " ", "\0", "日本 🙂", "a\u2028b"]:
+        assert joint.encode_source([line]) == joint.encode_source([line, "the"])[:1]
+
+
+def test_the_vocabularies_are_read_once(joint: Tokenizer) -> None:
+    assert joint.vocabularies is joint.vocabularies
+    assert [len(each) for each in joint.vocabularies] == [joint.source_size, joint.target_size]
+
+
 def test_normalisation_changes_the_decoded_text() -> None:
     tokenizer = Tokenizer(trained(normalization="nfkc"))
     assert tokenizer.decode(tokenizer.encode_target(["the  ship "])[0]) == "the ship"

@@ -137,5 +137,5 @@ class CTranslate2Engine(Engine):
         return sorted(found, key=lambda each: -each.score)[: self.config.search.nbest]
 
 
-def _pieces(pieces: list[str], ids: Sequence[int]) -> list[str]:
+def _pieces(pieces: Sequence[str], ids: Sequence[int]) -> list[str]:
     return [pieces[index] for index in ids]

@@ -80,9 +80,9 @@ class Layers:
 
     def __init__(self, layers: Sequence[LayerWeights], shape: Shape) -> None:
         self.layers, self.shape = layers, shape
-        self.matrices = [matrix for layer in layers for matrix in layer.matrices]
         self.structures = (_Layer * len(layers))(*map(_structure, layers))
-        self.library = self.matrices[0].library
+        matrices = [matrix for layer in layers for matrix in layer.matrices]
+        self.library, self.row_bytes = matrices[0].library, max(matrix.row_bytes for matrix in matrices)
         heads = shape.heads * shape.key_width + shape.key_heads * (shape.key_width + shape.value_width)
         self.widths = shape.width, max(heads, shape.inner_width), shape.heads * shape.value_width
 
@@ -111,7 +111,7 @@ class Layers:
         scratch = [torch.empty(len(stream), width) for width in self.widths]
         step.buffer = -(-longest // LANES) * LANES
         scratch.append(torch.empty(torch.get_num_threads(), 2, step.buffer))
-        scratch.append(scratch_for(self.matrices, len(stream)))
+        scratch.append(scratch_for(self.row_bytes, len(stream)))
         width, heads, key_heads, key_width, value_width, _, eps, norms_first = self.shape
         step.layers, step.depth, step.rows = ctypes.addressof(self.structures), len(self.layers), len(stream)
         step.width, step.heads, step.key_heads = width, heads, key_heads

@@ -1,7 +1,6 @@
 """Products of rows with a matrix that is stored in the order in which the operation in C reads it."""
 
 import ctypes
-from collections.abc import Sequence
 from ctypes import Structure, c_int64, c_void_p
 
 import torch
@@ -15,7 +14,7 @@ STORE, RECTIFY = 0, 1
 PAIR_INPUTS = 32
 """In bf16, the number of inputs is filled up with zeros to a multiple of this."""
 MORE_ROWS = 32
-"""Rows that have room in bf16 after those that are multiplied, because tiles may read them."""
+"""Rows that have room after those that are multiplied, because tiles in bf16 may read them."""
 BYTE_INPUTS = 4
 """In int8, the number of inputs is a multiple of this."""
 MAX_INTEGER = 127
@@ -50,28 +49,30 @@ class PackedMatrix:
         self.parts = {"bias": F.pad(offsets, (0, padding))} | pack(F.pad(weight.detach(), (0, 0, 0, padding)), columns)
         addresses = {name: part.data_ptr() for name, part in self.parts.items()}
         self.structure = Matrix(**addresses, inputs=self.inputs, outputs=self.outputs)
+        self.row_bytes = _row_bytes(self.inputs, self.numbers)
 
     def product(self, rows: Tensor, *, rectify: bool = False) -> Tensor:
         """Return x W^T + b, or the ReLU of it, for x (..., d_in) in float32."""
         rows = rows.contiguous()
         result = torch.empty(*rows.shape[:-1], self.outputs)
         count = rows.numel() // self.inputs
-        scratch = scratch_for([self], count)
+        scratch = scratch_for(self.row_bytes, count)
         then = RECTIFY if rectify else STORE
         addresses = rows.data_ptr(), count, result.data_ptr(), then, scratch.data_ptr()
         self.library.multiply(ctypes.byref(self.structure), *addresses)
         return result
 
-    def scratch_bytes(self, rows: int) -> int:
-        """Return the memory that a product of this many rows needs."""
-        if self.numbers == torch.bfloat16:
-            return 2 * (rows + MORE_ROWS) * (self.inputs + -self.inputs % PAIR_INPUTS)
-        return rows * (self.inputs + 4) if self.numbers == torch.int8 else 0
+
+def scratch_for(row_bytes: int, rows: int) -> Tensor:
+    """Return the memory that a product of this many rows needs, with `PackedMatrix.row_bytes` for each of them."""
+    return torch.empty(row_bytes * (rows + MORE_ROWS), dtype=torch.uint8)
 
 
-def scratch_for(matrices: Sequence[PackedMatrix], rows: int) -> Tensor:
-    """Return the memory that products of this many rows with any of the matrices need."""
-    return torch.empty(max(matrix.scratch_bytes(rows) for matrix in matrices), dtype=torch.uint8)
+def _row_bytes(inputs: int, numbers: torch.dtype) -> int:
+    """Return the bytes of a row that is rounded."""
+    if numbers == torch.bfloat16:
+        return 2 * (inputs + -inputs % PAIR_INPUTS)
+    return inputs + 4 if numbers == torch.int8 else 0
 
 
 def _panels(weight: Tensor, columns: int) -> dict[str, Tensor]:
