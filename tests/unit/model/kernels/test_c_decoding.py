@@ -299,8 +299,9 @@ def test_layers_in_bf16_equal_their_products_one_by_one(
 
 @few_threads
 @pytest.mark.parametrize("beam", [1, 5])
-def test_a_search_in_bf16_scores_what_it_finds_as_the_plain_model_does(beam: int) -> None:
-    model = random_model(norm_placement="pre")
+@pytest.mark.parametrize("config", [{"norm_placement": "pre"}, *UNKNOWN.values()], ids=["pre-norm", *UNKNOWN])
+def test_a_search_in_bf16_scores_what_it_finds_as_the_plain_model_does(config: dict[str, Any], beam: int) -> None:
+    model = random_model(**config)
     limits = torch.full((SOURCES.sentences,), 25)
     with torch.inference_mode():
         scorer = scorer_of([prepare_for_cpu(model, torch.bfloat16)], 1)
@@ -309,7 +310,7 @@ def test_a_search_in_bf16_scores_what_it_finds_as_the_plain_model_does(beam: int
             target = Packed.from_sentences([[BOS, *best.tokens]])
             scores = model.logits(model(Packed.from_sentences([sentence]), target)).log_softmax(1)
             expected = scores[torch.arange(len(labels)), labels].sum().item()
-            assert best.log_probability == pytest.approx(expected, abs=0.02 * len(labels))
+            assert best.log_probability == pytest.approx(expected, abs=0.03 * len(labels))
 
 
 @few_threads
