@@ -81,7 +81,7 @@ class Tokenizer:
     @cached_property
     def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The tokens of the source and the target vocabulary, in the order of their ids."""
-        return tuple(_pieces(self._source)), tuple(_pieces(self._target))
+        return _pieces(self._source), _pieces(self._target)
 
     @cached_property
     def source_tags(self) -> frozenset[int]:
@@ -141,16 +141,14 @@ def _read(path: Path) -> bytes:
         ) from error
 
 
-def _pieces(processor: sentencepiece.SentencePieceProcessor) -> list[str]:
-    pieces: list[str] = processor.id_to_piece(list(range(processor.get_piece_size())))
-    return pieces
+def _pieces(processor: sentencepiece.SentencePieceProcessor) -> tuple[str, ...]:
+    return tuple(processor.id_to_piece(list(range(processor.get_piece_size()))))
 
 
 def _encode(processor: sentencepiece.SentencePieceProcessor, lines: Sequence[str]) -> list[list[int]]:
     if len(lines) == 1:  # SentencePiece starts a thread for a list
         return [processor.encode(lines[0], out_type=int)]
-    ids: list[list[int]] = processor.encode(list(lines), out_type=int, num_threads=1)
-    return ids
+    return list(processor.encode(list(lines), out_type=int, num_threads=1))
 
 
 def _processor(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
