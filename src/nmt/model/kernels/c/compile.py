@@ -16,7 +16,7 @@ from nmt.storage.files import sync
 
 SOURCE_NAMES = ("attention", "bytes", "continuations", "layers", "pairs", "products", "threads", "tokens")
 SOURCES = tuple(Path(__file__).with_name(f"{name}.c") for name in SOURCE_NAMES)
-HEADERS = tuple(Path(__file__).with_name(name) for name in ("products.h", "threads.h", "vectors.h"))
+HEADERS = tuple(Path(__file__).with_name(name) for name in ("products.h", "threads.h", "tiles.h", "vectors.h"))
 OPTIONS: tuple[str, ...] = ("-O3", "-fno-strict-aliasing", "-shared", "-fPIC", "-Wno-psabi")
 FOR_THIS_PROCESSOR: tuple[tuple[str, ...], ...] = (("-march=native",), ("-mcpu=native",), ())
 """Options in the order in which they are tried: not every compiler has the first one on every processor."""

@@ -2,7 +2,6 @@
 // multiply tiles of 16 rows by 16 columns.
 
 #include "products.h"
-#include "threads.h"
 
 #if defined(__AVX512F__) && (defined(__AVX512BF16__) || defined(__AMX_BF16__))
 #include <immintrin.h>
@@ -18,36 +17,10 @@
 #define FEW (1 << 16)
 #endif
 
-enum { PANEL = PANEL_COLUMNS, TILE = LANES == 16 ? 12 : 6 };
-
-typedef struct {
-    matrix by;
-    const float *rows;
-    int64_t count, panels, width;  // pairs of inputs
-    float *result;
-    uint32_t *pairs;  // of the rows, rounded
-    int32_t then;
-} product;
-
-// Round rows, and fill them up with zeros.
-static void round_rows(void *task, int64_t first, int64_t last, int64_t thread) {
-    const product *it = task;
-    int64_t inputs = it->by.inputs, whole = inputs / LANES * LANES;
-    (void)thread;
-    for (int64_t row = first; row < last; row++) {
-        const float *from = it->rows + row * inputs;
-        uint16_t *to = (uint16_t *)(it->pairs + row * it->width);
-        for (int64_t place = 0; place < 2 * it->width; place += LANES) {
-            float end[LANES] = {0};
-            if (place >= whole && place < inputs) memcpy(end, from + place, (inputs - place) * sizeof *end);
-            halves half = rounded(load_floats(place < whole ? from + place : end));
-            memcpy(to + place, &half, sizeof half);
-        }
-    }
-}
+typedef uint32_t word;
 
 // Add the products of a pair of numbers of a row with those of LANES columns.
-static inline floats add_products(floats to, uint32_t pair, const uint32_t *weights) {
+static inline floats add_products(floats to, word pair, const word *weights) {
     words columns;
     memcpy(&columns, weights, sizeof columns);
 #if defined(__AVX512F__) && defined(__AVX512BF16__)
@@ -59,47 +32,29 @@ static inline floats add_products(floats to, uint32_t pair, const uint32_t *weig
 #endif
 }
 
-// Multiply `count` rows by a panel. The count is a constant in each call, so that all sums are in registers.
-static inline __attribute__((always_inline)) void multiply_tile(const product *it, int64_t row, int64_t panel,
-                                                                const int count) {
-    int64_t width = it->width, outputs = it->by.outputs, column = panel * PANEL;
-    const uint32_t *rows = it->pairs + row * width, *weights = it->by.pairs + column * width;
-    floats left[TILE], right[TILE];
-#pragma GCC unroll 12
-    for (int each = 0; each < count; each++) {
-        left[each] = load_floats(it->by.bias + column);
-        right[each] = load_floats(it->by.bias + column + LANES);
-    }
-    for (int64_t pair = 0; pair < width; pair++, weights += PANEL) {
-#pragma GCC unroll 12
-        for (int each = 0; each < count; each++) {
-            left[each] = add_products(left[each], rows[each * width + pair], weights);
-            right[each] = add_products(right[each], rows[each * width + pair], weights + LANES);
+#include "tiles.h"
+
+typedef struct {
+    const float *rows;
+    int64_t inputs, width;  // numbers of a row, and pairs
+    word *pairs;
+} rounding;
+
+// Round rows, and fill them up with zeros.
+static void round_rows(void *task, int64_t first, int64_t last, int64_t thread) {
+    const rounding *it = task;
+    int64_t inputs = it->inputs, whole = inputs / LANES * LANES;
+    (void)thread;
+    for (int64_t row = first; row < last; row++) {
+        const float *from = it->rows + row * inputs;
+        uint16_t *to = (uint16_t *)(it->pairs + row * it->width);
+        for (int64_t place = 0; place < 2 * it->width; place += LANES) {
+            float end[LANES] = {0};
+            if (place >= whole && place < inputs) memcpy(end, from + place, (inputs - place) * sizeof *end);
+            halves half = rounded(load_floats(place < whole ? from + place : end));
+            memcpy(to + place, &half, sizeof half);
         }
     }
-    float *to = it->result + row * outputs + column;
-#pragma GCC unroll 12
-    for (int each = 0; each < count; each++, to += outputs)
-        store_panel(to, left[each], right[each], it->then, outputs - column);
-}
-
-#define ROWS(n) \
-    case n: multiply_tile(it, row, panel, n); break;
-
-static void multiply_rows(const void *task, int64_t row, int64_t panel, int64_t count) {
-    const product *it = task;
-    switch (count) {
-        ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)
-#if defined(__AVX512F__)
-        ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12)
-#endif
-    }
-}
-
-static void multiply_part(void *task, int64_t first, int64_t last, int64_t thread) {
-    const product *it = task;
-    (void)thread;
-    multiply_items(multiply_rows, it, it->count, it->panels, TILE, first, last);
 }
 
 #ifdef HAS_TILES
@@ -122,8 +77,8 @@ static int tiles_are_allowed(void) {
 // Sum the products of up to two tiles of rows with a panel in tiles 0 to 3, and store them.
 static void multiply_tiles(const void *task, int64_t row, int64_t panel, int64_t count) {
     const product *it = task;
-    int64_t width = it->width, outputs = it->by.outputs, column = panel * PANEL, stride = width * sizeof *it->pairs;
-    const uint32_t *rows = it->pairs + row * width, *weights = it->by.pairs + column * width;
+    int64_t width = it->width, outputs = it->by->outputs, column = panel * PANEL, stride = width * sizeof *it->rows;
+    const word *rows = it->rows + row * width, *weights = it->panels + column * width;
     float sums[MAX_ROWS][PANEL];
     _tile_zero(0);
     _tile_zero(1);
@@ -147,7 +102,7 @@ static void multiply_tiles(const void *task, int64_t row, int64_t panel, int64_t
         _tile_stored(2, sums[TILE_ROWS], sizeof *sums);
         _tile_stored(3, sums[TILE_ROWS] + LANES, sizeof *sums);
     }
-    floats left = load_floats(it->by.bias + column), right = load_floats(it->by.bias + column + LANES);
+    floats left = load_floats(it->by->bias + column), right = load_floats(it->by->bias + column + LANES);
     float *to = it->result + row * outputs + column;
     for (int64_t each = 0; each < count; each++, to += outputs)
         store_panel(to, load_floats(sums[each]) + left, load_floats(sums[each] + LANES) + right, it->then, outputs - column);
@@ -163,7 +118,7 @@ static void multiply_part_in_tiles(void *task, int64_t first, int64_t last, int6
     }
     _tile_storeconfig(&before);  // oneDNN's
     _tile_loadconfig(&shapes);
-    multiply_items(multiply_tiles, it, it->count, it->panels, MAX_ROWS, first, last);
+    multiply_items(multiply_tiles, it, it->count, panels_of(it), MAX_ROWS, first, last);
     _tile_loadconfig(&before);
 }
 #else
@@ -172,10 +127,9 @@ static int tiles_are_allowed(void) { return 0; }
 #endif
 
 void multiply_pairs(const matrix *by, const float *rows, int64_t count, float *result, int32_t then, void *scratch) {
-    int64_t panels = (by->outputs + PANEL - 1) / PANEL, chunks = chunks_of(count);
     int64_t width = (by->inputs + 2 * PAIRS - 1) / (2 * PAIRS) * PAIRS;
-    product task = {*by, rows, count, panels, width, result, scratch, then};
-    divide(round_rows, &task, count, 1 + FEW / (1 + by->inputs));
-    int64_t few = 1 + FEW * panels * chunks / (1 + count * by->inputs * by->outputs);
-    divide(tiles_are_allowed() ? multiply_part_in_tiles : multiply_part, &task, panels * chunks, few);
+    rounding rounded_rows = {rows, by->inputs, width, scratch};
+    divide(round_rows, &rounded_rows, count, 1 + FEW / (1 + by->inputs));
+    product task = {by, scratch, by->pairs, count, width, result, then};
+    divide_product(tiles_are_allowed() ? multiply_part_in_tiles : multiply_part, &task);
 }
