@@ -1,5 +1,5 @@
-// Products of rows with a matrix in bf16, summed in float32: half of the memory of float32 is read, and processors with AMX
-// multiply tiles of 16 rows by 16 columns.
+// Products of rows with a matrix in bf16, summed in float32: half of the memory of float32 is read, and AMX multiplies 16
+// rows by 16 columns at a time.
 
 #include "products.h"
 
@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 #if defined(__AVX512F__) && defined(__AMX_BF16__) && defined(__linux__)
-#define HAS_TILES
+#define HAS_AMX
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -57,25 +57,25 @@ static void round_rows(void *task, int64_t first, int64_t last, int64_t thread) 
     }
 }
 
-#ifdef HAS_TILES
-enum { TILE_ROWS = 16, TILE_BYTES = 64, MAX_ROWS = 2 * TILE_ROWS };
+#ifdef HAS_AMX
+enum { AMX_ROWS = 16, AMX_BYTES = 64, MAX_ROWS = 2 * AMX_ROWS };
 
 typedef struct {
     uint8_t palette, start_row, reserved[14];
     uint16_t bytes[16];
     uint8_t rows[16];
-} tile_shapes;
+} amx_shapes;
 
-// Ask Linux for the memory of the tiles, which a process does not have from the beginning.
-static int tiles_are_allowed(void) {
+// Ask Linux for the memory of AMX, which a process does not have from the beginning.
+static int amx_is_allowed(void) {
     enum { REQUEST = 0x1023, TILE_DATA = 18 };
     static int allowed = -1;
     if (allowed < 0) allowed = syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
     return allowed;
 }
 
-// Sum the products of up to two tiles of rows with a panel in tiles 0 to 3, and store them.
-static void multiply_tiles(const void *task, int64_t row, int64_t panel, int64_t count) {
+// Sum the products of up to two times 16 rows with a panel in the registers 0 to 3 of AMX, and store them.
+static void multiply_with_amx(const void *task, int64_t row, int64_t panel, int64_t count) {
     const product *it = task;
     int64_t width = it->width, outputs = it->by->outputs, column = panel * PANEL, stride = width * sizeof *it->rows;
     const word *rows = it->rows + row * width, *weights = it->panels + column * width;
@@ -90,17 +90,17 @@ static void multiply_tiles(const void *task, int64_t row, int64_t panel, int64_t
         _tile_loadd(7, weights + pair * PANEL + LANES, PANEL * sizeof *weights);
         _tile_dpbf16ps(0, 4, 6);
         _tile_dpbf16ps(1, 4, 7);
-        if (count > TILE_ROWS) {
-            _tile_loadd(5, rows + TILE_ROWS * width + pair, stride);
+        if (count > AMX_ROWS) {
+            _tile_loadd(5, rows + AMX_ROWS * width + pair, stride);
             _tile_dpbf16ps(2, 5, 6);
             _tile_dpbf16ps(3, 5, 7);
         }
     }
     _tile_stored(0, sums[0], sizeof *sums);
     _tile_stored(1, sums[0] + LANES, sizeof *sums);
-    if (count > TILE_ROWS) {
-        _tile_stored(2, sums[TILE_ROWS], sizeof *sums);
-        _tile_stored(3, sums[TILE_ROWS] + LANES, sizeof *sums);
+    if (count > AMX_ROWS) {
+        _tile_stored(2, sums[AMX_ROWS], sizeof *sums);
+        _tile_stored(3, sums[AMX_ROWS] + LANES, sizeof *sums);
     }
     floats left = load_floats(it->by->bias + column), right = load_floats(it->by->bias + column + LANES);
     float *to = it->result + row * outputs + column;
@@ -108,22 +108,22 @@ static void multiply_tiles(const void *task, int64_t row, int64_t panel, int64_t
         store_panel(to, load_floats(sums[each]) + left, load_floats(sums[each] + LANES) + right, it->then, outputs - column);
 }
 
-static void multiply_part_in_tiles(void *task, int64_t first, int64_t last, int64_t thread) {
+static void multiply_part_with_amx(void *task, int64_t first, int64_t last, int64_t thread) {
     const product *it = task;
-    tile_shapes shapes = {.palette = 1}, before;
+    amx_shapes shapes = {.palette = 1}, before;
     (void)thread;
-    for (int tile = 0; tile < 8; tile++) {
-        shapes.bytes[tile] = TILE_BYTES;
-        shapes.rows[tile] = TILE_ROWS;
+    for (int place = 0; place < 8; place++) {
+        shapes.bytes[place] = AMX_BYTES;
+        shapes.rows[place] = AMX_ROWS;
     }
     _tile_storeconfig(&before);  // oneDNN's
     _tile_loadconfig(&shapes);
-    multiply_items(multiply_tiles, it, it->count, panels_of(it), MAX_ROWS, first, last);
+    multiply_items(multiply_with_amx, it, it->count, panels_of(it), MAX_ROWS, first, last);
     _tile_loadconfig(&before);
 }
 #else
-static int tiles_are_allowed(void) { return 0; }
-#define multiply_part_in_tiles multiply_part
+static int amx_is_allowed(void) { return 0; }
+#define multiply_part_with_amx multiply_part
 #endif
 
 void multiply_pairs(const matrix *by, const float *rows, int64_t count, float *result, int32_t then, void *scratch) {
@@ -131,5 +131,5 @@ void multiply_pairs(const matrix *by, const float *rows, int64_t count, float *r
     rounding rounded_rows = {rows, by->inputs, width, scratch};
     divide(round_rows, &rounded_rows, count, 1 + FEW / (1 + by->inputs));
     product task = {by, scratch, by->pairs, count, width, result, then};
-    divide_product(tiles_are_allowed() ? multiply_part_in_tiles : multiply_part, &task);
+    divide_product(amx_is_allowed() ? multiply_part_with_amx : multiply_part, &task);
 }

@@ -69,7 +69,7 @@ static inline void multiply_items(multiply_tile_of *multiply_rows, const void *t
 }
 
 // result = rows W^T + bias, or the ReLU of it, or added to the result, for rows (count, inputs) without gaps. Unless the
-// matrix is in float32, `scratch` has room for the rows, and for 32 more, which tiles in bf16 may read: for inputs + 4
+// matrix is in float32, `scratch` has room for the rows, and for 32 more, which AMX may read: for inputs + 4
 // bytes each in int8, and for the pairs in bf16.
 void multiply(const matrix *by, const float *rows, int64_t count, float *result, int32_t then, void *scratch);
 void multiply_pairs(const matrix *by, const float *rows, int64_t count, float *result, int32_t then, void *scratch);

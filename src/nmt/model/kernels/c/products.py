@@ -14,7 +14,7 @@ STORE, RECTIFY = 0, 1
 PAIR_INPUTS = 32
 """In bf16, the number of inputs is filled up with zeros to a multiple of this."""
 MORE_ROWS = 32
-"""Rows that have room after those that are multiplied, because tiles in bf16 may read them."""
+"""Rows that have room after those that are multiplied, because AMX may read them."""
 BYTE_INPUTS = 4
 """In int8, the number of inputs is a multiple of this."""
 MAX_INTEGER = 127
