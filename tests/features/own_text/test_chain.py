@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,22 @@ def test_run_is_measured_planned_and_resumed_as_planned(
     assert "own.minutes was 1.0 and is now 2.0" in refuse(["train", *words, "own.minutes=2"])
     succeed(["average", *words])
     assert "nan" not in succeed(["eval", *words, "decoding.beam=1", "decoding.extra_length=0"])
+
+
+def test_minutes_that_end_the_run_leave_steps_for_a_machine_that_is_faster_than_measured(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", lambda *_: 60 * 0.9 / 30.5)
+    succeed(["data", *words])
+    planned = plan_training(composed_settings([*words, "own.minutes=1"]))
+    by_time = plan_training(composed_settings([*words, "training.max_training_minutes=1"]))
+    both = plan_training(composed_settings([*words, "own.minutes=1", "training.max_training_minutes=2"]))
+    assert planned.config.training.steps == both.config.training.steps == 30
+    assert by_time.config.training.steps > 100
+    assert "at most" not in planned.message
+    assert "give about 30 steps, " in by_time.message
+    assert f" and at most {by_time.config.training.steps:,} if there is time, about 1.0 minutes: " in by_time.message
+    assert replace(by_time.config.training, steps=30, max_training_minutes=0.0) == planned.config.training
 
 
 @pytest.mark.parametrize(("tokens", "steps"), [(1024, 10), (2048, 20)])

@@ -69,6 +69,17 @@ def test_a_plan_says_how_many_minutes_it_takes() -> None:
     assert plan(SMALL, 600, machine(300)).minutes < 60
 
 
+@pytest.mark.parametrize(("text", "batch_tokens", "most"), [(SMALL, 1024, 2570), (CAPTIONS, 1024, 13_470)])
+def test_a_run_that_time_ends_may_make_all_steps_that_its_text_is_worth(
+    text: Text, batch_tokens: int, most: int
+) -> None:
+    """80 passes of 32.2 batches, and 30 of 449; all else is that of the planned steps."""
+    chosen = plan(text, 2, machine(20), Given(batch_tokens=batch_tokens))
+    planned, by_time = settings_of(chosen), settings_of(chosen, ends_by_time=True)
+    assert planned["training.steps"] == chosen.steps < most
+    assert by_time == {**planned, "training.steps": most}
+
+
 def test_slow_machine_trains_a_narrow_model_and_fast_one_a_wide_model() -> None:
     assert plan(CAPTIONS, 5, machine(20)).shape == NARROW
     assert plan(CAPTIONS, 5, machine(2000)).shape == WIDE
@@ -201,7 +212,7 @@ def test_weight_decay_grows_with_the_passes_and_falls_with_the_steps(passes: flo
 @pytest.mark.parametrize("steps", [1, 10, 36, 990, 20_000])
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 2.0])
 def test_settings_of_a_plan_are_valid_and_its_rate_ends_at_zero(steps: int, seconds: float) -> None:
-    values = settings_of(Plan(NARROW, 1024, steps, 12.0, seconds))
+    values = settings_of(Plan(NARROW, 1024, steps, 12.0, seconds, steps))
     assert {*OF_DATA, *values} == {*DERIVED}
     training: TrainingConfig = with_values(compose(["experiment=own"]), values).training
     assert learning_rate(steps, training, 128) == pytest.approx(0, abs=1e-12) or steps == 1

@@ -57,6 +57,12 @@ def test_training_time_excludes_the_time_between_interruption_and_resume(first: 
     assert read(first).training_seconds() == 12.0 + 9.0
 
 
+def test_recipe_says_after_how_many_minutes_a_run_ends() -> None:
+    steps, limit = "training.steps=700", "training.max_training_minutes=2.5"
+    assert "; 700 steps of " in about.recipe(compose([steps]))
+    assert "; 700 steps or 2.5 minutes of " in about.recipe(compose([steps, limit]))
+
+
 @pytest.mark.parametrize(("seconds", "words"), [(50, "50 s"), (600, "10 min"), (7200, "2.0 h")])
 def test_duration_has_a_suitable_unit(seconds: float, words: str) -> None:
     assert about.duration(seconds) == words

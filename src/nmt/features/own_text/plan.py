@@ -103,6 +103,8 @@ class Plan(NamedTuple):
     passes: float
     step_seconds: float
     """0 if nothing was measured."""
+    most_steps: int
+    """Steps that the text is worth, for a run that makes more than the planned ones in its minutes."""
 
     @property
     def minutes(self) -> float:
@@ -126,14 +128,15 @@ def plan(text: Text, minutes: float, speed: Speed, given: Given = NOTHING) -> Pl
     speed = cache(speed)
     batch = given.batch_tokens or _power_of_two(max(BATCH_TOKENS, given.smallest_batch))
     if given.steps:
-        return Plan(given.shape or WIDE, batch, given.steps, given.steps / text.steps_per_pass(batch), 0.0)
+        return Plan(given.shape or WIDE, batch, given.steps, given.steps / text.steps_per_pass(batch), 0.0, given.steps)
     shape = given.shape or _largest_shape(text, batch, minutes, speed, given.batch_tokens)
     seconds = speed(shape, batch)
     if given.batch_tokens is None:
         batch, seconds = _largest_batch(shape, text, batch, minutes, seconds, speed)
     steps = _rounded(_steps(text, batch, minutes, seconds))
     known_seconds = seconds if math.isfinite(seconds) else 0.0
-    return Plan(shape, batch, steps, steps / text.steps_per_pass(batch), known_seconds)
+    most_steps = _rounded(_worth(text, batch, minutes))
+    return Plan(shape, batch, steps, steps / text.steps_per_pass(batch), known_seconds, most_steps)
 
 
 def _largest_shape(text: Text, batch: int, minutes: float, speed: Speed, given_batch: int | None) -> Shape:
@@ -186,10 +189,14 @@ def _affordable(minutes: float, seconds: float) -> float:
 
 def _steps(text: Text, batch: int, minutes: float, seconds: float) -> float:
     """Return the steps that the text is worth, or those that there is time for."""
+    return min(_worth(text, batch, minutes), _affordable(minutes, seconds))
+
+
+def _worth(text: Text, batch: int, minutes: float) -> float:
+    """Return the steps that the text is worth."""
     passes_of_short_text = min(SHORTEST_RUN / text.steps_per_pass(BATCH_TOKENS), MAX_PASSES_OF_SHORT_TEXT)
     passes = max(MAX_PASSES if minutes else USUAL_PASSES, passes_of_short_text)
-    worth = passes * text.steps_per_pass(batch)
-    return min(worth, _affordable(minutes, seconds))
+    return passes * text.steps_per_pass(batch)
 
 
 def _rounded(steps: float) -> int:
@@ -218,8 +225,14 @@ def _suited(table: Table, passes: float) -> float:
     return float(np.interp(math.log(passes), np.log(known), values))
 
 
-def settings_of(chosen: Plan, *, regularised: bool = False) -> Mapping[str, object]:
-    """Return the values of all settings that a plan decides, for a run that features may regularise as well."""
+def settings_of(chosen: Plan, *, regularised: bool = False, ends_by_time: bool = False) -> Mapping[str, object]:
+    """Return the values of all settings that a plan decides.
+
+    Args:
+        chosen: The plan.
+        regularised: Whether features regularise the run as well.
+        ends_by_time: Whether the minutes end the run, so that it may make more steps than planned.
+    """
     steps, shape = chosen.steps, chosen.shape
     validations = min(max(VALIDATIONS[0], round(chosen.minutes / 2)), VALIDATIONS[1])
     return {
@@ -227,7 +240,7 @@ def settings_of(chosen: Plan, *, regularised: bool = False) -> Mapping[str, obje
         "model.dropout": dropout_for(chosen.passes, regularised=regularised),
         "training.batch_tokens": chosen.batch_tokens,
         "training.schedule": "linear",
-        "training.steps": steps,
+        "training.steps": chosen.most_steps if ends_by_time else steps,
         "training.weight_decay": weight_decay_for(chosen.passes, steps),
         "training.warmup_steps": max(1, min(MAX_WARMUP_STEPS, round(WARMUP_SHARE * steps))),
         "training.valid_every": math.ceil(steps / validations),

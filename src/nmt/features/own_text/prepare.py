@@ -56,8 +56,13 @@ def values_of(config: Config, chosen: Plan) -> dict[str, object]:
     keep = config.of(OwnText).keep
     advised = {name: value for name, value in advised_values(config, chosen.passes).items() if name not in keep}
     regularised = any(advised.get(name, value_of(config, name)) for name in advised_settings())
-    planned = settings_of(chosen, regularised=regularised)
+    planned = settings_of(chosen, regularised=regularised, ends_by_time=_ends_by_time(config))
     return {name: value for name, value in planned.items() if name not in keep} | advised
+
+
+def _ends_by_time(config: Config) -> bool:
+    """Return whether the minutes of the plan are those that end the run."""
+    return not config.of(OwnText).minutes and config.training.max_training_minutes > 0
 
 
 def _speed(
@@ -79,5 +84,7 @@ def _message(config: Config, text: Text, minutes: float, chosen: Plan, planned: 
         limit = f"{minutes:g} minute{'s' if minutes != 1 else ''}" if minutes else "no minutes given"
         reason += f", {limit} and {chosen.step_seconds:.3f} s per step"
     steps = f"{chosen.steps:,} steps, {chosen.passes:.1f} passes over the text"
+    if _ends_by_time(config) and chosen.most_steps > chosen.steps:
+        steps = f"about {steps}, and at most {chosen.most_steps:,} if there is time"
     duration = f", about {chosen.minutes:.1f} minutes" if chosen.step_seconds else ""
     return f"own.derive: {reason} give {steps}{duration}: {values} (give any of them, or own.minutes, to override)"

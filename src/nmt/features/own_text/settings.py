@@ -45,8 +45,8 @@ class OwnText:
     width and dropout of the model, BPE-dropout, batch, steps, schedule and weight decay from the size of the text, the
     minutes and the speed of this machine, unless you give them. A run that has begun keeps its values."""
     minutes: float = 0.0
-    """Minutes of training steps to plan for; 0 for those of training.max_training_minutes, or, if these are 0 too, for
-    as many as suit the text, at most an hour."""
+    """Minutes of training steps to plan for; 0 for those of training.max_training_minutes, which end the run whatever
+    the speed, or, if these are 0 too, for as many as suit the text, at most an hour."""
     keep: list[str] = field(default_factory=list, metadata=ADJUSTABLE)
     """Settings that are not derived; those that you give are among them."""
 

@@ -70,9 +70,10 @@ def scores(run: Run) -> list[ReportedScore]:
 def recipe(config: Config) -> str:
     """Return model and training in one line."""
     model, training = config.model, config.training
+    minutes = f" or {training.max_training_minutes:g} minutes" if training.max_training_minutes else ""
     return (
         f"{describe_depth(model)} layers, d_model {model.d_model}, d_ff {model.d_ff}, {model.heads} heads, "
-        f"dropout {model.dropout:g}, {model.norm_placement}-norm; {training.steps:,} steps "
+        f"dropout {model.dropout:g}, {model.norm_placement}-norm; {training.steps:,} steps{minutes} "
         f"of {training.batch_tokens:,} tokens per side, warmup {training.warmup_steps:,}, "
         f"label smoothing {training.label_smoothing:g}"
     )
