@@ -117,6 +117,7 @@ def multirun(
             none is recorded.
     """
     settings, launching = split(rename_overrides(words))
+    settings = _without_replaced(settings)
     sweep = _sweep(settings, launching, searchable)
     names = _naming_keys(sweep, run_groups)
     outputs, left_out = outputs or str(sweep.base.runs_folder), without_unknown_groups()
@@ -159,6 +160,16 @@ def _sweep(settings: list[str], launching: list[str], searchable: Collection[str
     if not searching and (ranges := [each.input_line for each in _parsed(settings) if each.is_interval_sweep()]):
         raise ConfigError(f"{ranges[0]} needs a search, such as hydra/sweeper=search; otherwise list the values: a,b,c")
     return _Sweep(settings, base, keys, searching)
+
+
+def _without_replaced(settings: list[str]) -> list[str]:
+    """Return the overrides without those that a later one of the same setting replaces.
+
+    A search would take the one value, whether it is the earlier or the later one, and all runs would be the same.
+    """
+    with one_line_errors(settings):
+        last = {each.get_key_element(): number for number, each in enumerate(_parsed(settings))}
+    return [settings[number] for number in sorted(last.values())]
 
 
 def _parsed(words: Sequence[str]) -> list[Override]:

@@ -59,6 +59,11 @@ def test_failed_runs_do_not_end_a_search(here: Path) -> None:
     assert all((each["result"] is None) == bool(each["error"]) for each in found)
 
 
+def test_a_range_replaces_an_earlier_value(here: Path) -> None:
+    assert main(["train", "-m", "model.dropout=0.25", *SEARCH]) == 0
+    assert len({each["values"]["model.dropout"] for each in records(here)}) == 8
+
+
 @pytest.mark.parametrize(
     ("command", "metric", "best"),
     [("train", "loss", min), ("train", "bleu", max), ("all", "test.ter", min), ("all", "test.chrf", max)],

@@ -50,6 +50,24 @@ def test_the_first_run_has_the_first_values(words: list[str], first: list[str]) 
     assert first_run(words) == first
 
 
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        (["batch.step=9", "seed=5", "batch.step=1,2"], ["seed=5", "batch.step=1,2"]),
+        (["batch.step=1,2", "batch.step=9", "seed=5"], ["batch.step=9", "seed=5"]),
+        (["batch.step=1,2", "seed=5", "batch.step=3,4"], ["seed=5", "batch.step=3,4"]),
+    ],
+)
+def test_a_sweeper_gets_the_last_of_several_overrides_of_a_setting(
+    words: list[str], left: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of Optuna takes the one value, not the range, in whichever order they are."""
+    seen: list[str] = []
+    monkeypatch.setattr("nmt.config.multirun._run_hydra", lambda args, **_: seen.extend(args.overrides))
+    multirun(lambda _: None, words, outputs=str(tmp_path))
+    assert [each for each in seen if each.startswith(("batch", "seed"))] == left
+
+
 @pytest.mark.parametrize("words", [["batch.step=1,"], ["experiment=multi30k,["]])
 def test_words_that_cannot_be_read_are_refused_in_one_line(words: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
