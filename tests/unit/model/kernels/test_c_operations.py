@@ -303,9 +303,9 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a cache with the operations; CC may be empty."""
+    """Return the folder of a cache with the operations, from the compiler of the environment; CC may be empty."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CC", "")
+        patch.setenv("CC", os.environ.get("CC", ""))
         folder = compile_into(tmp_path_factory.mktemp("cache"), patch)
         assert library.use_operations(True)
     return folder
