@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import composed_settings
+from nmt.compute.contention import Contention
 from nmt.config.keys import value_of
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
@@ -82,6 +83,19 @@ def test_minutes_that_end_the_run_leave_steps_for_a_machine_that_is_faster_than_
     assert "give about 30 steps, " in by_time.message
     assert f" and at most {by_time.config.training.steps:,} if there is time, about 1.0 minutes: " in by_time.message
     assert replace(by_time.config.training, steps=30, max_training_minutes=0.0) == planned.config.training
+
+
+@pytest.mark.parametrize(("share", "limit", "said"), [(0.14, "own.minutes", False), (0.15, "own.minutes", True),
+                                                      (0.9, "training.max_training_minutes", False),
+                                                      (0.9, "training.steps=30 own.minutes", False)])  # fmt: skip
+def test_a_plan_says_that_other_programs_delayed_the_timed_steps(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, share: float, limit: str, said: bool
+) -> None:
+    monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", lambda *_: 0.5)
+    monkeypatch.setattr(Contention, "share", lambda _: share)
+    succeed(["data", *words])
+    message = plan_training(composed_settings([*words, *f"{limit}=1".split()])).message
+    assert (f"0.500 s per step (they waited for other programs for {share:.0%} of their time" in message) == said
 
 
 @pytest.mark.parametrize(("tokens", "steps"), [(1024, 10), (2048, 20)])

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from nmt.compute import distributed
+from nmt.compute.contention import Contention
 from nmt.compute.joining import session
 from nmt.compute.machine import Machine
 from nmt.config.advice import advised_settings, advised_values
@@ -19,6 +20,9 @@ from nmt.features.own_text.plan import Given, Plan, Shape, Text, plan, settings_
 from nmt.features.own_text.settings import HOLD_OUT, LANGUAGES, SHAPE, VOCABULARY, OwnText, reason_not_to_derive
 from nmt.features.own_text.speed import seconds_per_step
 from nmt.training.preparation import Prepared
+
+BUSY = 0.15
+"""The share of its time for which a process must wait for processors for the machine to be called busy."""
 
 
 def plan_training(config: Config) -> Prepared:
@@ -45,10 +49,12 @@ def plan_training(config: Config) -> Prepared:
     minutes = own.minutes or config.training.max_training_minutes
     with session(config.runtime) as machine:
         distributed.check_same({"text": text, "own.minutes": minutes, "given settings": given}, "settings")
+        contention = Contention()
         chosen = plan(text, minutes, partial(_speed, config, machine, pairs, vocabularies), given)
+        reason = _reason(config, text, minutes, chosen, contention.share())
     values = values_of(config, chosen)
     planned = with_values(config, values)
-    return Prepared(planned, _message(planned, text, minutes, chosen, values))
+    return Prepared(planned, _message(planned, reason, chosen, values))
 
 
 def values_of(config: Config, chosen: Plan) -> dict[str, object]:
@@ -73,16 +79,27 @@ def _speed(
     return seconds_per_step(with_values(config, values), machine, text, vocabularies)
 
 
-def _message(config: Config, text: Text, minutes: float, chosen: Plan, planned: Iterable[str]) -> str:
+def _reason(config: Config, text: Text, minutes: float, chosen: Plan, waited: float) -> str:
+    """Return what a plan follows from; `waited` is the share of the time in which its steps waited for a processor."""
+    pairs = f"{text.pairs:,} pairs"
+    if not chosen.step_seconds:
+        return pairs
+    limit = f"{minutes:g} minute{'s' if minutes != 1 else ''}" if minutes else "no minutes given"
+    reason = f"{pairs}, {limit} and {chosen.step_seconds:.3f} s per step"
+    if waited >= BUSY and chosen.most_steps > chosen.steps and not _ends_by_time(config):
+        reason += (
+            f" (they waited for other programs for {waited:.0%} of their time: if these end, minutes are left over; "
+            "training.max_training_minutes instead of own.minutes uses all)"
+        )
+    return reason
+
+
+def _message(config: Config, reason: str, chosen: Plan, planned: Iterable[str]) -> str:
     """Return one line: why what was chosen, and how to override it."""
     own, held_out = config.of(OwnText), [HOLD_OUT] if registry.held_out(config.data) else []
     names = (*LANGUAGES, *held_out, VOCABULARY)
     shown = [*(name for name in names if name not in own.keep), *planned]
     values = " ".join(f"{name}={written(value_of(config, name))}" for name in shown)
-    reason = f"{text.pairs:,} pairs"
-    if chosen.step_seconds:
-        limit = f"{minutes:g} minute{'s' if minutes != 1 else ''}" if minutes else "no minutes given"
-        reason += f", {limit} and {chosen.step_seconds:.3f} s per step"
     steps = f"{chosen.steps:,} steps, {chosen.passes:.1f} passes over the text"
     if _ends_by_time(config) and chosen.most_steps > chosen.steps:
         steps = f"about {steps}, and at most {chosen.most_steps:,} if there is time"
