@@ -34,6 +34,7 @@ def test_tool_describes_itself(
 @pytest.mark.parametrize(
     ("name", "words", "said"),
     [
+        ("busy_start", "--minutes 0", "--minutes: 0 is not above 0"),
         ("compare_steps", "--sources nope nope", "nope has no nmt/__init__.py"),
         ("compare_steps", "--rounds=1", "--rounds: 1 is not at least 2"),
         ("export_clients", "--run nope --source nope --reference nope", "/nope/checkpoints"),

@@ -1,0 +1,1 @@
+"""What the minutes of a run are worth that was planned on a busy machine."""
