@@ -131,6 +131,20 @@ def test_a_limit_of_time_ends_a_run_at_an_earlier_step(tmp_path: Path, limit: st
     assert last_step(config, read_metrics(RunLayout(config.run_folder).metrics), 200) == expected
 
 
+def test_steps_that_an_interruption_left_untimed_take_as_long_as_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = run_of(tmp_path, "training.max_training_minutes=1")
+    log_training(config, until=100, seconds=2.4)
+    line = {"event": "train", "loss": 4.0, "epoch": 0}
+    log(config, {"event": "start", "step": 115}, {**line, "step": 120, "seconds": 0.6})
+    found = read_metrics(RunLayout(config.run_folder).metrics)
+    assert end_of_rate(config, found) == 500  # 0.12 s per step
+    limited = run_of(tmp_path, "training.max_minutes=1")
+    monkeypatch.setattr("nmt.features.forecast.hook.uptime", lambda: 48.0)
+    assert last_step(limited, found, 120) == 220
+
+
 def test_a_run_that_time_ends_early_has_a_forecast_after_a_sixth_of_its_minutes(tmp_path: Path) -> None:
     config = run_of(tmp_path, "training.steps=6000", "training.max_training_minutes=1")
     log_training(config, until=200, seconds=2.4)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 from nmt.compute import distributed
 from nmt.compute.uptime import uptime
@@ -98,23 +99,37 @@ def _pieces_per_character(config: Config) -> float:
 
 def last_step(config: Config, events: Sequence[MetricsEvent], step: int) -> int:
     """Return the step at which a run ends, by its number of steps or by a limit of time."""
-    end, limit, recent = end_of_rate(config, events), 60 * config.training.max_minutes, _timed(events)[-RECENT - 1 :]
-    if not limit or len(recent) < 2:
+    end, limit, recent = end_of_rate(config, events), 60 * config.training.max_minutes, _timed(events)[1:][-RECENT:]
+    if not (limit and recent):
         return end
-    seconds_per_step = _seconds(recent[1:]) / (recent[-1].step - recent[0].step)
-    return min(end, step + round(max(0.0, limit - uptime()) / seconds_per_step))
+    return min(end, step + round(max(0.0, limit - uptime()) / _seconds_per_step(recent)))
 
 
 def end_of_rate(config: Config, events: Sequence[MetricsEvent]) -> int:
     """Return the last step of the schedule, which does not know when the process must end."""
-    lines = _timed(events)
-    return reachable_step(lines[-1].step, _seconds(lines), config.training) if lines else config.training.steps
+    if not (lines := _timed(events)):
+        return config.training.steps
+    step = max(each.step for each in events if each.event == "train")
+    return reachable_step(step, step * _seconds_per_step(lines), config.training)
 
 
-def _timed(events: Sequence[MetricsEvent]) -> list[MetricsEvent]:
-    """Return the log lines of training that say how long their steps took."""
-    return [each for each in events if each.event == "train" and each.number("seconds")]
+class _Timed(NamedTuple):
+    """The steps of a log line of training, and the seconds that they took."""
+
+    steps: int
+    seconds: float
 
 
-def _seconds(lines: Sequence[MetricsEvent]) -> float:
-    return sum(each.number("seconds") or 0.0 for each in lines)
+def _timed(events: Sequence[MetricsEvent]) -> list[_Timed]:
+    """Return the steps that are timed: those between an interruption and the log line before it are not."""
+    found, before = [], 0
+    for each in events:
+        if each.event == "train" and (seconds := each.number("seconds")) and each.step > before:
+            found.append(_Timed(each.step - before, seconds))
+        if each.event in ("start", "train"):
+            before = each.step
+    return found
+
+
+def _seconds_per_step(lines: Sequence[_Timed]) -> float:
+    return sum(each.seconds for each in lines) / sum(each.steps for each in lines)
