@@ -195,7 +195,7 @@ def _activation_storage(config: Config) -> ActivationStorage:
 def as_text(config: Config, figures: RunFigures) -> str:
     """Return the figures as text for a terminal."""
     parameters = {**figures.parameters._asdict(), "total": figures.parameters.total}
-    batch = f"{figures.global_batch:,}"
+    batch, minutes = f"{figures.global_batch:,}", config.training.max_training_minutes
     describing = [feature.describes for feature in features().values() if feature.describes]
     source, target = figures.vocabularies
     pieces = f"{source:,}" if source == target else f"{source:,} source and {target:,} target"
@@ -204,7 +204,8 @@ def as_text(config: Config, figures: RunFigures) -> str:
     lines += [
         f"batch: at most {batch} source and {batch} target tokens per step",
         f"  devices: {figures.devices}, each with {figures.accumulation} x {figures.device_batch:,} of them",
-        f"cost: {figures.flops_per_step:.2e} FLOPs per step, {figures.flops:.2e} in {figures.steps:,} steps",
+        f"cost: {figures.flops_per_step:.2e} FLOPs per step, {figures.flops:.2e} in {figures.steps:,} steps"
+        + (f", if training.max_training_minutes={minutes:g} are enough for them" if minutes else ""),
         *([f"warning: {warning}"] if (warning := config.training.warmup_warning) else []),
         _data_line(figures.data),
         *_memory_lines(config, figures),

@@ -46,7 +46,12 @@ def test_text_has_the_figures_of_the_big_model(capsys: pytest.CaptureFixture[str
     run(compose(["experiment=wmt14_en_de_big", "runtime=cpu"]))
     text = capsys.readouterr().out
     assert "214,2" in text
-    assert "300,000 steps" in text
+    assert "300,000 steps\n" in text
+
+
+def test_steps_may_be_fewer_if_time_ends_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    run(compose(["training.steps=5000", "training.max_training_minutes=1.5", "runtime=cpu"]))
+    assert "in 5,000 steps, if training.max_training_minutes=1.5 are enough for them\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("device", ["v100", "t4"])
