@@ -95,7 +95,7 @@ def test_a_plan_says_that_other_programs_delayed_the_timed_steps(
     monkeypatch.setattr(Contention, "share", lambda _: share)
     succeed(["data", *words])
     message = plan_training(composed_settings([*words, *f"{limit}=1".split()])).message
-    assert (f"0.500 s per step (they waited for other programs for {share:.0%} of their time" in message) == said
+    assert (f"0.500 s per step (they waited for a processor for {share:.0%} of their time" in message) == said
 
 
 @pytest.mark.parametrize(("tokens", "steps"), [(1024, 10), (2048, 20)])

@@ -88,8 +88,8 @@ def _reason(config: Config, text: Text, minutes: float, chosen: Plan, waited: fl
     reason = f"{pairs}, {limit} and {chosen.step_seconds:.3f} s per step"
     if waited >= BUSY and chosen.most_steps > chosen.steps and not _ends_by_time(config):
         reason += (
-            f" (they waited for other programs for {waited:.0%} of their time: if these end, minutes are left over; "
-            "training.max_training_minutes instead of own.minutes uses all)"
+            f" (they waited for a processor for {waited:.0%} of their time: if other programs end, minutes are left "
+            "over; training.max_training_minutes instead of own.minutes uses all)"
         )
     return reason
 
