@@ -88,9 +88,12 @@ class Bench(NamedTuple):
                 command[1:1] = launcher
             began = time.perf_counter()
             code = self._wait(command, log, tuned=tuned)
-            _log(f"{name} {job.get('precision', '')} {job['kind']}: {time.perf_counter() - began:.0f} s")
+            seconds = time.perf_counter() - began
+            _log(f"{name} {job.get('precision', '')} {job['kind']}: {seconds:.0f} s")
             if result.exists():
                 return dict(json.loads(result.read_text(encoding="utf-8")))
+            if seconds >= self.timeout:
+                return {"refused": f"had no result after {self.timeout:g} s, and was ended"}
             lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             last = lines[-1] if lines else "it printed nothing"
             if missing := MISSING.fullmatch(last):

@@ -68,15 +68,48 @@ def test_nmt_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: l
     assert f"{cpu_description()}, limited to avx2" in result.stdout
 
 
-def test_a_package_that_a_peer_lacks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (
+            "echo \"ModuleNotFoundError: No module named 'joeynmt'\" >&2; exit 1",
+            "lacks the package joeynmt: run scripts/bench setup joeynmt",
+        ),
+        ("exec sleep 60", "had no result after 0.2 s, and was ended"),
+        ("echo out of luck >&2; exit 3", "failed with exit code 3: out of luck"),
+    ],
+    ids=["lacks a package", "hangs", "fails"],
+)
+def test_a_peer_without_a_result_is_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, reason: str
+) -> None:
     monkeypatch.syspath_prepend(str(BENCH))
     engines = importlib.import_module("engines")
     python = tmp_path / "joeynmt" / "bin" / "python"
     python.parent.mkdir(parents=True)
-    python.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'joeynmt'\" >&2; exit 1\n")
+    python.write_text(f"#!/bin/sh\n{program}\n")
     python.chmod(0o755)
-    found = engines.Bench(tmp_path, threads=1).run("joeynmt", {"kind": "speed"})
-    assert found == {"refused": "lacks the package joeynmt: run scripts/bench setup joeynmt"}
+    seconds = 0.2 if "sleep" in program else 60.0
+    found = engines.Bench(tmp_path, threads=1, timeout=seconds).run("joeynmt", {"kind": "speed"})
+    assert found == {"refused": reason}
+
+
+def test_engines_that_train_for_hours_have_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    import engines
+    import minutes
+
+    seen = []
+
+    def train(_: object, bench: Any, *__: object) -> dict[str, Any]:
+        seen.append(bench.timeout)
+        return {"refused": "not installed"}
+
+    monkeypatch.setattr(minutes, "train_peer", train)
+    options = argparse.Namespace(engines=["huggingface"], precision="fp32", minutes=120.0, cpu_time=True)
+    options.shape, options.batch_tokens, options.beam = "tiny", 600, 1
+    minutes.measure(options, engines.Bench(Path("peers"), threads=1))
+    assert seen == [3600.0 + 3 * 7200]
 
 
 @pytest.mark.slow
