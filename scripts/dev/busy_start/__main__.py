@@ -6,7 +6,6 @@ Two runs begin at the same time, one with each of the settings, each with half o
 planned, as many other programs as there are processors use the machine. Both translate with a greedy search.
 """
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,8 @@ from typing import NamedTuple
 from nmt.cli import composed_settings
 from nmt.compute.cores import computing_threads
 from nmt.runs.layout import RunLayout, scores_file
+from nmt.runs.metrics import read_metrics
+from nmt.storage.files import read_json
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
 from shared.command_line import at_least, positive, run_tool, tool_parser
@@ -48,13 +49,12 @@ class Run(NamedTuple):
     def cells(self) -> list[str]:
         """Return the row of the table."""
         layout = RunLayout(composed_settings(self.words).run_folder)
-        events = [json.loads(line) for line in layout.metrics.read_text(encoding="utf-8").splitlines()]
-        scores = [
-            json.loads(scores_file(layout.evaluation, split).read_text(encoding="utf-8")) for split in ("valid", "test")
-        ]
-        seconds = sum(event["seconds"] for event in events if event["event"] == "train")
-        figures = [f"{scores[0]['perplexity']:.2f}", *(f"{each['bleu']['score']:.1f}" for each in scores)]
-        return [self.limit, str(self.seed), f"{max(event['step'] for event in events):,}", f"{seconds:.0f}", *figures]
+        events = read_metrics(layout.metrics)
+        steps = max(each.step for each in events)
+        seconds = sum(each.number("seconds") or 0.0 for each in events if each.event == "train")
+        valid, test = (read_json(scores_file(layout.evaluation, split)) for split in ("valid", "test"))
+        figures = [f"{valid['perplexity']:.2f}", *(f"{each['bleu']['score']:.1f}" for each in (valid, test))]
+        return [self.limit, str(self.seed), f"{steps:,}", f"{seconds:.0f}", *figures]
 
 
 def main() -> None:
