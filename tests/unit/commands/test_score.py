@@ -83,5 +83,6 @@ def test_translate_writes_jsonl_and_tsv_and_accepts_ensembles(
 
 def test_lines_without_two_columns_are_refused(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", *run[1], f"input={text}"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "text.en, line 1: 1 column(s), but two are needed" in line
+    error = capsys.readouterr().err
+    assert "text.en, line 1: 1 column(s), but two are needed" in error
+    assert error.count("\n") == 1, error
