@@ -154,7 +154,7 @@ def test_mistakes_are_named(model: LoadedModel, tmp_path: Path) -> None:
         model.translate(["a"], ensemble=["other"])
     with pytest.raises(TypeError, match="no option bean; did you mean beam"):
         model.translate(LINES, bean=3)
-    with pytest.raises(UserError, match=r"decoding\.temperature has no effect with decoding\.strategy=beam"):
+    with pytest.raises(UserError, match=r"decoding\.temperature has no effect on a search with strategy=beam"):
         model.translate(LINES, temperature=0.5)
     assert len(model.translate(LINES[:1], temperature=1.0, candidates=64)) == 1  # their defaults
     with pytest.raises(TypeError, match="a list of lines"):

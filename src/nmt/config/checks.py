@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmt.errors import ConfigError, nearest
 
@@ -47,9 +47,25 @@ MAX_NAME_CHARACTERS = 64
 """The longest name of a folder that a setting may give."""
 
 
-def only_with(setting: str, *values: str) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return the metadata of a setting that has an effect only if another one of its group has one of these values."""
-    return {ONLY_WITH: (setting, values)}
+class OnlyWith(NamedTuple):
+    """The value of another setting without which a setting has no effect."""
+
+    setting: str
+    values: tuple[str, ...]
+    of: str
+    """The property of the group whose settings count; empty if the group's own do."""
+
+    def value(self, settings: Any) -> object:
+        """Return the value of the other setting."""
+        return getattr(getattr(settings, self.of) if self.of else settings, self.setting)
+
+
+def only_with(setting: str, *values: str, of: str = "") -> dict[str, OnlyWith]:
+    """Return the metadata of a setting that has an effect only if another one of its group has one of these values.
+
+    `of` names a property of the group that returns settings of the same kind: their value counts instead.
+    """
+    return {ONLY_WITH: OnlyWith(setting, values, of)}
 
 
 def needs(setting: str) -> dict[str, str]:
@@ -57,11 +73,10 @@ def needs(setting: str) -> dict[str, str]:
     return {NEEDS: setting}
 
 
-def missing_for_effect(settings: Any, name: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the setting that takes away the effect of another one of its group, and the values that it would need."""
-    metadata = next(each.metadata for each in fields(settings) if each.name == name)
-    other, values = metadata.get(ONLY_WITH, ("", ()))
-    return (other, values) if other and getattr(settings, other) not in values else None
+def has_effect(settings: Any, name: str) -> bool:
+    """Return whether a setting of a group has an effect, as far as the value of another one decides that."""
+    rule = next(each.metadata for each in fields(settings) if each.name == name).get(ONLY_WITH)
+    return not rule or rule.value(settings) in rule.values
 
 
 def check_effect(group: str, settings: Any, name: str) -> None:
@@ -72,11 +87,12 @@ def check_effect(group: str, settings: Any, name: str) -> None:
     base = known[name].metadata.get(NEEDS, "")
     if base and getattr(settings, base) == known[base].default:
         raise ConfigError(f"{group}.{name} has no effect without {group}.{base}: leave it out, or set both")
-    if missing := missing_for_effect(settings, name):
-        other, values = missing
-        needed = " or ".join(f"{group}.{other}={value}" for value in values)
-        unfit = f"{group}.{other}={getattr(settings, other)}"
-        raise ConfigError(f"{group}.{name} has no effect with {unfit}: leave it out, or set {needed}")
+    if not has_effect(settings, name):
+        rule = known[name].metadata[ONLY_WITH]
+        where = f"on a {rule.of} with " if rule.of else f"with {group}."
+        unfit = f"{where}{rule.setting}={rule.value(settings)}"
+        needed = " or ".join(f"{group}.{rule.setting}={value}" for value in rule.values)
+        raise ConfigError(f"{group}.{name} has no effect {unfit}: leave it out, or set {needed}")
 
 
 def marked(settings: Any, metadata: Mapping[str, object]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from nmt.features.serving import cost, worker
 from nmt.features.serving.batcher import MAX_BATCH_COST
 from nmt.features.serving.hosts import accepted_hosts, is_accepted
 from nmt.features.serving.markup import texts_between_tags
-from nmt.features.serving.requests import Batch, Task
+from nmt.features.serving.requests import Batch, Failure, Task
 from nmt.features.serving.settings import ServeConfig
 from nmt.features.serving.v1 import MAX_BEGINNING
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -176,6 +176,30 @@ def test_a_wide_beam_has_smaller_batches(model: LoadedModel, monkeypatch: pytest
     assert [each["batch_tokens"] for each in asked] == [
         usual.batch_tokens, usual.batch_tokens, usual.batch_tokens // 4
     ]  # fmt: skip
+
+
+def test_several_samples_have_smaller_batches_and_no_beam(model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def translate(_: LoadedModel, lines: list[str], **options: Any) -> list[Any]:
+        asked.append(options)
+        return []
+
+    monkeypatch.setattr(type(model), "translate", translate)
+    usual = replace(model.engine.config, strategy="sample", nbest=1)
+    drawing = replace(model, engine=model.engine.with_search(usual, 1))
+    for nbest in (1, 4):
+        worker._translate(drawing, Batch(Task(nbest=nbest), []))
+    assert [each["batch_tokens"] for each in asked] == [usual.batch_tokens, usual.batch_tokens // 4]
+    assert not any("beam" in each for each in asked)
+
+
+@pytest.mark.parametrize("strategy", ["sample", "mbr"])
+def test_a_beam_is_refused_by_a_model_that_draws_samples(model: LoadedModel, strategy: str) -> None:
+    search = replace(model.engine.config, strategy=strategy)
+    drawing = replace(model, engine=model.engine.with_search(search, 1))
+    found = worker.answer(drawing, Batch(Task(beam=8), [Request(LINES[0])]))
+    assert found == [Failure("this model does not search with a beam: leave it out", 400)]
 
 
 @pytest.mark.parametrize("task", [Task(nbest=5), Task(beam=6), Task(nbest=2, beam=3), Task()])

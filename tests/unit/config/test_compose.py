@@ -262,8 +262,8 @@ def test_a_mistake_is_reported_in_one_line(override: str, words: str) -> None:
     [
         (
             "decoding.temperature=0.5",
-            "decoding.temperature has no effect with decoding.strategy=beam: leave it out, or set "
-            "decoding.strategy=sample or decoding.strategy=mbr",
+            "decoding.temperature has no effect on a search with strategy=beam: leave it out, or set "
+            "decoding.strategy=sample",
         ),
         ("decoding.candidates=8", "decoding.candidates has no effect with decoding.strategy=beam"),
         ("training.muon_rate=0.5", "training.muon_rate has no effect with training.optimizer=adam"),
@@ -287,6 +287,9 @@ def test_a_setting_without_effect_is_refused(override: str, words: str) -> None:
     "overrides",
     [
         ["decoding.temperature=0.5", "decoding.strategy=mbr"],
+        ["decoding.strategy=sample", "decoding.alpha=0.2"],
+        ["decoding.strategy=mbr", "decoding.candidates_by=beam", "decoding.alpha=0.2"],
+        ["decoding.strategy=sample", "decoding.beam=4"],  # the default
         ["training.muon_rate=0.5", "training.optimizer=muon"],
         ["decoding.temperature=1"],
         ["decoding.diversity=0.9", "decoding.groups=2", "decoding.beam=4"],
@@ -294,6 +297,22 @@ def test_a_setting_without_effect_is_refused(override: str, words: str) -> None:
 )
 def test_settings_that_have_an_effect_or_their_defaults_are_not_refused(overrides: list[str]) -> None:
     check_effects(compose(overrides), overrides)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["decoding.strategy=sample", "decoding.beam=8"], "decoding.beam has no effect with decoding.strategy=sample"),
+        (["decoding.strategy=mbr", "decoding.beam=8"], "decoding.beam has no effect with decoding.strategy=mbr"),
+        (
+            ["decoding.strategy=mbr", "decoding.candidates_by=beam", "decoding.top_k=5"],
+            "decoding.top_k has no effect on a search with strategy=beam",
+        ),
+    ],
+)
+def test_the_search_for_candidates_decides_which_settings_have_an_effect(overrides: list[str], words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        check_effects(compose(overrides), overrides)
 
 
 def test_the_last_of_two_overrides_wins() -> None:

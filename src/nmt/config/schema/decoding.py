@@ -13,6 +13,7 @@ from nmt.config.checks import (
     check_choice,
     check_plain_name,
     marked,
+    only_with,
 )
 from nmt.config.choices import CHOICES
 from nmt.discovery import features, imported
@@ -30,7 +31,7 @@ class DecodingConfig:
 
     strategy: str = "beam"
     """How translations are found."""
-    beam: int = 4
+    beam: int = field(default=4, metadata=only_with("strategy", "beam"))
     """Hypotheses per sentence; 1 is greedy search."""
     alpha: float = 0.6
     """Length penalty, in GNMT's form: log-probability / ((5 + length) / 6)^alpha."""

@@ -9,8 +9,8 @@ from nmt.config.checks import (
     check_at_least,
     check_choice,
     check_fraction,
+    has_effect,
     marked,
-    missing_for_effect,
     only_with,
 )
 from nmt.config.choices import CHOICES
@@ -114,7 +114,7 @@ class ModelConfig:
 
     def meaning(self, name: str) -> object:
         """Return what the value of a setting stands for: the rule of the paper for 0, None if it has no effect."""
-        if missing_for_effect(self, name):
+        if not has_effect(self, name):
             return None
         meanings: dict[str, object] = {
             "layers": (self.encoder_depth, self.decoder_depth),

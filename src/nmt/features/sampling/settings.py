@@ -9,7 +9,7 @@ from nmt.errors import ConfigError
 if TYPE_CHECKING:
     from nmt.config.schema import DecodingConfig
 
-FOR_SAMPLES = only_with("strategy", "sample", "mbr")
+FOR_SAMPLES = only_with("strategy", "sample", of="search")
 
 
 @dataclass(frozen=True, kw_only=True)

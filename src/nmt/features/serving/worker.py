@@ -125,25 +125,33 @@ def _answers(model: LoadedModel, batch: Batch) -> list[Answer]:
 
 
 def _translate(model: LoadedModel, batch: Batch) -> list[Translation]:
-    task, usual = batch.task, model.engine.config
+    task, config = batch.task, model.engine.config
     beam = _beam(model, task)
+    usual = _hypotheses(config.search)
+    hypotheses = max(usual, task.nbest, *beam.values())
     return model.translate(
         batch.requests,
         nbest=task.nbest,
-        beam=beam,
-        batch_tokens=max(1, usual.batch_tokens * usual.beam // max(beam, usual.beam)),  # as much memory as usual
+        batch_tokens=max(1, config.batch_tokens * usual // hypotheses),  # as much memory as usual
         token_scores=task.details,
         seed=model.engine.seed,
+        **beam,
         **{all_details()[name].setting: True for name in task.options & _offered(model)},
     )
 
 
-def _beam(model: LoadedModel, task: Task) -> int:
-    """Return the beam for a task, or the next wider one that the groups of the search share equally."""
+def _beam(model: LoadedModel, task: Task) -> dict[str, int]:
+    """Return the setting of the beam for a task, or of the next wider one that the groups of the search share equally.
+
+    Other searches have none, and the task that asks for one is refused.
+    """
     engine = model.engine
-    beam = task.beam or max(engine.config.beam, task.nbest)
-    copies = copies_of(engine.controls) if engine.config.strategy == "beam" else 1
-    return math.ceil(beam / copies) * copies
+    if engine.config.strategy != "beam":
+        if task.beam:
+            raise ConfigError("this model does not search with a beam: leave it out")
+        return {}
+    beam, copies = task.beam or max(engine.config.beam, task.nbest), copies_of(engine.controls)
+    return {"beam": math.ceil(beam / copies) * copies}
 
 
 def _check_attention(model: LoadedModel, request: Request) -> None:
