@@ -81,7 +81,7 @@ def held(path: Path, create: Callable[[], object]) -> Iterator[None]:
 def _locked(path: Path) -> int | None:
     """Return the opened file or folder with its lock; None if it is not there any more."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = _open(path)
     except FileNotFoundError:
         return None
     take(descriptor, fcntl.LOCK_EX)  # waits for somebody who takes it for abandoned
@@ -91,11 +91,18 @@ def _locked(path: Path) -> int | None:
     return None
 
 
+def _open(path: Path, flags: int = 0) -> int:
+    try:
+        return os.open(path, os.O_RDWR | flags)  # NFS gives one process alone only what it may write
+    except OSError:  # a folder, or what may only be read
+        return os.open(path, os.O_RDONLY | flags)
+
+
 @contextmanager
 def unheld(path: Path) -> Iterator[bool]:
     """Yield whether nobody holds a file or folder; if so, nobody can hold it during this block."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = _open(path, os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:  # a link, or what may not be read
         descriptor = None
     try:

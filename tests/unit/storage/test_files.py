@@ -72,7 +72,7 @@ def test_what_somebody_removes_before_it_is_locked_is_created_again(
     opened, taken = os.open, list[str | Path]()
 
     def remove_first(path: str | Path, flags: int, *mode: int, **more: Any) -> int:
-        if flags == os.O_RDONLY and not taken:
+        if flags in (os.O_RDONLY, os.O_RDWR) and not taken:
             taken.append(path)
             remove(Path(path))
         return opened(path, flags, *mode, **more)
