@@ -1,8 +1,10 @@
 """Whole pages: complete, self-contained, with escaped text, and with a reason for every missing section."""
 
 import json
+import os
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -108,6 +110,24 @@ def test_a_page_loads_no_other_file(first: Config) -> None:
     assert not re.findall(r"""(?:src|href)=["'](?!#|data:)""", html)
     assert "@import" not in html
     assert "url(" not in html
+
+
+def test_a_page_is_written_to_an_address_a_pipe_or_the_target_of_a_link(first: Config, tmp_path: Path) -> None:
+    address = f"file://{tmp_path}/stored.html"
+    report.run(replace(first, checkpoint="last", output=address))
+    written = (tmp_path / "stored.html").read_bytes()
+    assert b"</html>" in written
+
+    (tmp_path / "link.html").symlink_to("target.html")
+    report.run(replace(first, checkpoint="last", output=str(tmp_path / "link.html")))
+    assert (tmp_path / "link.html").is_symlink()
+    assert len((tmp_path / "target.html").read_bytes()) == len(written)
+
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor() as reader:
+        read = reader.submit((tmp_path / "pipe").read_bytes)
+        report.run(replace(first, checkpoint="last", output=str(tmp_path / "pipe")))
+        assert len(read.result(timeout=60)) == len(written)
 
 
 def test_each_missing_section_gives_its_reason(first: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,14 +5,12 @@ from itertools import islice
 import vl_convert
 
 from nmt.compute.machine import prepare_machine
-from nmt.config.folders import expanded
 from nmt.config.schema import Config
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
 from nmt.features.report.attention import heatmaps
 from nmt.features.report.settings import AttentionConfig
-from nmt.storage.files import replacing
-from nmt.text.streams import STANDARD, read_input
+from nmt.text.streams import STANDARD, open_output, read_input
 
 SCALE = 2.0
 """Pixels of the image per CSS pixel."""
@@ -29,10 +27,10 @@ def run(config: Config) -> None:
     if layer > layers:
         raise UserError(f"attention.layer={layer}, but the model has {layers} layers")
     image = vl_convert.vegalite_to_png(heatmaps(weights, part, layer), scale=SCALE)
-    path = config.run_folder / "attention.png" if config.output == STANDARD else expanded(config.output)
-    with replacing(path) as partial:
-        partial.write_bytes(image)
-    print(f"{source}\n{translation}\nattention: {path}")
+    output = str(config.run_folder / "attention.png") if config.output == STANDARD else config.output
+    with open_output(output) as file:
+        file.write(image)
+    print(f"{source}\n{translation}\nattention: {output}")
 
 
 def _first_line(name: str) -> str:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import torch
 
-from nmt.config.folders import expanded
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
 from nmt.decoding.torch_engine import load_model
@@ -19,8 +18,7 @@ from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import load, resolve
 from nmt.runs.layout import SETTINGS, RunLayout
 from nmt.runs.scores import scores_to_show
-from nmt.storage.files import write_text
-from nmt.text.streams import STANDARD
+from nmt.text.streams import STANDARD, open_output
 from nmt.text.tokenizer import Tokenizer
 
 
@@ -33,9 +31,10 @@ def run(config: Config) -> None:
         single_run = _read(config)
         page = report(single_run, lambda: _load_model(single_run, config.checkpoint))
         usual_path = RunLayout(config.run_folder).report
-    path = usual_path if config.output == STANDARD else expanded(config.output)
-    write_text(path, page)
-    print(f"report: {path} ({len(page.encode()) / 1e6:.1f} MB)")
+    output, content = str(usual_path) if config.output == STANDARD else config.output, page.encode()
+    with open_output(output) as file:
+        file.write(content)
+    print(f"report: {output} ({len(content) / 1e6:.1f} MB)")
 
 
 def read_runs(config: Config) -> list[Run]:
