@@ -41,6 +41,16 @@ def machine(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv(COPIES, str(tmp_path / f"machine {number}"))
 
 
+def test_a_file_of_this_machine_is_replaced_only_when_the_new_one_is_complete(tmp_path: Path) -> None:
+    folder = FsspecFolder(f"file://{tmp_path}/store", "paths.data")
+    folder.write("index.json", b"old")
+    (tmp_path / "opened before").hardlink_to(tmp_path / "store" / "index.json")
+    folder.write("index.json", b"new")
+    assert folder.read("index.json") == b"new"
+    assert (tmp_path / "opened before").read_bytes() == b"old"
+    assert [path.name for path in (tmp_path / "store").iterdir()] == ["index.json"]
+
+
 def files(folder: Path) -> dict[str, str]:
     """Return the checksums of files; seconds and addresses differ in these two."""
     found = (each for each in folder.rglob("*") if each.is_file() and not each.name.startswith("."))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nmt.features.remote_files.remote import Remote
 from nmt.features.remote_files.transfer import download, persist, upload
+from nmt.storage.files import replacing
 
 MISSING = (404, 410)
 EXISTS = (409, 412)
@@ -43,8 +44,11 @@ class FsspecFolder:
         remote = self._remote(name)
 
         def send() -> None:
-            self._make_parent(remote)
-            remote.system.pipe_file(remote.path, content)
+            if remote.local is None:
+                remote.system.pipe_file(remote.path, content)
+                return
+            with replacing(remote.local) as partial:
+                partial.write_bytes(content)
 
         persist(remote, send, "store")
 
