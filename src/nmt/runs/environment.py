@@ -15,6 +15,8 @@ from nmt import __version__
 from nmt.compute.cores import cpu_model, usable_cores
 from nmt.compute.replaced import replaced
 from nmt.config.schema import Config
+from nmt.data.layout import CorpusLayout
+from nmt.data.manifest import read_manifest
 from nmt.errors import UserError
 from nmt.launched import launched_processes
 from nmt.model.kernels.c.library import uses_operations
@@ -103,11 +105,11 @@ def read_environment(file: Path) -> Environment:
 
 
 def environment(
-    config: Config, data_manifest: Path, origin: Mapping[str, Any] | None = None, precision: str = ""
+    config: Config, corpus: Path, origin: Mapping[str, Any] | None = None, precision: str = ""
 ) -> Environment:
     """Return the code, the machine and the data of a run, and the model that it began from.
 
-    `precision` is the one that it computes in, if that is known by now.
+    `corpus` is the folder of the prepared data, and `precision` the one that the run computes in, if that is known.
     """
     return Environment(
         nmt=__version__,
@@ -128,7 +130,7 @@ def environment(
         devices=_gpus(),
         replaced=replaced(),
         processes=launched_processes(),
-        data=_data_state(data_manifest),
+        data=_data_state(CorpusLayout(corpus)),
         origin=origin,
     )
 
@@ -164,10 +166,9 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _data_state(manifest: Path) -> DataState | None:
+def _data_state(corpus: CorpusLayout) -> DataState | None:
     """Return the checksum of the manifest, and the checksums of files that it lists; None without a manifest."""
-    if not manifest.exists():
+    if not corpus.manifest.exists():
         return None
-    content = read_json(manifest)
-    checksums = content.get("checksums") if isinstance(content, dict) else None
-    return DataState(checksum(manifest), checksums)
+    tasks = read_manifest(corpus.folder).tasks.values()
+    return DataState(checksum(corpus.manifest), {name: found for task in tasks for name, found in task.outputs.items()})

@@ -6,7 +6,6 @@ from typing import Any
 
 from nmt.config.saved import to_yaml
 from nmt.config.schema import Config
-from nmt.data.layout import CorpusLayout
 from nmt.errors import UserError
 from nmt.runs.environment import environment, read_environment
 from nmt.runs.layout import RunLayout
@@ -19,7 +18,7 @@ def start_tracker(config: Config, step: int, origin: Mapping[str, Any] | None = 
     """Write config.yaml and environment.json, and return a tracker that drops events of later steps."""
     layout = RunLayout(config.run_folder)
     write_text(layout.settings, to_yaml(config))
-    described = environment(config, CorpusLayout(config.data_folder).manifest, origin, precision)
+    described = environment(config, config.data_folder, origin, precision)
     if step and layout.environment.is_file():
         with suppress(UserError):  # a damaged one is replaced
             described = described.after(read_environment(layout.environment))

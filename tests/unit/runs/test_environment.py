@@ -5,6 +5,7 @@ import json
 import platform
 import subprocess
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import torch
 import nmt
 from nmt.compute.cores import usable_cores
 from nmt.config.schema import Config, PathsConfig
+from nmt.data.manifest import PreparationTasks
 from nmt.errors import UserError
 from nmt.runs import environment as module
 from nmt.runs.environment import DataState, Environment, GitState, environment, read_environment
@@ -21,12 +23,17 @@ from nmt.runs.start import start_tracker
 from nmt.storage.files import checksum, write_json
 
 
+def prepare_text(folder: Path) -> None:
+    """Make a corpus with one task that is done."""
+    tasks = PreparationTasks(folder, {"source": "demo"}, lambda _: None)
+    tasks.run("collect train", {}, ["train.en"], lambda: {"size": (folder / "train.en").write_bytes(b"a dog\n")})
+
+
 def test_the_environment_describes_code_machine_and_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["nmt", "train", "seed=7"])
-    manifest = tmp_path / "manifest.json"
-    write_json(manifest, {"source": "demo", "checksums": {"train.en": "abc"}})
+    prepare_text(tmp_path)
 
-    found = json.loads(json.dumps(environment(Config(seed=7), manifest).to_json()))
+    found = json.loads(json.dumps(environment(Config(seed=7), tmp_path).to_json()))
 
     assert found["nmt"] == nmt.__version__
     assert found["command"] == ["nmt", "train", "seed=7"]
@@ -39,13 +46,13 @@ def test_the_environment_describes_code_machine_and_data(tmp_path: Path, monkeyp
     assert found["cores"] == usable_cores()
     assert len(found["devices"]) == torch.cuda.device_count()
     assert found["cpu"]
-    assert found["data"] == {"manifest": checksum(manifest), "checksums": {"train.en": "abc"}}
+    text = sha256(b"a dog\n").hexdigest()
+    assert found["data"] == {"manifest": checksum(tmp_path / "manifest.json"), "checksums": {"train.en": text}}
 
 
 def test_environment_is_read_as_it_was_written(tmp_path: Path) -> None:
-    manifest = tmp_path / "manifest.json"
-    write_json(manifest, {"checksums": {"train.en": "abc"}})
-    written = environment(Config(seed=7), manifest)
+    prepare_text(tmp_path)
+    written = environment(Config(seed=7), tmp_path)
     write_json(tmp_path / "environment.json", written.to_json())
     assert read_environment(tmp_path / "environment.json") == written
 
@@ -79,15 +86,14 @@ def test_a_damaged_environment_file_is_refused_by_name(tmp_path: Path, content: 
 def test_no_environment_variables_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "very-secret-key")
     monkeypatch.setenv("HF_TOKEN", "very-secret-token")
-    assert "very-secret" not in json.dumps(environment(Config(), tmp_path / "none.json").to_json())
+    assert "very-secret" not in json.dumps(environment(Config(), tmp_path).to_json())
 
 
 def test_a_missing_manifest_is_no_error_but_a_damaged_one_is(tmp_path: Path) -> None:
-    manifest = tmp_path / "manifest.json"
-    assert environment(Config(), manifest).data is None
-    manifest.write_text("{")
+    assert environment(Config(), tmp_path).data is None
+    (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(UserError, match=r"manifest\.json cannot be read"):
-        environment(Config(), manifest)
+        environment(Config(), tmp_path)
 
 
 def test_the_git_state_of_a_repository_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
