@@ -65,10 +65,10 @@ class PreparationTasks:
         result = task()
         seconds = round(time.perf_counter() - start, 2)
         files = dict(zip(outputs, checksums([self._folder / output for output in outputs]), strict=True))
+        if earlier:  # before the new record is saved, after which nobody would know these files
+            self._remove_outputs(earlier, kept=outputs)
         self.manifest.tasks[name] = TaskRecord(inputs, files, result, seconds)
         self._save()
-        if earlier:
-            self._remove_outputs(earlier, kept=outputs)
         self._say(f"{name}: done in {seconds:.1f} s")
 
     def finish(self, names: Sequence[str]) -> Manifest:

@@ -14,6 +14,7 @@ from nmt.config.schema.corpora import corpora_of
 from nmt.data import filters
 from nmt.data.columns import all_columns
 from nmt.data.corpora import CorpusSplit, corpus_splits
+from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.data.records import TOKENIZER_TASK, JsonObject, Manifest, TrainedTokenizer, collect_task, encode_task
 from nmt.data.sources import registry
@@ -57,12 +58,13 @@ def require_prepared(config: Config) -> None:
     splits = corpus_splits(config.data)
     for task in (TOKENIZER_TASK, *(task(each.name) for each in splits for task in (collect_task, encode_task))):
         if task not in prepared.manifest.tasks:
-            raise UserError(f"{config.data_folder} is not prepared ({task}): run `make data` with the same settings.")
+            raise prepared.unfinished(task)
     for split in splits:
         prepared.check_text(split)
     prepared.check_tokenizer()
     for split in splits:
         prepared.check_settings(split, encode_task(split.name), {"max_pieces": longest_sentence(split)})
+        prepared.check_encoded(split)
 
 
 def require_text(config: Config, names: Container[str]) -> None:
@@ -101,6 +103,23 @@ class _Prepared:
         self._config = config
         self.manifest = read_manifest(config.data_folder)
         self._before = _corpora_before(self.manifest)
+
+    def unfinished(self, task: str) -> UserError:
+        """Return the error that a task has not been done, or not since an earlier one was done again."""
+        folder = self._config.data_folder
+        return UserError(f"{folder} is not prepared ({task}): run `make data` with the same settings.")
+
+    def check_encoded(self, split: CorpusSplit) -> None:
+        """Refuse token ids that an interrupted preparation left: of earlier text, or newer than their record."""
+        tasks, task = self.manifest.tasks, encode_task(split.name)
+        record, store = tasks[task], CorpusLayout(self._config.data_folder).store(split.name)
+        made_of = {
+            "text": tasks[collect_task(split.name)].outputs,
+            "tokenizer": self.manifest.tokenizer().checksum,
+        }
+        is_newer = store.exists() and checksum(store) != record.outputs.get(store.name)
+        if self._different(task, made_of) or is_newer:
+            raise self.unfinished(task)
 
     def check_settings(self, split: CorpusSplit, task: str, settings: JsonObject) -> None:
         """Refuse other settings of a split than a task has recorded."""

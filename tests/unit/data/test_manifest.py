@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from nmt.data import manifest
 from nmt.data.layout import MANIFEST
 from nmt.data.manifest import PreparationTasks, read_manifest
+from nmt.data.records import JsonObject
 from nmt.data.store import PairStore
 from nmt.errors import UserError
 
@@ -16,14 +18,14 @@ CORPUS = Path(__file__).parents[2] / "golden" / "format-1" / "data" / "toy"
 
 
 def test_results_of_an_existing_manifest_are_read_without_loss() -> None:
-    manifest, written = read_manifest(CORPUS), json.loads((CORPUS / MANIFEST).read_text())["steps"]
-    assert {name: asdict(record) for name, record in manifest.tasks.items()} == written
+    found, written = read_manifest(CORPUS), json.loads((CORPUS / MANIFEST).read_text())["steps"]
+    assert {name: asdict(record) for name, record in found.tasks.items()} == written
     for split in ("train", "valid", "test"):
         collected = {"line_breaks": 0, **written[f"collect {split}"]["result"]}
-        assert asdict(manifest.collected(split)) == collected
-        assert asdict(manifest.encoded(split)) == written[f"encode {split}"]["result"]
-        assert manifest.encoded(split).pairs == len(PairStore.open(CORPUS, split))
-    assert asdict(manifest.tokenizer()) == written["tokenizer"]["result"]
+        assert asdict(found.collected(split)) == collected
+        assert asdict(found.encoded(split)) == written[f"encode {split}"]["result"]
+        assert found.encoded(split).pairs == len(PairStore.open(CORPUS, split))
+    assert asdict(found.tokenizer()) == written["tokenizer"]["result"]
 
 
 @pytest.mark.parametrize("result", [{}, {"read": 1}, {"read": 1, "kept": 1, "dropped": {}, "more": 1}])
@@ -49,6 +51,29 @@ def test_tasks_say_why_they_run_again(tmp_path: Path) -> None:
     assert run(2) == "task: running again: out is missing"
     (tmp_path / "out").write_text("other")
     assert run(2) == "task: running again: out is damaged"
+
+
+class KilledError(BaseException):
+    """Simulates the end of the process: no code may catch it."""
+
+
+def test_no_file_of_earlier_settings_stays_if_a_run_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(outputs: list[str]) -> None:
+        def write() -> JsonObject:
+            return {name: (tmp_path / name).write_text("text") for name in outputs}
+
+        PreparationTasks(tmp_path, {}, lambda _: None).run("task", {"outputs": outputs}, outputs, write)
+
+    def killed(_: Path) -> None:
+        raise KilledError
+
+    run(["source.model", "target.model"])
+    with monkeypatch.context() as patch:
+        patch.setattr(manifest, "publish", killed)
+        with pytest.raises(KilledError):
+            run(["joint.model"])
+    run(["joint.model"])
+    assert [path.name for path in tmp_path.glob("*.model")] == ["joint.model"]
 
 
 def test_minor_inputs_are_no_reason_to_run_again(tmp_path: Path) -> None:

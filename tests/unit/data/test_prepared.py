@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow
 import pyarrow.parquet
@@ -13,6 +13,7 @@ import pytest
 
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
 from nmt.data import prepare, tokenizer_task
+from nmt.data.manifest import PreparationTasks
 from nmt.data.prepared import require_prepared, require_text
 from nmt.data.sources import registry
 from nmt.errors import UserError
@@ -80,6 +81,39 @@ def test_text_that_changed_under_the_same_name_is_refused(config: Config) -> Non
     ):
         require_prepared(config)
     require_text(config, ["test"])
+
+
+class KilledError(BaseException):
+    """Simulates the end of the process: no code may catch it."""
+
+
+def killed(*_: object) -> NoReturn:
+    raise KilledError
+
+
+def test_token_ids_of_text_that_was_collected_again_are_refused(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pairs(Path(config.data.train[0]), 7)
+    with monkeypatch.context() as patch:
+        patch.setattr(prepare, "make_tokenizer", killed)
+        with pytest.raises(KilledError):
+            prepare.prepare(config, lambda _: None)
+    with pytest.raises(UserError, match=r"is not prepared \(encode train\): run `make data`"):
+        require_prepared(config)
+    prepare.prepare(config, lambda _: None)
+    require_prepared(config)
+
+
+def test_token_ids_that_were_written_after_their_record_are_refused(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(PreparationTasks, "_save", killed)
+        with pytest.raises(KilledError):
+            prepare.prepare(with_data(config, max_pieces=3), lambda _: None)
+    with pytest.raises(UserError, match=r"is not prepared \(encode train\): run `make data`"):
+        require_prepared(config)
 
 
 def test_raw_files_may_be_moved_away_or_elsewhere(config: Config, tmp_path: Path) -> None:
