@@ -189,6 +189,16 @@ def test_a_damaged_export_of_the_first_use_is_made_again(unexported: Config, exp
     assert choose_engine(with_values(unexported, {"export.on_first_use": False}), CPU).engine == "torch"
 
 
+def test_an_export_of_the_first_use_is_not_used_without_permission_and_one_of_the_user_is(
+    unexported: Config, export: FakeExport
+) -> None:
+    assert choose_engine(unexported, CPU).engine == "ctranslate2"
+    without = with_values(unexported, {"export.on_first_use": False})
+    assert choose_engine(without, CPU).engine == "torch"
+    export(with_values(without, module.INT8), torch.float32)
+    assert export_folder(choose_engine(without, CPU)).name == "ctranslate2-int8"
+
+
 def test_a_damaged_export_of_the_user_is_an_error(config: Config) -> None:
     (config.run_folder / "export/ctranslate2-int8/export.json").write_bytes(b"damaged")
     with pytest.raises(UserError, match="cannot be read as JSON"):

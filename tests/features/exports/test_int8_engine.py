@@ -147,3 +147,17 @@ def test_int8_is_not_chosen_for_a_gpu_or_an_ensemble_or_without_references_or_pe
         assert choose_engine(settings, CPU).engine == "torch"
     (config.data_folder / "valid.de").unlink()
     assert choose_engine(config, CPU).engine == "torch"
+
+
+def test_a_comparison_that_is_remembered_is_not_used_without_operations_in_c_or_permission(
+    config: Config, comparison: FakeComparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert choose_engine(config, CPU).engine == "int8"
+    assert choose_engine(with_values(config, {"export.on_first_use": False}), CPU).engine == "torch"
+    monkeypatch.setattr(first_use, "has_operations", lambda config: False)  # as on another machine
+    assert choose_engine(config, CPU).engine == "torch"
+    monkeypatch.setattr(first_use, "has_operations", lambda config: config.runtime.c_operations)
+    assert choose_engine(with_values(config, {"runtime.c_operations": False}), CPU).engine == "torch"
+    (config.data_folder / "valid.de").unlink()
+    assert choose_engine(config, CPU).engine == "int8"  # needs no references any more
+    assert len(comparison.inputs) == 1

@@ -13,6 +13,7 @@ from nmt.features.exports.first_use import (
     compare_on_first_use,
     folder_of_first_use,
     is_refused,
+    is_wanted,
     make_on_first_use,
     one_at_a_time,
     say,
@@ -93,7 +94,12 @@ def _compared(config: Config, weights: str) -> Comparison | None:
 
 
 def _whole(config: Config, weights: str) -> Comparison | None:
-    """Return the export of the first use; None also if it is damaged: nobody has asked for it, so it is made again."""
+    """Return the export of the first use, for which nobody has asked; None if it is unwanted, or damaged.
+
+    A damaged one is made again.
+    """
+    if not is_wanted(config):
+        return None
     folder = export_folder(config)
     try:
         if found := _compared(config, weights):

@@ -47,10 +47,15 @@ def make_on_first_use(config: Config, weights: str, machine: Machine) -> bool:
 
 
 def compare_on_first_use(config: Config, weights: str, machine: Machine) -> tuple[VerificationRecord | None, bool]:
-    """Return how the model in int8 compares with itself, or None if nobody knows; and whether it was just compared."""
+    """Return how the model in int8 compares with itself, and whether it was just compared.
+
+    The first is None if nobody knows, the user does not want int8, or this machine has no operations for it.
+    """
+    if not (is_wanted(config) and has_operations(config)):
+        return None, False
     if found := _remembered(config, COMPARED, weights):
         return _compared(found), False
-    if not (may_try(config) and has_operations(config)):
+    if not may_try(config):
         return None, False
     with one_at_a_time(config):
         if found := _remembered(config, COMPARED, weights):  # by the process that this one has waited for
@@ -89,11 +94,16 @@ def one_at_a_time(config: Config) -> Iterator[None]:
         yield
 
 
+def is_wanted(config: Config) -> bool:
+    """Return whether the user allows int8 for which nobody has asked."""
+    return config.of(ExportConfig).on_first_use
+
+
 def may_try(config: Config) -> bool:
     """Return whether the user allows it, and there are references, without which nobody knows what rounding costs."""
     languages = config.data.source_lang, config.data.target_lang
     has_references = all((config.data_folder / f"valid.{language}").is_file() for language in languages)
-    return config.of(ExportConfig).on_first_use and has_references
+    return is_wanted(config) and has_references
 
 
 def _refuse(config: Config, name: str, weights: str, error: UserError) -> None:

@@ -29,7 +29,7 @@ class ExportConfig:
     because their BLEU decides whether `translate` uses the export."""
     on_first_use: bool = True
     """Whether the first `translate` or `serve` on a CPU compares int8 with the model, to use it if it is as good: an
-    export if CTranslate2 is installed, else the model itself."""
+    export if CTranslate2 is installed, else the model itself. If false, an earlier comparison is not used either."""
     licence: str = ""
     """Licence of the weights, such as cc-by-4.0, which the model card states."""
     onnxruntime_web: str = ""
