@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nmt.decoding.torch_engine import TorchEngine
 
 MAX_PIECES = 16
-"""The longest word, in word pieces."""
+"""A word has fewer word pieces."""
 ROWS_PER_WORD = 4
 """Unfinished words that are kept open for each word that is wanted."""
 
@@ -33,11 +33,13 @@ def likely_words(engine: "TorchEngine", source: str, beginning: str, count: int)
     tokenizer = engine.tokenizer
     begins_word = [piece.startswith(SPACE_MARK) for piece in tokenizer.vocabularies[1]]
     text = tokenizer.with_spaces[1](beginning.rstrip())
-    prefix = tokenizer.encode_target([text])[0][: engine.max_target_tokens - MAX_PIECES]
+    limit = engine.max_target_tokens
+    prefix = tokenizer.encode_target([text])[0][: max(0, limit - MAX_PIECES)]
     with engine.scorer_of(source) as scorer:
         if scorer is None:
             return []
-        words = next_words(scorer, prefix, torch.tensor(begins_word, device=engine.device), count)
+        begins = torch.tensor(begins_word, device=engine.device)
+        words = next_words(scorer, prefix, begins, count, room=limit - len(prefix))
     probabilities: dict[str, float] = {}
     for word in words:
         text = tokenizer.decode(word.tokens)  # several sequences of pieces may spell the same word
@@ -46,7 +48,9 @@ def likely_words(engine: "TorchEngine", source: str, beginning: str, count: int)
     return [WordProbability(*word) for word in ranked]
 
 
-def next_words(scorer: NextTokenScorer, prefix: Sequence[int], begins_word: Tensor, count: int) -> list[Word]:
+def next_words(
+    scorer: NextTokenScorer, prefix: Sequence[int], begins_word: Tensor, count: int, room: int = MAX_PIECES
+) -> list[Word]:
     """Return the `count` most probable words after a prefix, most probable first.
 
     A word ends where the next token begins another word or ends the sentence, so its probability includes that of
@@ -57,17 +61,20 @@ def next_words(scorer: NextTokenScorer, prefix: Sequence[int], begins_word: Tens
         prefix: the tokens of the translation so far.
         begins_word: (V,) whether a token begins a word.
         count: the number of words to return.
+        room: the number of tokens that the scorer can read from the prefix's last one on.
     """
     device = begins_word.device
     begins, goes_on, ends = begins_word.clone(), ~begins_word, begins_word.clone()
     begins[[UNK, PAD, BOS, EOS]] = goes_on[[UNK, PAD, BOS, EOS]] = False
     ends[EOS] = True
-    scores = torch.empty(0)
-    for token in (BOS, *prefix):
-        scores = scorer(torch.tensor([token], device=device), torch.tensor([0], device=device))
+    *before, tokens = torch.tensor([BOS, *prefix], device=device).split(1)
+    parents = torch.tensor([0], device=device)
+    for token in before:
+        scorer(token, parents)
     finished: list[Word] = []
     open_words = [Word([], 0.0)]
-    for length in range(MAX_PIECES):
+    for length in range(min(MAX_PIECES, room)):
+        scores = scorer(tokens, parents)
         totals = torch.tensor([word.log_probability for word in open_words], device=device)[:, None]
         extended = totals + scores.float().log_softmax(-1)
         if length:
@@ -85,5 +92,4 @@ def next_words(scorer: NextTokenScorer, prefix: Sequence[int], begins_word: Tens
         parents, tokens = places[keep] // extended.shape[1], places[keep] % extended.shape[1]
         rows = zip(parents.tolist(), tokens.tolist(), best[keep].tolist(), strict=True)
         open_words = [Word([*open_words[parent].tokens, token], total) for parent, token, total in rows]
-        scores = scorer(tokens, parents)
     return finished

@@ -202,12 +202,13 @@ def test_the_search_finds_the_hypotheses_of_our_own(
 
 @pytest.mark.slow
 @needs_node
-def test_the_next_words_are_those_of_our_own_search(scripts: Path) -> None:
+@pytest.mark.parametrize("room", [1, 2, 3, 16])
+def test_the_next_words_are_those_of_our_own_search(scripts: Path, room: int) -> None:
     pieces = [*["<unk>", "<pad>", "<s>", "</s>"], *(f"{'▁' * (index % 3 == 0)}p{index}" for index in range(36))]
     table, beginning = table_of(len(pieces), 4), [6, 7]
     begins = torch.tensor([piece.startswith("▁") for piece in pieces])
-    expected = next_words(scorer_of(table), beginning, begins, 6)
-    found = ask(scripts, "next", table=table.tolist(), beginning=beginning, pieces=pieces, count=6)
+    expected = next_words(scorer_of(table), beginning, begins, 6, room)
+    found = ask(scripts, "next", table=table.tolist(), beginning=beginning, pieces=pieces, count=6, room=room)
     assert [each["tokens"] for each in found] == [word.tokens for word in expected]
     assert [each["total"] for each in found] == pytest.approx([word.log_probability for word in expected], abs=1e-4)
 

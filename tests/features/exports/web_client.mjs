@@ -47,9 +47,9 @@ const answers = {
     const restriction = (place) => (place <= begun.length ? { allows: (token) => token === begun[place - 1], certain: true } : null);
     return beamSearch(tableScorer(table), { ...settings, restriction });
   },
-  next: async ({ table, beginning, pieces, count }) => {
+  next: async ({ table, beginning, pieces, count, room }) => {
     const { nextWords } = await script("next-words.js");
-    return nextWords(tableScorer(table), beginning, pieces, count);
+    return nextWords(tableScorer(table), beginning, pieces, count, room);
   },
   words: async ({ pieces, text }) => {
     const { matchWords } = await script("details.js");

@@ -7,9 +7,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.next_words import next_words
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.next_words import MAX_PIECES, likely_words, next_words
+from nmt.decoding.torch_engine import TorchEngine
 from nmt.text.special import BOS, EOS, PAD, UNK
 from tests.unit.decoding.toys import Toy, ToyScorer
+from tests.unit.small_models import LINES, make_model, make_tokenizer
 
 BEGINS, GOES_ON = (4, 5), (6,)
 """The tokens that begin a word and those that continue it."""
@@ -53,3 +56,20 @@ def test_probabilities_of_all_words_and_of_the_end_add_up_to_1() -> None:
     end = float(scorer(torch.tensor([BOS]), torch.tensor([0])).softmax(-1)[0, EOS])
     assert [word.tokens for word in found] == [[4], [5]]
     assert sum(math.exp(word.log_probability) for word in found) + end == pytest.approx(1)
+
+
+@pytest.mark.parametrize("room", [0, 1, 2, 3, 5])
+def test_words_that_need_more_room_than_there_is_are_left_out(room: int) -> None:
+    prefix, scorer = (4, 6), ToyScorer([Toy(3)])
+    found = next_words(scorer, prefix, begins_word(), 10**4, room)
+    expected = [tokens for tokens, _ in all_words(Toy(3), prefix) if len(tokens) < room]
+    assert [tuple(word.tokens) for word in found] == expected
+    assert len(scorer.calls) == len(prefix) + room
+
+
+@pytest.mark.parametrize("positions", [1, 2, 8, MAX_PIECES, MAX_PIECES + 4])
+def test_no_beginning_is_too_long_for_learned_positions(positions: int) -> None:
+    tokenizer = make_tokenizer()
+    model = make_model(tokenizer, positions="learned", max_positions=positions)
+    engine = TorchEngine([model], tokenizer, DecodingConfig(), torch.device("cpu"))
+    assert bool(likely_words(engine, "a", " ".join(LINES), 5)) == (positions > 1)

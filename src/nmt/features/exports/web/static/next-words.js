@@ -3,7 +3,7 @@
 import { logSoftmax, placesOfHighest } from "./beam.js";
 import { BEGIN, END, PAD, SPACE, UNKNOWN } from "./tokenizer.js";
 
-export const MAX_PIECES = 16; // the longest word
+export const MAX_PIECES = 16; // a word has fewer
 const ROWS_PER_WORD = 4; // unfinished words that are kept open for each word that is wanted
 const SPECIAL = [UNKNOWN, PAD, BEGIN, END];
 
@@ -39,15 +39,18 @@ const best = (words, count) => [...words].sort((a, b) => b.total - a.total).slic
  * @param {number[]} beginning
  * @param {string[]} pieces
  * @param {number} count
+ * @param {number} room the number of tokens that the scorer can read from the beginning's last one on
  * @returns {Promise<Word[]>}
  */
-export const nextWords = async (scorer, beginning, pieces, count) => {
-  let rows = [];
-  for (const token of [BEGIN, ...beginning]) rows = await scorer([token], [0]);
+export const nextWords = async (scorer, beginning, pieces, count, room = MAX_PIECES) => {
+  const before = [BEGIN, ...beginning];
+  let tokens = [before.pop()];
+  let parents = [0];
+  for (const token of before) await scorer([token], parents);
   let finished = [];
   let open = [{ tokens: [], total: 0 }];
-  for (let length = 0; length < MAX_PIECES; length += 1) {
-    const scores = rows.map(logSoftmax);
+  for (let length = 0; length < Math.min(MAX_PIECES, room); length += 1) {
+    const scores = (await scorer(tokens, parents)).map(logSoftmax);
     if (length) {
       const ended = open.map(({ tokens, total }, row) => ({ tokens, total: total + sumOfWordEnds(scores[row], pieces) }));
       finished = best([...finished, ...ended], count);
@@ -56,7 +59,8 @@ export const nextWords = async (scorer, beginning, pieces, count) => {
     const least = finished.length === count ? finished[count - 1].total : -Infinity;
     open = extended(open, scores, pieces, ROWS_PER_WORD * count).filter(({ total }) => total > least);
     if (!open.length) break;
-    rows = await scorer(open.map(({ tokens }) => tokens.at(-1)), open.map(({ row }) => row));
+    tokens = open.map((word) => word.tokens.at(-1));
+    parents = open.map(({ row }) => row);
   }
   return finished;
 };

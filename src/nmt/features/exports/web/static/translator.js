@@ -71,8 +71,10 @@ export class Translator {
   /** Return the words that are most likely to follow the beginning of a sentence's translation. */
   async choices({ text, beginning }, count = 8) {
     const ids = this.#sourceIds(text);
-    const begun = this.tokenizer.encode(beginning.trimEnd()).slice(0, this.facts.max_tokens.target - MAX_PIECES);
-    const words = await nextWords(this.model.scorer(await this.model.encode(ids)), begun, this.pieces, count);
+    const limit = this.facts.max_tokens.target;
+    const begun = this.tokenizer.encode(beginning.trimEnd()).slice(0, Math.max(0, limit - MAX_PIECES));
+    const scorer = this.model.scorer(await this.model.encode(ids));
+    const words = await nextWords(scorer, begun, this.pieces, count, limit - begun.length);
     const probabilities = new Map(); // several sequences of pieces may spell the same word
     for (const { tokens, total } of words) {
       const word = this.tokenizer.decode(tokens);
