@@ -19,7 +19,7 @@ from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, writing
 from nmt.errors import ConfigError
 from nmt.features.alignments.column import NAME
-from nmt.features.alignments.guided import GuidedHead, guided_head
+from nmt.features.alignments.guided import GuidedHead, attention_of_head, guided_head
 from nmt.features.alignments.links import Links
 from nmt.features.alignments.settings import GuidedTraining
 from nmt.model.build import build_model
@@ -129,6 +129,19 @@ def test_the_gradient_does_not_depend_on_devices_and_filler(store: PairStore, de
         losses = [objective(each).smoothed / share.target_tokens for share in shares for each in share.micro_batches]
         found = torch.autograd.grad(torch.stack(losses).sum(), parameters)
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_products_that_are_too_large_for_fp16_are_scaled_first(store: PairStore) -> None:
+    batch = next(batches(store)).micro_batches[0]
+    random = torch.Generator().manual_seed(1)
+    queries, keys = (
+        40 + torch.rand(len(each.tokens), 64, generator=random).half() for each in (batch.target, batch.source)
+    )
+    assert (queries @ keys.T).isinf().all()
+    expected = attention_of_head(queries.double(), keys.double(), batch)
+    is_filler = expected < -1e6
+    found = attention_of_head(queries, keys, batch).double()
+    torch.testing.assert_close(found.masked_fill(is_filler, 0), expected.masked_fill(is_filler, 0), rtol=0.01, atol=10)
 
 
 def test_only_training_with_a_weight_learns_links(store: PairStore) -> None:

@@ -1,6 +1,5 @@
 """Guided alignment (Garg et al., 2019): one head of the decoder's cross-attention learns given word alignments."""
 
-import math
 from dataclasses import dataclass
 from typing import cast
 
@@ -12,9 +11,8 @@ from nmt.data.loader import MicroBatch
 from nmt.features.alignments.column import NAME
 from nmt.features.alignments.links import Links
 from nmt.features.alignments.settings import GuidedTraining
-from nmt.model.attention import Attend
+from nmt.model.attention import Attend, attention_scores
 from nmt.model.attention_plan import AttentionSpec, Plan
-from nmt.model.kernels.backend import sum_dtype
 from nmt.model.padding import Padding
 from nmt.model.positions.base import ScoreBias
 from nmt.model.word_vectors import Factors
@@ -76,8 +74,7 @@ class HeadWatcher(Watcher):
 def attention_of_head(queries: Tensor, keys: Tensor, batch: MicroBatch) -> Tensor:
     """Return the logarithm of the attention (Tq, Lk) of a head, given its queries (Tq, d_k) and keys (Tk, d_k)."""
     padded_queries, padded_keys = Padding(batch.target), Padding(batch.source)
-    scores = torch.matmul(padded_queries.pad(queries[:, None]), padded_keys.pad(keys[:, None]).transpose(-2, -1))
-    scores = scores.to(sum_dtype(scores)) / math.sqrt(queries.shape[-1])
+    scores = attention_scores(padded_queries.pad(queries[:, None]), padded_keys.pad(keys[:, None]))
     if (ended := batch.source.ended) is not None:  # a sentence without tokens must not give NaN
         scores = scores.masked_fill(ended[:, None, None, :], torch.finfo(scores.dtype).min)
     return padded_queries.unpad(scores.log_softmax(-1))[:, 0]
