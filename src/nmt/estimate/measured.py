@@ -41,8 +41,8 @@ class MeasuredStep:
 
 
 def measured_file(runs: Path, kind: str) -> Path:
-    """Return the path of the file of a kind of device, such as h100, in the folder of all runs."""
-    return runs / "devices" / f"{kind}.json"
+    """Return the path of the file of a kind of device, such as h100 or H100, in the folder of all runs."""
+    return runs / "devices" / f"{kind.lower()}.json"
 
 
 def nearest_step(path: Path, parameters: int, precision: str, *, compiled: bool) -> MeasuredStep | None:

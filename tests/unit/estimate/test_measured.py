@@ -54,6 +54,16 @@ def test_the_estimate_is_multiplied_by_the_ratios_and_says_so(tmp_path: Path) ->
     assert json.loads(json.dumps(ratios)) == pytest.approx({str(part): 1.5 for part in Part})
 
 
+def test_the_device_may_be_named_in_upper_case(tmp_path: Path) -> None:
+    plain, path = hours(tmp_path), write(tmp_path, step(factor=1.5))
+    assert path.name == "h100.json"
+    config = compose([f"paths.outputs={tmp_path}", "describe.device=H100"])
+    figures = describe(config, 1)
+    assert figures.estimate
+    assert figures.estimate.hours == pytest.approx(1.5 * plain)
+    assert f"({path})" in as_text(config, figures)
+
+
 def test_each_part_has_its_own_ratio(tmp_path: Path) -> None:
     plain = hours(tmp_path)
     path, added = write(tmp_path, step()), 0.0
