@@ -23,6 +23,7 @@ from nmt.runs.section import ShownRun
 from nmt.storage.files import write_text
 from nmt.training.hook import Report
 from tests.integration.toy import pairs, refuse, succeed
+from tests.unit.small_models import make_tokenizer
 
 STEPS = 600
 
@@ -117,6 +118,19 @@ def test_text_that_is_more_regular_than_that_of_earlier_runs_has_no_forecast(tmp
     assert validated(config, 300, entropy + 1.21) != Report()
     assert validated(config, 300, entropy + 1.19) == Report()
     assert validated(config, 300, entropy + 0.1) == Report()
+
+
+def test_the_vocabulary_of_the_text_decides_how_low_the_loss_can_be(tmp_path: Path) -> None:
+    config, tokenizer = run_of(tmp_path, "tokenizer.vocab_size=30000"), make_tokenizer(joint=False)
+    tokenizer.save(config.data_folder)
+    log_training(config, until=200)
+    log(config, {"event": "valid", "step": 200, "loss": 4.8})
+    entropy = -0.9 * math.log(0.9) - 0.1 * math.log(0.1 / tokenizer.target_size)
+    hook = forecaster(config)
+    assert hook is not None
+    shutil.rmtree(config.data_folder)  # read when training began
+    assert hook.validated(300, {"loss": entropy + 1.21}) != Report()
+    assert hook.validated(300, {"loss": entropy + 1.19}) == Report()
 
 
 def test_no_forecast_if_the_settings_say_so(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from nmt.features.forecast.settings import ForecastTraining
 from nmt.runs.layout import RunLayout
 from nmt.runs.metrics import MetricsEvent, read_metrics
 from nmt.text.lines import read_lines
+from nmt.text.tokenizer import Tokenizer
 from nmt.training.clock import reachable_step
 from nmt.training.hook import Report, TrainingHook
 from nmt.training.schedule import until
@@ -46,6 +47,7 @@ class Forecaster(TrainingHook):
         """See the settings; `nmt data` may replace the text during training, so it is read now."""
         self._config = config
         self._pieces_per_character = _pieces_per_character(config) if distributed.is_main() else 0.0
+        self._vocabulary = _target_vocabulary(config) if distributed.is_main() else 0
 
     def validated(self, step: int, figures: Mapping[str, float]) -> Report:
         """Forecast the end in the main process."""
@@ -69,7 +71,7 @@ class Forecaster(TrainingHook):
         if len(curve.valid) > 1 and loss >= curve.valid[0].loss:
             return None  # it has learned nothing since, or diverges
         best = min(each.loss for each in curve.valid)
-        floor = smoothing_floor(self._config.tokenizer.vocab_size, training.label_smoothing)
+        floor = smoothing_floor(self._vocabulary, training.label_smoothing)
         now = situation(curve, rates(training, of_rate), end, floor)
         if not now.can_be_extrapolated:
             return None
@@ -95,6 +97,13 @@ def _pieces_per_character(config: Config) -> float:
         characters = sum(map(len, read_lines(config.data_folder / f"valid.{language}")))
         return (int(store.target_offsets[-1]) + len(store)) / max(1, characters)
     return 0.0
+
+
+def _target_vocabulary(config: Config) -> int:
+    """Return the size of the target vocabulary, which may have fewer pieces than asked for, or those of another run."""
+    with suppress(UserError):
+        return Tokenizer.load(config.data_folder).target_size
+    return config.tokenizer.vocab_size
 
 
 def last_step(config: Config, events: Sequence[MetricsEvent], step: int) -> int:
