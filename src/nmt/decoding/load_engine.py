@@ -36,6 +36,7 @@ def load(
     device: str = "auto",
     precision: str = "auto",
     threads: int = 0,
+    c_operations: bool = True,
 ) -> LoadedModel:
     """Load a model to translate with; it searches with the settings of its run (`decoding.*`) unless told otherwise.
 
@@ -48,6 +49,7 @@ def load(
         device: auto (a GPU if there is one), cpu, cuda or mps.
         precision: auto (as in `runtime.precision`), fp32, bf16 or fp16. Other engines have their own.
         threads: CPU threads; 0 is one per core.
+        c_operations: whether a CPU translates with the operations in C, if there is a C compiler.
     """
     wanted = str(checkpoint)
     if is_address(str(path)):
@@ -57,7 +59,7 @@ def load(
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}: name that of a run, of a checkpoint or of another model")
     machine = prepare_machine(RuntimeConfig(device=device, precision=precision, threads=threads))
-    _use_operations(machine, wanted=True)
+    _use_operations(machine, wanted=c_operations)
     if (folder / META).is_file():
         return _load_checkpoints([folder], machine)
     opened = (kind.open(folder, machine) for kind in engine_kinds())

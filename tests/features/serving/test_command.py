@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from nmt.cli import composed_settings
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
+from nmt.errors import ConfigError
+from nmt.model.kernels.c.library import use_operations, uses_operations
 
 pytest.importorskip("starlette", reason="needs the extra serve")
 from nmt.features.serving import command, server
@@ -15,6 +18,8 @@ from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.process import ModelProcesses
 from nmt.features.serving.requests import ModelSource
 from nmt.features.serving.settings import ServeConfig
+from nmt.features.serving.worker import load_source
+from tests.unit.tiny_run import write_tiny_run
 
 
 def test_the_engine_is_chosen_among_those_with_details_unless_the_user_names_one_or_a_folder(
@@ -50,3 +55,29 @@ def test_a_model_to_serve_is_a_folder_or_an_address(entry: str, name: str, folde
     assert ModelProcesses(source, Metrics()).source.folder == (
         folder if "s3:" in folder else str(Path(folder).resolve())
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (["checkpoint=last"], "checkpoint"),
+        (["engine=torch", "decoding.beam=2"], "engine, decoding.beam"),
+        (["decoding=greedy"], "decoding"),
+    ],
+    ids=str,
+)
+def test_settings_of_a_model_are_refused_for_models_that_have_their_own(given: list[str], named: str) -> None:
+    composed_settings([*given, "name=tiny"])
+    composed_settings(["experiment=multi30k", "runtime.device=cpu", "serve.models=[tiny:folder]"])
+    with pytest.raises(ConfigError, match=f"^serve.models and {named}: each of these models has .* leave out"):
+        composed_settings([*given, "serve.models=[tiny:folder]"])
+
+
+def test_models_of_folders_are_loaded_with_or_without_operations_in_c_as_the_settings_say(tmp_path: Path) -> None:
+    write_tiny_run(tmp_path / "tiny")
+    there = use_operations(True)
+    runtime = {"runtime.device": "cpu", "runtime.precision": "fp32", "runtime.threads": 1}
+    for wanted in (True, False):
+        config = with_values(Config(), {**runtime, "runtime.c_operations": wanted})
+        load_source(ModelSource("tiny", config, str(tmp_path / "tiny")))
+        assert uses_operations() == (wanted and there)

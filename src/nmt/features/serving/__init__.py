@@ -20,4 +20,5 @@ FEATURE = Feature(
         )
     },
     settings={"serve": Group("nmt.features.serving.settings:ServeConfig")},
+    completes_settings="nmt.features.serving.settings:checked",
 )

@@ -1,11 +1,16 @@
 """The settings of the server."""
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Container
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 from nmt.config.checks import check_at_least, check_between, check_plain_name
 from nmt.config.folders import is_address
 from nmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from nmt.config.schema import Config
 
 COST_PER_BYTE = 5
 """A text of the largest size, translated as usual, costs about four per byte."""
@@ -102,3 +107,15 @@ def _named_folder(entry: str) -> tuple[str, str]:
     if colon and "/" not in name and not is_address(entry):
         return name, folder
     return entry.rstrip("/").rpartition("/")[2], entry
+
+
+def checked(config: "Config", given: Container[str]) -> "Config":
+    """Return the settings; refuse those of a model that have no effect on the models of `serve.models`."""
+    names = ("checkpoint", "engine", "decoding", *(f"decoding.{each.name}" for each in fields(config.decoding)))
+    ignored = [name for name in names if name in given]
+    if config.of(ServeConfig).models and ignored:
+        raise ConfigError(
+            f"serve.models and {', '.join(ignored)}: each of these models has a checkpoint, an engine and a search of "
+            "its own; leave out the one or the other, or name the folder of a checkpoint or an export in serve.models"
+        )
+    return config

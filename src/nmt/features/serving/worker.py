@@ -41,7 +41,13 @@ def load_source(source: ModelSource) -> LoadedModel:
     runtime = source.config.runtime
     if not source.folder:
         return load_engine(source.config, prepare_machine(runtime))
-    return load(source.folder, device=runtime.device, precision=runtime.precision, threads=runtime.threads)
+    return load(
+        source.folder,
+        device=runtime.device,
+        precision=runtime.precision,
+        threads=runtime.threads,
+        c_operations=runtime.c_operations,
+    )
 
 
 def facts_of(model: LoadedModel) -> ModelFacts:
