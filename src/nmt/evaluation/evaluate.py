@@ -60,7 +60,7 @@ def evaluate(engine: Engine, split: Split, target_lang: str, settings: Evaluatio
     nll, references = reference_nll(engine, split), [split.references, *split.annotations.references]
     found = find_all(TranslatedSplit(engine, split, target_lang, decoded, settings))
     hypotheses = list(task_of(target_lang).finish(split.untagged_sources, decoded))
-    text = Translated(hypotheses, references, target_lang, split.untagged_sources, settings)
+    text = Translated(hypotheses, references, target_lang, split.untagged_sources, settings, engine.device.type)
     scores = score_text(text)
     if not is_text(target_lang):
         return Evaluation(hypotheses, scores, nll, seconds, findings=found)

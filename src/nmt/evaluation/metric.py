@@ -31,6 +31,8 @@ class Translated:
     sources: Sequence[str] = ()
     settings: EvaluationConfig = field(default_factory=EvaluationConfig)
     """The settings of the group `evaluation`, which features extend."""
+    device: str = "cpu"
+    """The type of the device that translated, such as cuda: where a metric with a model computes."""
 
     @property
     def tokenizer(self) -> str:

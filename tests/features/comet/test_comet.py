@@ -23,12 +23,14 @@ from nmt.errors import ConfigError, UserError
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import score_text
 from nmt.features.comet.metric import comet_score
+from nmt.features.comet.model import Comet
 from nmt.features.comet.utility import by_comet, comet_utility
 from nmt.text.tokenizer import Tokenizer
 
 SOURCES = ["the small cat sees a dog", "a dog", "it is a very small dog"]
 REFERENCES = ["die kleine Katze sieht einen Hund", "ein Hund", "es ist ein sehr kleiner Hund"]
 HYPOTHESES = ["die Katze sieht Hunde", "ein Hund", "es ist klein"]
+CPU = torch.device("cpu")
 
 needs_library = pytest.mark.skipif(importlib.util.find_spec("comet") is None, reason="needs the extra comet")
 
@@ -122,7 +124,7 @@ def test_the_utility_compares_all_pairs_as_the_library_does(model: Path) -> None
     data = [{"src": SOURCES[0], "mt": one, "ref": other} for one, other in pairs]
     theirs = load_from_checkpoint(str(model / "checkpoints" / "model.ckpt")).predict(data, gpus=0, num_workers=0)
     chosen: dict[str, Any] = {"strategy": "mbr", "utility": "comet", "comet": str(model)}
-    utility = by_comet(SearchSetup(DecodingConfig(**chosen), cast(Tokenizer, None), torch.device("cpu"), 256))
+    utility = by_comet(SearchSetup(DecodingConfig(**chosen), cast(Tokenizer, None), CPU, 256))
     found = utility(translations, SOURCES[0])
     expected = 100 * np.array(theirs.scores).reshape(len(translations), -1)
     np.testing.assert_allclose(found, expected, atol=1e-4)
@@ -159,7 +161,7 @@ def test_a_model_that_reads_translation_and_reference_together_is_no_utility(mod
     del settings["class_identifier"]
     make_model(tmp_path, "referenceless_regression_metric", settings)
     with pytest.raises(UserError, match=r"decoding.comet=.*is a ReferencelessRegression, which cannot compare pairs"):
-        comet_utility(str(tmp_path), "decoding.comet")
+        comet_utility(str(tmp_path), "decoding.comet", CPU)
 
 
 @needs_library
@@ -186,7 +188,7 @@ def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch: py
         with pytest.raises(UserError, match=words):
             comet_score(translated(name))
         with pytest.raises(UserError, match=f"^decoding.comet={name}.*{words}"):
-            comet_utility(name, "decoding.comet")
+            comet_utility(name, "decoding.comet", CPU)
 
 
 def test_the_utility_needs_a_model() -> None:
@@ -202,4 +204,22 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="needs the package unbabel-comet"):
         comet_score(translated(str(tmp_path)))
     with pytest.raises(UserError, match="needs the package unbabel-comet"):
-        comet_utility(str(tmp_path), "decoding.comet")
+        comet_utility(str(tmp_path), "decoding.comet", CPU)
+
+
+@pytest.mark.parametrize(("device", "gpus"), [("cpu", 0), ("mps", 0), ("cuda", 1)])
+def test_the_metric_uses_a_gpu_only_if_it_translated(device: str, gpus: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    class Scores:
+        system_score = 0.5
+
+    class Model:
+        def predict(self, data: object, *, gpus: int, **_: object) -> Scores:
+            asked.append(gpus)
+            return Scores()
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr("nmt.features.comet.metric.load", lambda *_: Comet(Model(), "2.2", Path(__file__)))
+    assert comet_score(replace(translated("model"), device=device)).score == 50
+    assert asked == [gpus]

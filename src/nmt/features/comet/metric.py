@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import cast
 
-import torch
-
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.metric import Metric, Score, Translated
 from nmt.features.comet.model import BATCH_SENTENCES, Comet, load
@@ -25,7 +23,7 @@ def comet_score(text: Translated) -> Score:
     comet, model = _load(text.settings), _model(text.settings)
     rows = zip(text.sources, text.hypotheses, text.references[0], strict=True)
     data = [{"src": source, "mt": hypothesis, "ref": reference} for source, hypothesis, reference in rows]
-    gpus = int(torch.cuda.is_available())
+    gpus = int(text.device == "cuda")
     found = comet.model.predict(data, batch_size=BATCH_SENTENCES, gpus=gpus, progress_bar=False, num_workers=0)
     name = Path(model).name if Path(model).is_dir() else model
     signature = f"nrefs:1|model:{name}|weights:{checksum(comet.checkpoint)[:8]}|version:comet-{comet.library}"

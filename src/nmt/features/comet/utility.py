@@ -20,11 +20,11 @@ Utility = Callable[[Sequence[str], str], NDArray[np.float64]]
 def by_comet(setup: SearchSetup) -> Utility:
     """Return COMET with the model that the settings name; it is loaded once, because it takes gigabytes."""
     model = cast(CometDecoding, setup.config).comet
-    return setup.once(("comet", model), lambda: comet_utility(model, "decoding.comet"))
+    return setup.once(("comet", model), lambda: comet_utility(model, "decoding.comet", setup.device))
 
 
-def comet_utility(name: str, setting: str) -> Utility:
-    """Return a function that compares all pairs of translations (N, N) of a source, as percentages.
+def comet_utility(name: str, setting: str, device: torch.device) -> Utility:
+    """Return a function that compares all pairs of translations (N, N) of a source on a device, as percentages.
 
     Each sentence is encoded once, and only the small network on top compares pairs. Models that read a translation
     together with its reference cannot be used.
@@ -37,7 +37,6 @@ def comet_utility(name: str, setting: str) -> Utility:
             f"{setting}={name}: {checkpoint} is a {type(model).__name__}, which cannot compare pairs of translations "
             "quickly: use a model of the kind of Unbabel/wmt22-comet-da"
         )
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
     @torch.no_grad()
     def compare(translations: Sequence[str], source: str) -> NDArray[np.float64]:
@@ -45,7 +44,7 @@ def comet_utility(name: str, setting: str) -> Utility:
         encoded = _encode(model, [source, *translations], device)
         first, references = encoded[:1].expand(len(translations), -1), encoded[1:]
         scores = [model.estimate(first, each.expand_as(references), references).score for each in references]
-        return 100 * torch.stack(scores).double().cpu().numpy()
+        return 100 * torch.stack(scores).cpu().double().numpy()
 
     return compare
 
