@@ -98,18 +98,33 @@ def test_a_plan_says_that_other_programs_delayed_the_timed_steps(
     assert (f"0.500 s per step (they waited for a processor for {share:.0%} of their time" in message) == said
 
 
-@pytest.mark.parametrize(("tokens", "steps"), [(1024, 10), (2048, 20)])
-def test_a_step_for_which_the_memory_is_too_small_takes_for_ever(
-    words: list[str], monkeypatch: pytest.MonkeyPatch, tokens: int, steps: int
-) -> None:
+def lower_memory(monkeypatch: pytest.MonkeyPatch, most_tokens: int) -> None:
+    """Let batches of more tokens run out of memory; in a minute, others make 20 steps."""
+
     def measure(config: Config, *_: object) -> float:
-        if config.training.batch_tokens == tokens:
+        if config.training.batch_tokens > most_tokens:
             raise MemoryError
-        return 2.5  # so that a minute is planned to have 20 steps
+        return 2.5
 
     monkeypatch.setattr("nmt.features.own_text.speed._timed", measure)
+
+
+def test_batches_for_which_the_memory_is_too_small_are_not_planned(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lower_memory(monkeypatch, most_tokens=1024)
     succeed(["data", *words])
-    assert plan_training(composed_settings([*words, "own.minutes=1"])).config.training.steps == steps
+    training = plan_training(composed_settings([*words, "own.minutes=1"])).config.training
+    assert (training.batch_tokens, training.steps) == (1024, 20)
+
+
+def test_a_memory_that_is_too_small_for_the_smallest_batch_is_an_error_of_one_line(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lower_memory(monkeypatch, most_tokens=512)
+    succeed(["data", *words])
+    said = refuse(["train", *words, "own.minutes=1"])
+    assert "the memory is too small for a training step of 1,024 tokens with model.d_model=32" in said
 
 
 @pytest.mark.parametrize(("type_of_pieces", "share", "dropout"), [("bpe", 0.1, 0.2), ("unigram", 0.0, 0.3)])

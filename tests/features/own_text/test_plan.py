@@ -8,6 +8,7 @@ import pytest
 from nmt.config.compose import compose
 from nmt.config.keys import with_values
 from nmt.config.schema import TrainingConfig
+from nmt.errors import CommonError
 from nmt.features.own_text.plan import (
     BASE,
     NARROW,
@@ -102,6 +103,15 @@ def test_base_must_read_enough_in_large_batches(seconds: float, shape: Shape) ->
     chosen = plan(HUGE, 60, speed)
     assert chosen.shape == shape
     assert shape != BASE or chosen.steps * chosen.batch_tokens >= 100_000_000
+
+
+@pytest.mark.parametrize("minutes", [0, 60])
+@pytest.mark.parametrize("given", [Given(), Given(shape=BASE), Given(batch_tokens=1024)])
+@pytest.mark.parametrize("text", [SMALL, CAPTIONS, HUGE])
+def test_memory_that_is_too_small_for_every_step_is_an_error(text: Text, minutes: float, given: Given) -> None:
+    shape = given.shape or NARROW
+    with pytest.raises(CommonError, match=f"1,024 tokens with model.d_model={shape.d_model} .*: free memory, lower"):
+        plan(text, minutes, lambda *_: math.inf, given)
 
 
 def test_large_batches_of_base_are_not_measured_on_a_slow_machine() -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.data.records import Encoded
+from nmt.errors import CommonError
 from nmt.training.schedule import WARMUP_SHARE
 
 BATCH_TOKENS = 1024
@@ -124,6 +125,9 @@ def plan(text: Text, minutes: float, speed: Speed, given: Given = NOTHING) -> Pl
         minutes: Minutes of training steps.
         speed: What a step takes on this machine.
         given: What the user chooses.
+
+    Raises:
+        CommonError: The memory is too small for a step.
     """
     speed = cache(speed)
     batch = given.batch_tokens or _power_of_two(max(BATCH_TOKENS, given.smallest_batch))
@@ -131,12 +135,17 @@ def plan(text: Text, minutes: float, speed: Speed, given: Given = NOTHING) -> Pl
         return Plan(given.shape or WIDE, batch, given.steps, given.steps / text.steps_per_pass(batch), 0.0, given.steps)
     shape = given.shape or _largest_shape(text, batch, minutes, speed, given.batch_tokens)
     seconds = speed(shape, batch)
+    if math.isinf(seconds):  # also of the narrowest shape, unless another one is given
+        raise CommonError(
+            f"own.derive: the memory is too small for a training step of {batch:,} tokens with model.d_model="
+            f"{shape.d_model} and model.layers={shape.layers}: free memory, lower data.max_pieces or "
+            "tokenizer.vocab_size and prepare the text again, or give smaller values of model.*"
+        )
     if given.batch_tokens is None:
         batch, seconds = _largest_batch(shape, text, batch, minutes, seconds, speed)
     steps = _rounded(_steps(text, batch, minutes, seconds))
-    known_seconds = seconds if math.isfinite(seconds) else 0.0
     most_steps = _rounded(_worth(text, batch, minutes))
-    return Plan(shape, batch, steps, steps / text.steps_per_pass(batch), known_seconds, most_steps)
+    return Plan(shape, batch, steps, steps / text.steps_per_pass(batch), seconds, most_steps)
 
 
 def _largest_shape(text: Text, batch: int, minutes: float, speed: Speed, given_batch: int | None) -> Shape:
