@@ -4,6 +4,9 @@
 
 const escaped = (characters) => characters.replace(/[\]\\^-]/gu, "\\$&");
 
+/** Return the characters of a text as the server counts them: a pair of surrogates is one. */
+const charactersOf = (text) => [...text];
+
 export class Splitter {
   /**
    * @param {{line: string, token: string, initials: string, stops: string[], wide_stops: string, opening: string,
@@ -41,9 +44,21 @@ export class Splitter {
     for (const [place, token] of tokens.entries()) {
       start ??= token.start;
       const following = tokens[place + 1];
-      if (following && !this.#ends(text, token, following) && following.end - start <= most) continue;
-      for (let at = start; at < token.end; at += most) yield { start: at, end: Math.min(at + most, token.end) };
+      const continues = following && !this.#ends(text, token, following);
+      if (continues && charactersOf(text.slice(start, following.end)).length <= most) continue;
+      yield* this.#cut(start, text.slice(start, token.end));
       start = null;
+    }
+  }
+
+  /** Cut a sentence that is too long. */
+  *#cut(start, sentence) {
+    const { max_characters: most } = this.rules;
+    const characters = charactersOf(sentence);
+    for (let first = 0; first < characters.length; first += most) {
+      const span = this.#spanOf(start, characters.slice(first, first + most).join(""));
+      yield span;
+      start = span.end;
     }
   }
 
@@ -59,7 +74,7 @@ export class Splitter {
 
   /** Return whether a word before a period is an abbreviation, an initial or a number in an order, such as 3. */
   #isAbbreviation(word) {
-    if (/^\p{Nd}+$/u.test(word)) return word.length <= 2;
+    if (/^\p{Nd}+$/u.test(word)) return charactersOf(word).length <= 2;
     return /^\p{L}$/u.test(word) || this.abbreviations.has(word.toLowerCase()) || this.initials.test(word);
   }
 }
