@@ -62,6 +62,18 @@ def test_a_package_has_the_files_that_the_client_reads(exported: Path) -> None:
     }  # fmt: skip
 
 
+def test_languages_have_the_names_that_the_server_gives_them(tmp_path: Path) -> None:
+    for folder in ("pieces", "export"):
+        (tmp_path / folder).mkdir()
+    usual = trained(tmp_path)
+    data = replace(usual.settings.data, source_lang="sk", target_lang="tlh")
+    ArgosExporter().write(tmp_path / "export", replace(usual, settings=replace(usual.settings, data=data)))
+    (file,) = (tmp_path / "export").iterdir()
+    with zipfile.ZipFile(file) as archive:
+        metadata = json.loads(archive.read(f"{file.stem}/metadata.json"))
+    assert (metadata["from_name"], metadata["to_name"]) == ("Slovak", "tlh")
+
+
 def test_a_package_gives_the_same_scores_and_translations(exported: Path, tmp_path: Path) -> None:
     tokenizer = make_tokenizer()
     ours = make_model(tokenizer, norm_placement="pre", positions="rotary")

@@ -20,6 +20,7 @@ from nmt.features.exports import ctranslate2
 from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
 from nmt.features.exports.exporter import Client, TrainedModel, check_expressible, example_sentence
 from nmt.features.exports.sentence_splitter import write_sentence_splitter
+from nmt.text.language import language_name
 from nmt.text.tokenizer import JOINT_FILE, SPACE_MARK, Tokenizer
 
 VERSION = "1.0"
@@ -32,14 +33,6 @@ CLIENT_SEARCH = {"beam_size": 4, "length_penalty": 0.2, "replace_unknowns": True
 """The arguments with which the client calls CTranslate2."""
 CLIENT_COMPUTE_TYPE = "auto"
 """The client computes in the number format that is fastest on its machine: int8, even if the weights are float32."""
-LANGUAGE_NAMES = {
-    "ar": "Arabic", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "es": "Spanish",
-    "et": "Estonian", "fi": "Finnish", "fr": "French", "hi": "Hindi", "hu": "Hungarian", "it": "Italian",
-    "ja": "Japanese", "ko": "Korean", "lt": "Lithuanian", "lv": "Latvian", "nl": "Dutch", "no": "Norwegian",
-    "pl": "Polish", "pt": "Portuguese", "ro": "Romanian", "ru": "Russian", "sv": "Swedish", "tr": "Turkish",
-    "uk": "Ukrainian", "zh": "Chinese",
-}  # fmt: skip
-"""English names of languages, which the client shows; it shows the code of any other."""
 
 
 class ArgosExporter:
@@ -146,9 +139,9 @@ def _write_package(package: Path, trained: TrainedModel) -> None:
         "package_version": VERSION,
         "argos_version": CLIENT_VERSION,
         "from_code": data.source_lang,
-        "from_name": LANGUAGE_NAMES.get(data.source_lang, data.source_lang),
+        "from_name": language_name(data.source_lang),
         "to_code": data.target_lang,
-        "to_name": LANGUAGE_NAMES.get(data.target_lang, data.target_lang),
+        "to_name": language_name(data.target_lang),
         "target_prefix": "",
     }
     (package / "metadata.json").write_text(json.dumps(metadata, indent=2, ensure_ascii=False), encoding="utf-8")

@@ -10,10 +10,10 @@ from starlette.routing import Route
 from nmt.features.serving import fields
 from nmt.features.serving.detection import Detector, detected
 from nmt.features.serving.errors import RequestError
-from nmt.features.serving.languages import language_name
 from nmt.features.serving.requests import Task
 from nmt.features.serving.service import Model, Service, TextAnswer
 from nmt.features.serving.v1 import MAX_NBEST
+from nmt.text.language import language_name
 
 AUTO = "auto"
 """The source language of a text whose language is not known."""
