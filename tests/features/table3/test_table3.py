@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.cli import main
 from nmt.config.compose import compose
 from nmt.config.conf_folder import options
 from nmt.config.saved import to_yaml
@@ -26,6 +27,20 @@ def test_every_row_is_an_experiment() -> None:
     assert {f"table3/{name}" for name in TABLE_3} == {
         name for name in options("experiment") if name.startswith("table3/")
     }
+
+
+def test_processes_of_torchrun_are_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("nmt.features.table3.command.data.run", lambda _: pytest.fail("text is prepared"))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    codes = []
+    for rank in range(2):
+        monkeypatch.setenv("RANK", str(rank))
+        codes.append(main(["table3", "table3.scale=small"]))
+    assert codes == [2, 0]  # torchrun fails if one process does
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "nmt: table3 was started by torchrun, but starts it for each row: start it alone, it uses all GPUs"
 
 
 def test_rows_are_chosen_in_the_papers_order() -> None:

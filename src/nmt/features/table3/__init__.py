@@ -11,7 +11,6 @@ FEATURE = Feature(
             "train and score the rows of the paper's Table 3",
             ("table3", "training", "paths", "runtime"),
             composes=True,
-            distributed=True,
         ),
     },
     settings={"table3": Group("nmt.features.table3.settings:Table3Config")},

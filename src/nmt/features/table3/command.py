@@ -20,6 +20,7 @@ from nmt.features.table3.findings import findings
 from nmt.features.table3.scales import SCALES, scale_overrides
 from nmt.features.table3.settings import Table3Config
 from nmt.features.table3.table import RunResult, as_markdown, choose_rows, effects_as_markdown, is_done, read_result
+from nmt.launched import launched_processes
 from nmt.paper.table3 import TABLE_3
 from nmt.runs.compatibility import check_resumable
 from nmt.storage.files import write_text
@@ -34,6 +35,8 @@ SEED_WORDS = ("seed=", "+seed=", "++seed=")
 
 def run(overrides: list[str]) -> None:
     """Train and score the chosen rows that are not done, and write the table."""
+    if launched_processes() > 1:
+        raise UserError("table3 was started by torchrun, but starts it for each row: start it alone, it uses all GPUs")
     words, launching = split(overrides)
     config = compose(words)
     for word in words:
