@@ -7,15 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from nmt.cli import composed_settings
 from nmt.compute.contention import Contention
+from nmt.compute.machine import prepare_machine
 from nmt.config.keys import value_of
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
+from nmt.data.loader import GlobalBatch, MicroBatch
+from nmt.data.training_text import open_training_text
+from nmt.features.own_text import speed
 from nmt.features.own_text.prepare import plan_training
-from nmt.features.own_text.speed import seconds_per_step
 from nmt.runs.layout import RunLayout
+from nmt.text.tokenizer import Tokenizer
+from nmt.training.trainer import Trainer
 from tests.integration.toy import pairs, refuse, succeed
 
 TOP = Path(__file__).parents[3]
@@ -41,10 +47,10 @@ def saved(tmp_path: Path) -> Config:
 def test_run_is_measured_planned_and_resumed_as_planned(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured: list[float] = []
+    measured, timed = list[float](), speed.seconds_per_step
 
     def measure(*arguments: object) -> float:
-        measured.append(seconds_per_step(*arguments))  # type: ignore[arg-type]
+        measured.append(timed(*arguments))  # type: ignore[arg-type]
         return 60 * 0.9 / 30.5  # so that a minute is planned to have 30 steps
 
     monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", measure)
@@ -67,6 +73,27 @@ def test_run_is_measured_planned_and_resumed_as_planned(
     assert "own.minutes was 1.0 and is now 2.0" in refuse(["train", *words, "own.minutes=2"])
     succeed(["average", *words])
     assert "nan" not in succeed(["eval", *words, "decoding.beam=1", "decoding.extra_length=0"])
+
+
+def test_steps_are_timed_in_micro_batches_that_fit_in_memory(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    succeed(["data", *words])
+    config = composed_settings([*words, "training.batch_tokens=300", "data.max_pieces=60"])
+    sizes: list[int] = []
+
+    def try_out(_: Trainer, batch: MicroBatch) -> None:
+        if len(batch.labels) > 150:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    def update(_: Trainer, batch: GlobalBatch) -> None:
+        sizes.extend(len(each.labels) for each in batch.micro_batches)
+
+    monkeypatch.setattr(Trainer, "try_out", try_out)
+    monkeypatch.setattr(speed, "update", update)
+    pairs_of_run = open_training_text(config.data_folder, config.data)
+    vocabulary = Tokenizer.load(config.data_folder).target_size
+    seconds = speed.seconds_per_step(config, prepare_machine(config.runtime), pairs_of_run, (vocabulary, vocabulary))
+    assert 0 < seconds < 5
+    assert 0 < max(sizes) <= 150
 
 
 def test_minutes_that_end_the_run_leave_steps_for_a_machine_that_is_faster_than_measured(

@@ -15,7 +15,6 @@ from nmt.errors import CommonError
 from nmt.measuring.steps import free_memory, measured_batches, update, wait
 from nmt.training.memory_check import tokens_that_fit
 from nmt.training.new_trainer import new_trainer
-from nmt.training.trainer import Trainer
 
 WARM_UP_STEPS = 2
 MAX_STEPS, MAX_SECONDS = 20, 4.0
@@ -50,8 +49,9 @@ def _timed(
     config: Config, machine: Machine, text: Pairs, vocabularies: tuple[int, int], clock: Callable[[], float]
 ) -> float:
     trainer = new_trainer(config, machine, *vocabularies)
-    if distributed.world_size() > 1:
-        _fit_in_memory(trainer, text, config.data.max_pieces + 1)
+    # as training does: one process may have too little memory for steps that others wait for, or Linux may kill it
+    tokens = tokens_that_fit(trainer, text, longest_sentence=config.data.max_pieces + 1)
+    trainer.config = replace(trainer.config, device_tokens=tokens)
     batches = measured_batches(trainer, text, seed=config.seed, columns=trainer.columns)
     started, seconds, step = clock(), 0.0, 0
     with closing(batches):  # type: ignore[type-var] # it is a generator
@@ -64,9 +64,3 @@ def _timed(
             if distributed.highest(step >= MAX_STEPS or (step > 0 and seconds >= MAX_SECONDS)):
                 break
     return max(distributed.gather_objects(seconds / step))
-
-
-def _fit_in_memory(trainer: Trainer, text: Pairs, longest_sentence: int) -> None:
-    """Take micro-batches that fit before the steps, in which others would wait for a process without memory."""
-    tokens = tokens_that_fit(trainer, text, longest_sentence)
-    trainer.config = replace(trainer.config, device_tokens=tokens)
