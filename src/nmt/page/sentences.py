@@ -69,7 +69,7 @@ def _begins_in_lower_case(word: str) -> bool:
 
 def _is_abbreviation(word: str) -> bool:
     """Return whether a word before a period is an abbreviation, an initial or a number in an order, such as 3."""
-    if word.isdigit():
+    if word.isdecimal():
         return len(word) <= 2
     return (word.isalpha() and len(word) == 1) or word.lower() in ABBREVIATIONS or bool(INITIALS.fullmatch(word))
 

@@ -153,7 +153,7 @@ def test_text_is_split_into_the_sentences_of_the_server(scripts: Path) -> None:
         "Am 3. Mai, z.B. Montag, usw. ging es. 1990. Da", "it costs 3.50 dollars. approx. that",
         "你好。今天天气很好！「是的。」好", "\U0001f600 A dog. \U0001f600 B.", "word " * 300, "x" * 1500,
         "\U0001f600" * 1500, "x" + "\U0001f600" * 601, "\U0001f600\U0001f601 " * 300, "Am \U0001d7d9\U0001d7da. Mai",
-        "Ende. «Ja.» Über uns. été. Été!",
+        "Ende. «Ja.» Über uns. été. Été!", "The result is 5². It is 3.",
     ]  # fmt: skip
     expected = [[text[span.start : span.end] for span in sentences(text)] for text in texts]
     assert ask(scripts, "split", texts=texts) == expected

@@ -27,6 +27,7 @@ def between_tags(html: str) -> list[str]:
         ('He said: "Stop." She did (at once.) Then', ['He said: "Stop."', "She did (at once.)", "Then"]),
         ("Dr. Who met J. Smith in the U.S. Army. He left.", ["Dr. Who met J. Smith in the U.S. Army.", "He left."]),
         ("Am 3. Mai, z.B. Montag, usw. ging es. 1990. Da", ["Am 3. Mai, z.B. Montag, usw. ging es.", "1990.", "Da"]),
+        ("The exponent is n². The result is 5². It is 3.", ["The exponent is n².", "The result is 5².", "It is 3."]),
         ("it costs 3.50 dollars. approx. that", ["it costs 3.50 dollars. approx. that"]),
         ("今日は晴れ。明日は「雨。」でしょう", ["今日は晴れ。", "明日は「雨。」", "でしょう"]),
         ("“Go!” “Now?” ¿Qué? ¡Sí!", ["“Go!”", "“Now?”", "¿Qué?", "¡Sí!"]),
