@@ -42,11 +42,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # exit immediately on a second interrupt
             print("nmt: interrupted", file=sys.stderr)
             return _INTERRUPTED
-        if isinstance(error, UserError):
-            _print_error(error)
+        if explained := _explained(error):
+            _print_error(explained)
             return _USER_ERROR
         raise
     return 0
+
+
+def _explained(error: BaseException) -> UserError | None:
+    """Return an error that the user can fix: one of this kind, or that a file or folder cannot be used."""
+    if isinstance(error, UserError):
+        return error
+    if isinstance(error, OSError) and error.filename is not None:
+        return UserError(
+            f"cannot use {os.fspath(error.filename)}: {error.strerror}. Check its name, and whether you may use it and "
+            "the folders above it."
+        )
+    return None
 
 
 def _was_interrupted(error: BaseException | None) -> bool:

@@ -1,5 +1,6 @@
 """The command line: commands, help, errors and exit codes."""
 
+import errno
 import os
 import pkgutil
 import re
@@ -61,6 +62,42 @@ def test_a_mistake_gives_one_line_and_exit_code_2(
 ) -> None:
     assert cli.main(words) == 2
     assert capsys.readouterr().err == message
+
+
+@pytest.mark.parametrize(
+    "words", [["data", "data.source=files", f"data.train=[{'x' * 300},b.de]"], ["translate", f"checkpoint={'x' * 300}"]]
+)
+def test_a_name_that_the_file_system_refuses_gives_one_line_and_exit_code_2(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*words, f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("nmt: cannot use ")
+    assert "x" * 300 in line
+    assert f": {os.strerror(errno.ENAMETOOLONG)}. " in line
+
+
+def test_a_file_that_may_not_be_read_gives_one_line_and_exit_code_2(
+    fake_commands: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(_: Config) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "/home/theirs/input.en")
+
+    fake_commands(run)
+    assert cli.main(["translate"]) == 2
+    assert capsys.readouterr().err == (
+        "nmt: cannot use /home/theirs/input.en: Permission denied. Check its name, and whether you may use it and "
+        "the folders above it.\n"
+    )
+
+
+def test_an_error_of_the_system_that_names_no_file_is_no_error_of_the_user(fake_commands: Fake) -> None:
+    def run(_: Config) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    fake_commands(run)
+    with pytest.raises(OSError, match="allocate"):
+        cli.main(["translate"])
 
 
 def test_a_setting_may_have_no_effect_only_in_some_runs_of_a_sweep(fake_commands: Fake, tmp_path: Path) -> None:
