@@ -2,6 +2,7 @@
 
 import io
 import random
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -198,8 +199,23 @@ def test_sample_keeps_order_and_size(monkeypatch: pytest.MonkeyPatch, size: int)
     assert taken == list(train_tokenizer.sample(lines, 100, size))
 
 
-def test_a_sample_covers_the_text_uniformly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_of_more_than_a_billion_lines_is_drawn() -> None:
+    lines = map(str, range(3 << 20))
+    taken = [int(line) for line in islice(train_tokenizer.sample(lines, 2 * 10**9, 10**6), 1000)]
+    assert taken == sorted(set(taken))
+    assert taken[-1] == pytest.approx(1000 * 2000, rel=0.2)
+
+
+@pytest.mark.parametrize("size", [1, 37, 99])
+def test_sample_of_many_lines_keeps_order_and_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(train_tokenizer, "MAX_HYPERGEOMETRIC", 0)
+    test_sample_keeps_order_and_size(monkeypatch, size)
+
+
+@pytest.mark.parametrize("limit", [train_tokenizer.MAX_HYPERGEOMETRIC, 0])
+def test_a_sample_covers_the_text_uniformly(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     monkeypatch.setattr(train_tokenizer, "BLOCK_LINES", 1000)
+    monkeypatch.setattr(train_tokenizer, "MAX_HYPERGEOMETRIC", limit)
     taken = [int(line) for line in train_tokenizer.sample(map(str, range(10_000)), 10_000, 2000)]
     quarters = [sum(1 for line in taken if line // 2500 == quarter) for quarter in range(4)]
     assert all(400 < count < 600 for count in quarters)
