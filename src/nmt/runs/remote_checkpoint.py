@@ -6,6 +6,8 @@ from pathlib import Path, PurePosixPath
 from nmt.config.folders import local_folder
 from nmt.errors import UserError
 from nmt.runs.layout import CHECKPOINTS, META, TRAINER, WEIGHTS
+from nmt.storage.addresses import remote_folder
+from nmt.storage.index import read_index
 from nmt.storage.mirror import Mirror
 
 HEAVY = (WEIGHTS, TRAINER)
@@ -22,7 +24,7 @@ def fetch_checkpoint(address: str, setting: str, choose: Callable[[Path, str], P
             empty if the address is that of the run.
         weights: Whether the weights are needed.
     """
-    run, _, name = address.rstrip("/").partition(f"/{CHECKPOINTS}/")
+    run, name = _run_and_checkpoint(address.rstrip("/"), setting)
     mirror = Mirror(run, local_folder(run), setting)
     mirror.pull(lambda each: not is_heavy(each))
     if not any(mirror.folder.glob(f"{CHECKPOINTS}/*/{META}")):
@@ -34,6 +36,15 @@ def fetch_checkpoint(address: str, setting: str, choose: Callable[[Path, str], P
     if weights:
         mirror.pull(lambda each: not is_heavy(each) or is_weights_of(each, {folder.resolve().name}))
     return folder
+
+
+def _run_and_checkpoint(address: str, setting: str) -> tuple[str, str]:
+    """Return the address of a run and the name of its checkpoint, which is empty if the address is that of the run."""
+    run, separator, name = address.rpartition(f"/{CHECKPOINTS}/")
+    # paths.outputs may end like the folder of the checkpoints of a run, so what is there decides
+    if not separator or read_index(remote_folder(address, setting), address):
+        return address, ""
+    return run, name
 
 
 def is_heavy(name: str) -> bool:

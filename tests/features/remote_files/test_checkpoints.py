@@ -74,6 +74,18 @@ def test_a_model_at_an_address_is_loaded_in_python(
     assert fetched(RUN) == [resolve(runs / "toy", same).resolve().name]
 
 
+@pytest.mark.parametrize("outputs", ["memory://store/checkpoints", "memory://checkpoints"])
+def test_a_run_below_a_folder_called_checkpoints_is_found(
+    memory: Any, trained: tuple[list[str], Path], outputs: str
+) -> None:
+    runs = trained[1]
+    Mirror(f"{outputs}/toy", runs / "toy", "paths.outputs").push()
+    (runs / "toy" / ".mirror.json").unlink()
+    for name, same in (("", "averaged"), ("/checkpoints/4", "4")):
+        there, here = nmt.load(f"{outputs}/toy{name}"), nmt.load(runs / "toy", checkpoint=same)
+        assert there.checkpoint.sha256 == here.checkpoint.sha256
+
+
 @pytest.mark.parametrize(("address", "problem"), [
     ("memory://store/runs/none", "there is no checkpoint of a run at memory://store/runs/none"),
     (f"{RUN}/checkpoints/5", "no checkpoint 5 in .*; there are step-00000004, step-00000008, averaged"),
