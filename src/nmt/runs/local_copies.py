@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import PurePosixPath
 
 from nmt.config.folders import is_address
-from nmt.config.schema import Config
+from nmt.config.schema import Config, DataConfig
 from nmt.data.corpora import corpus_splits
 from nmt.data.layout import column_name, text_names
 from nmt.data.store import file_names
@@ -30,9 +30,9 @@ def run_command(command: Command, config: Config) -> None:
 @contextmanager
 def _corpus(command: Command, config: Config) -> Iterator[None]:
     """Keep a copy of the corpus; store its changes if the command prepares it."""
-    mirror = Mirror(_below(config.paths.data, config.data.corpus), config.data_folder, "paths.data")
+    mirror = _mirror_of_corpus(config, config.data)
     if command.owns != "corpus":
-        mirror.pull(_needed_text(command, config))
+        mirror.pull(_needed_text(command.corpus, config.data))
         yield
         return
     with mirror.owned("is being prepared: waiting until that is done", _say):
@@ -44,7 +44,7 @@ def _corpus(command: Command, config: Config) -> Iterator[None]:
 @contextmanager
 def _run(command: Command, config: Config) -> Iterator[None]:
     """Keep a copy of the run; the main process stores its changes."""
-    mirror = Mirror(_below(config.paths.outputs, config.name), config.run_folder, "paths.outputs")
+    mirror = _mirror_of_run(config)
     with ExitStack() as stack:
         is_main = is_main_process()
         if is_main and command.owns == "run":
@@ -57,15 +57,35 @@ def _run(command: Command, config: Config) -> Iterator[None]:
         yield
 
 
-def _needed_text(command: Command, config: Config) -> Wanted:
-    """Return which files of a corpus a command needs."""
+def fetch_records(config: Config) -> None:
+    """Fetch a run without its weights, for a command that reads other runs than its own."""
+    if is_address(config.paths.outputs):
+        _mirror_of_run(config).pull(lambda name: not is_heavy(name))
+
+
+def fetch_held_out_text(config: Config, data: DataConfig) -> None:
+    """Fetch a corpus without its training text, for a command that reads other corpora than its own."""
+    if is_address(config.paths.data):
+        _mirror_of_corpus(config, data).pull(_needed_text("held out", data))
+
+
+def _mirror_of_corpus(config: Config, data: DataConfig) -> Mirror:
+    return Mirror(_below(config.paths.data, data.corpus), config.corpora_folder / data.corpus, "paths.data")
+
+
+def _mirror_of_run(config: Config) -> Mirror:
+    return Mirror(_below(config.paths.outputs, config.name), config.run_folder, "paths.outputs")
+
+
+def _needed_text(needed: str, data: DataConfig) -> Wanted:
+    """Return which files of a corpus a command needs, given `Command.corpus`."""
     unneeded = set()
-    for split in (each for each in corpus_splits(config.data) if each.is_training_text):
+    for split in (each for each in corpus_splits(data) if each.is_training_text):
         columns = [each.name for each in split.columns]
         unneeded |= {*text_names(split.name, split.languages), *(column_name(split.name, each) for each in columns)}
-        if command.corpus == "held out":
+        if needed == "held out":
             unneeded |= {*file_names(split.name, split.languages, columns)}
-    return lambda name: command.corpus == "all" or name not in unneeded
+    return lambda name: needed == "all" or name not in unneeded
 
 
 def _needed(command: Command, config: Config) -> Wanted:

@@ -13,7 +13,11 @@ FEATURE = Feature(
             ends_chain=True,
         ),
         "compare": Command(
-            "nmt.features.report.compare_command", "print how runs differ", ("compare", "checkpoint", "engine", "paths")
+            "nmt.features.report.compare_command",
+            "print how runs differ",
+            ("compare", "checkpoint", "engine", "paths"),
+            corpus="none",
+            weights="none",
         ),
         "attention": Command(
             "nmt.features.report.attention_command",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+from nmt.config.folders import is_address
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
 from nmt.decoding.torch_engine import load_model
@@ -17,6 +18,7 @@ from nmt.features.report.settings import ComparedRuns
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import load, resolve
 from nmt.runs.layout import SETTINGS, RunLayout
+from nmt.runs.local_copies import fetch_held_out_text, fetch_records
 from nmt.runs.scores import scores_to_show
 from nmt.text.streams import STANDARD, open_output
 from nmt.text.tokenizer import Tokenizer
@@ -39,7 +41,7 @@ def run(config: Config) -> None:
 
 def read_runs(config: Config) -> list[Run]:
     """Read the runs to compare, each with the scores of the checkpoint or export that the settings name."""
-    return [_read(replace(config, name=name)) for name in config.of(ComparedRuns).compare]
+    return [_read_other(config, name) for name in config.of(ComparedRuns).compare]
 
 
 def names_groups(config: Config) -> bool:
@@ -49,7 +51,7 @@ def names_groups(config: Config) -> bool:
 
 def read_groups(config: Config) -> Groups:
     """Read the runs of each group; a name without a wildcard is a group of one run."""
-    return {pattern: [_read(replace(config, name=name)) for name in _matching(config, pattern)]
+    return {pattern: [_read_other(config, name) for name in _matching(config, pattern)]
             for pattern in config.of(ComparedRuns).compare}  # fmt: skip
 
 
@@ -63,6 +65,11 @@ def _matching(config: Config, pattern: str) -> list[str]:
         return [pattern]
     if "**" in pattern or Path(pattern).is_absolute():
         raise UserError(f"{pattern} is no pattern of runs: name runs, or patterns such as base-*")
+    if is_address(config.paths.outputs):
+        raise UserError(
+            f"{pattern} is a pattern, and addresses such as paths.outputs={config.paths.outputs} do not list their "
+            "runs: name the runs"
+        )
     outputs, plain = config.runs_folder, pattern.replace("[", "[[]")
     found = sorted(file.parent.relative_to(outputs).as_posix() for file in outputs.glob(f"{plain}/{SETTINGS}"))
     if not found:
@@ -81,6 +88,15 @@ def _comparison_path(config: Config) -> Path:
 
 def _read(config: Config) -> Run:
     return read_run(config.runs_folder, config.name, config.corpora_folder, scores_to_show(config))
+
+
+def _read_other(config: Config, name: str) -> Run:
+    """Read a run, and fetch it and its text before that if they are elsewhere."""
+    config = replace(config, name=name)
+    fetch_records(config)
+    run = _read(config)
+    fetch_held_out_text(config, run.config.data)
+    return run
 
 
 def _load_model(run: Run, checkpoint: str) -> tuple[TranslationModel, Tokenizer]:
