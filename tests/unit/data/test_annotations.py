@@ -10,6 +10,7 @@ import pytest
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
 from nmt.data import prepare, tokenizer_task
 from nmt.data.annotations import annotations_name
+from nmt.data.sources import registry
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.split import read_split
 from tests.integration.toy import pairs
@@ -68,6 +69,17 @@ def test_columns_of_tables_are_references_and_labels(tmp_path: Path) -> None:
     config = config_with(tmp_path, [str(file)], reference_columns=["second"], label_columns=["domain"])
     prepare.prepare(config, say_nothing)
     found = read_split(config.data_folder, "test", ("en", "de")).annotations
+    assert found.references == [[row[2] for row in TEST]]
+    assert found.labels == {"domain": ["news", "chat", "news"]}
+
+
+def test_columns_of_tables_of_the_hub_are_references_and_labels(tmp_path: Path) -> None:
+    names = ("en", "de")
+    rows = [{"translation": dict(zip(names, row[:2], strict=True)), "second": row[2], "domain": row[3]} for row in TEST]
+    file = tmp_path / "test.parquet"
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    config = config_with(tmp_path, [str(file)], reference_columns=["second"], label_columns=["domain"])
+    found = registry.annotations(config.data, "test")
     assert found.references == [[row[2] for row in TEST]]
     assert found.labels == {"domain": ["news", "chat", "news"]}
 

@@ -49,11 +49,10 @@ def annotations(config: DataConfig, split: str) -> Annotations:
         return Annotations([list(sentences_in(path, sides[1])) for path in paths[2:]])
     if split != "test":
         return Annotations()
-    source = config.columns[0] if config.columns else sides[0]
 
     def column(name: str, setting: str) -> list[str]:
         try:
-            return [on_one_line(cell) for _, cell in read_pairs(paths, sides, Columns((source, name)))]
+            return [on_one_line(cell) for cell, _ in read_pairs(paths, sides, Columns((name, name)))]
         except UserError as error:  # the readers know only the setting of the two sides
             raise UserError(str(error).replace("(data.columns)", f"({setting})")) from error
 
