@@ -14,6 +14,8 @@ from nmt.data.sources.source import Columns, Languages, Pair
 from nmt.errors import UserError, nearest
 from nmt.text.lines import MAX_LINE_BYTES, line_too_long
 
+TEXT_TYPES = ("string", "large_string", "string_view", "null")
+"""The types of columns of text; older versions of pyarrow do not know all of them."""
 BATCH_ROWS = 1_000
 """Rows read together."""
 MAX_COLUMN_BYTES = 1 << 30
@@ -88,7 +90,7 @@ def _translation(column: pyarrow.ChunkedArray, language: str, name: str) -> pyar
 def _texts(column: pyarrow.ChunkedArray, description: str, name: str) -> list[str | None]:
     """Return the texts of a column, after a check of their type and length."""
     kind = column.type.value_type if pyarrow.types.is_dictionary(column.type) else column.type
-    if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind) or pyarrow.types.is_null(kind)):
+    if str(kind) not in TEXT_TYPES:
         raise UserError(f"{name} has {kind}, not text, in {description}.")
     text = column.cast(pyarrow.large_string())
     if (pyarrow.compute.max(pyarrow.compute.binary_length(text)).as_py() or 0) > MAX_LINE_BYTES:

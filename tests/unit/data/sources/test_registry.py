@@ -59,6 +59,15 @@ def test_hub_folder_with_columns_of_any_name(tmp_path: Path) -> None:
         list(registry.pairs(replace(config, source_lang="fr"), "train"))
 
 
+@pytest.mark.parametrize("kind", [pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()])
+def test_text_of_every_type_is_read(tmp_path: Path, kind: pyarrow.DataType) -> None:
+    sides = {"en": ["one", "a word longer than twelve bytes"], "de": ["ünïcode", None]}
+    file = tmp_path / "train.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({name: pyarrow.array(side, kind) for name, side in sides.items()}), file)
+    config = DataConfig(source="files", train=[str(file)])
+    assert list(registry.pairs(config, "train")) == [("one", "ünïcode"), ("a word longer than twelve bytes", "")]
+
+
 def test_hub_direction_is_swapped_by_the_languages(hub: Path) -> None:
     config = DataConfig(check_counts=False, hub_dataset=str(hub), source_lang="de", target_lang="en")
     assert next(registry.pairs(config, "test")) == ("test 0 0 deutsch", "test 0 0 english")
