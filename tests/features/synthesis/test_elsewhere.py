@@ -1,6 +1,7 @@
 """Translation on workers elsewhere: the same shards as in this process; the model goes to them."""
 
 import errno
+import gzip
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator
@@ -125,6 +126,19 @@ def test_the_model_and_the_files_of_its_settings_are_sent(words: list[str], tmp_
     assert Path(unpacked.decoding.terms).read_text() == "king\tkoenig\n"  # type: ignore[attr-defined]
     assert Path(unpacked.checkpoint).parent == target
     assert [Path(each).parent for each in unpacked.decoding.ensemble] == [target]
+
+
+def test_a_compressed_glossary_in_the_home_is_sent(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    content = b"king\tkoenig\n"
+    (tmp_path / "terms.tsv").write_bytes(content)
+    (tmp_path / "terms.tsv.gz").write_bytes(gzip.compress(content))
+    made([*words, "synthesize.folder=" + str(tmp_path / "plain"), f"decoding.terms={tmp_path}/terms.tsv"])
+    made([*words, "decoding.terms='~/terms.tsv.gz'"])
+    assert contents(tmp_path / "made") == contents(tmp_path / "plain")
+    assert any(b"koenig" in shard for shard in contents(tmp_path / "made").values())
 
 
 def test_only_an_estimate_translates_nothing(words: list[str], tmp_path: Path) -> None:

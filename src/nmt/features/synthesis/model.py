@@ -17,6 +17,7 @@ from nmt.features.synthesis.shards import InputText
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import TRAINER
+from nmt.storage.addresses import local_file
 from nmt.storage.files import checksum
 
 
@@ -59,12 +60,14 @@ class Translator(NamedTuple):
 
 def _checksums_of_files(decoding: DecodingConfig) -> dict[str, str]:
     """Return the checksums of the files that settings name."""
-    return {name: checksum(Path(file)) if file else "" for name, file in _files_named_by(decoding).items()}
+    files = _files_named_by(decoding)
+    return {name: checksum(files[name]) if name in files else "" for name in marked(decoding, NAMES_A_FILE)}
 
 
-def _files_named_by(decoding: DecodingConfig) -> dict[str, str]:
-    """Return the files that settings name, by setting; empty for those that name none."""
-    return {name: getattr(decoding, name) for name in marked(decoding, NAMES_A_FILE)}
+def _files_named_by(decoding: DecodingConfig) -> dict[str, Path]:
+    """Return the files that settings name, by setting, without the settings that name none."""
+    named = {name: getattr(decoding, name) for name in marked(decoding, NAMES_A_FILE)}
+    return {name: local_file(file, f"decoding.{name}") for name, file in named.items() if file}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,8 @@ class PackedModel:
     config: Config
     folders: list[dict[str, bytes]]
     """The files of the checkpoint, and of each further member of an ensemble."""
-    files: Mapping[str, bytes]
-    """The files that settings under `decoding.` name."""
+    files: Mapping[str, tuple[str, bytes]]
+    """The ending and the content of each file that a setting under `decoding.` names, by setting."""
 
     def unpack(self, folder: Path) -> Config:
         """Write the files to a folder; return the settings that name them there."""
@@ -85,9 +88,9 @@ class PackedModel:
             names[-1].mkdir()
             for name, each in content.items():
                 (names[-1] / name).write_bytes(each)
-        files = {name: folder / name for name in self.files}
+        files = {name: folder / f"{name}{ending}" for name, (ending, _) in self.files.items()}
         for name, path in files.items():
-            path.write_bytes(self.files[name])
+            path.write_bytes(self.files[name][1])
         checkpoint, *ensemble = map(str, names)
         named: dict[str, Any] = {name: str(path) for name, path in files.items()}
         decoding = replace(self.config.decoding, ensemble=ensemble, **named)
@@ -105,11 +108,10 @@ def pack(config: Config) -> PackedModel:
     ]
     files = {}
     for name, file in _files_named_by(config.decoding).items():
-        if file:
-            try:
-                files[name] = Path(file).read_bytes()
-            except OSError as error:
-                raise UserError(f"cannot read decoding.{name}={file}: {error.strerror or error}") from error
+        try:
+            files[name] = file.suffix, file.read_bytes()
+        except OSError as error:
+            raise UserError(f"cannot read decoding.{name}={file}: {error.strerror or error}") from error
     return PackedModel(config, content, files)
 
 
