@@ -155,9 +155,9 @@ class _Prepared:
         names = list(ANNOTATION_COLUMNS)
         for task in (each for each in text_tasks() if each.setting):
             given, record = getattr(split.data, task.setting), self.manifest.tasks.get(task.name(split.name))
-            if not given or not Path(given).is_file():
+            if not given or not expanded(given).is_file():
                 names.append(task.setting)
-            elif record is None or checksum(Path(given)) != record.inputs.get("sha256"):
+            elif record is None or checksum(expanded(given)) != record.inputs.get("sha256"):
                 raise self._refusal([], f"{split.prefix}{task.setting}={given}")
         if changes := self._changes(split, names):
             raise self._refusal(changes)

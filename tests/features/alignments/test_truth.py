@@ -95,6 +95,16 @@ def test_alignments_need_a_test_set(settings: dict[str, object]) -> None:
         DataConfig(test_alignments="gold", **settings)  # type: ignore[arg-type, call-arg]
 
 
+def test_other_alignments_in_the_home_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    config = with_file(config_of(tmp_path, GOLD), "~/gold")
+    prepare.prepare(config, say_nothing)
+    require_text(config, ["test"])
+    write(tmp_path / "gold", [*GOLD[:2], "0-0"])
+    with pytest.raises(UserError, match=r"test_alignments=~/gold"):
+        require_text(config, ["test"])
+
+
 def test_other_alignments_of_the_test_text_are_refused(tmp_path: Path) -> None:
     config = config_of(tmp_path, GOLD)
     first, second = tmp_path / "gold", write(tmp_path / "second", ["0-0", "", ""])
