@@ -15,8 +15,8 @@ from nmt.config.schema import Config, DecodingConfig
 from nmt.runs.checkpoints import step_of_name
 from nmt.runs.layout import AVERAGED, BEST, LAST, RunLayout, step_folder_name
 
-MAX_NAME_CHARACTERS = 100
-"""Longer names of folders are cut because file systems refuse them."""
+MAX_NAME_CHARACTERS, MAX_NAME_BYTES = 100, 180
+"""Longer names of files and folders are cut because file systems refuse them."""
 
 
 def scores_folder(config: Config) -> Path:
@@ -43,7 +43,7 @@ def _model_folder(config: Config) -> Path:
     """Return the folder of the scores of a model with the search of its training."""
     run_folder, folder = config.run_folder, RunLayout(config.run_folder).evaluation
     if model := find("engine", config.engine_name).model_name(config):
-        return folder / _short(model)
+        return folder / short_name(model)
     name = _checkpoints_name(run_folder, [config.checkpoint, *config.decoding.ensemble])
     return folder if name == _own_name(run_folder) else folder / name
 
@@ -81,7 +81,7 @@ def _own_name(run_folder: Path) -> str:
 
 
 def _checkpoints_name(run_folder: Path, names: list[str]) -> str:
-    return _short("+".join(_checkpoint_name(run_folder, str(name)) for name in names))
+    return short_name("+".join(_checkpoint_name(run_folder, str(name)) for name in names))
 
 
 def _checkpoint_name(run_folder: Path, name: str) -> str:
@@ -104,8 +104,12 @@ def path_name(path: Path, home: Path) -> str:
     return f"{absolute.name}-{_digest(str(absolute))}"
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= MAX_NAME_CHARACTERS else f"{name[:MAX_NAME_CHARACTERS]}-{_digest(name)}"
+def short_name(name: str) -> str:
+    """Return the name of a file or folder, cut and with a digest if file systems might refuse it."""
+    encoded = name.encode()
+    if len(name) <= MAX_NAME_CHARACTERS and len(encoded) <= MAX_NAME_BYTES:
+        return name
+    return f"{encoded[:MAX_NAME_CHARACTERS].decode(errors='ignore')}-{_digest(name)}"
 
 
 def _digest(text: str) -> str:

@@ -212,6 +212,23 @@ def test_a_comparison_prints_p_values_and_marks_significant_differences(
     assert float(second.split()[-2]) < 0.05
 
 
+@pytest.mark.parametrize("letter", ["x", "語"])
+def test_the_page_of_many_runs_with_long_names_has_a_short_name(
+    first: Config, letter: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"{number}{letter * 59}" for number in range(5)]
+    for name in names:
+        shutil.copytree(first.run_folder, first.runs_folder / name)
+    pages = []
+    for compared in (names, [*names[:-1], "second"]):
+        report.run(with_values(first, {"compare": compared}))
+        pages.append(re.fullmatch(r"report: (.*) \(.* MB\)", capsys.readouterr().out.strip())[1])  # type: ignore[index]
+    assert len({*pages}) == 2
+    assert all(Path(page).is_file() for page in pages)
+    for name in names:
+        shutil.rmtree(first.runs_folder / name)
+
+
 def test_a_comparison_page_lists_the_most_different_sentences_first(first: Config) -> None:
     report.run(with_values(first, {"compare": ["first", "second"]}))
     html = (first.run_folder / "compared-second.html").read_text(encoding="utf-8")

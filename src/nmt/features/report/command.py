@@ -19,7 +19,7 @@ from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import load, resolve
 from nmt.runs.layout import SETTINGS, RunLayout
 from nmt.runs.local_copies import fetch_held_out_text, fetch_records
-from nmt.runs.scores import scores_to_show
+from nmt.runs.scores import scores_to_show, short_name
 from nmt.text.streams import STANDARD, open_output
 from nmt.text.tokenizer import Tokenizer
 
@@ -83,7 +83,7 @@ def _comparison_path(config: Config) -> Path:
     run = _matching(config, config.of(ComparedRuns).compare[0])[0]
     words = [first, *others] if _is_pattern(first) else others
     plain = "-".join(words).translate(str.maketrans("*?", "__"))
-    return RunLayout(config.runs_folder / run).comparison(plain)
+    return RunLayout(config.runs_folder / run).comparison(short_name(plain))
 
 
 def _read(config: Config) -> Run:
