@@ -1,5 +1,6 @@
 """`nmt eval`: translate splits of the prepared data and score them."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
 from nmt.compute import distributed, joining
@@ -16,7 +17,7 @@ from nmt.evaluation.metrics import wanted_metrics
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.evaluation.split import Split, read_split
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
-from nmt.runs.listener import Scored, tell_scored
+from nmt.runs.listener import Scored, listening, tell_scored
 from nmt.runs.scores import scores_folder
 from nmt.storage.files import write_text
 
@@ -26,7 +27,7 @@ TOLD_TRANSLATIONS = 100
 
 def run(config: Config) -> None:
     """Score a checkpoint or an export; model and tokenizer come from it, text and decoding from the settings."""
-    with joining.session(config.runtime) as machine:
+    with joining.session(config.runtime) as machine, ExitStack() as stack:
         with distributed.together():
             names = config.evaluation.splits
             require_text(config, names)
@@ -34,6 +35,7 @@ def run(config: Config) -> None:
             loaded = load_engine(config, machine)
             check_languages(loaded, config)
             _prepare(config, splits)
+            listeners = stack.enter_context(listening(config)) if distributed.is_main() else []
         for split in splits:
             language = split_languages(config.data, split.name)[1]
             evaluation = evaluate(loaded.engine, split, language, config.evaluation)
@@ -43,7 +45,7 @@ def run(config: Config) -> None:
                 write_text(hypotheses_file(folder, split.name), hypotheses)
                 write_evaluation(scores_file(folder, split.name), _record(config, split, evaluation, loaded, machine))
                 _print(split.name, evaluation, loaded, folder)
-                _track(config, split, evaluation, loaded)
+                tell_scored(listeners, _scored(config, split, evaluation, loaded))
 
 
 def _read_split(config: Config, name: str) -> Split:
@@ -85,10 +87,10 @@ def _record(
     )
 
 
-def _track(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedModel) -> None:
-    """Send the scores and some translations to the services that the settings ask for."""
+def _scored(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedModel) -> Scored:
+    """Return the scores and some translations for the services that the settings ask for."""
     translations = zip(split.sources, evaluation.hypotheses, split.references, strict=True)
-    scored = Scored(
+    return Scored(
         split=str((scores_folder(config) / split.name).relative_to(RunLayout(config.run_folder).evaluation)),
         step=loaded.checkpoint.step,
         scores={name: score.score for name, score in evaluation.scores.items()},
@@ -97,7 +99,6 @@ def _track(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedM
         checkpoint=loaded.path.name,
         files=loaded.files,
     )
-    tell_scored(config, scored)
 
 
 def _print(split: str, evaluation: Evaluation, loaded: LoadedModel, folder: Path) -> None:

@@ -23,10 +23,15 @@ def import_optional(module: str) -> Any:
         if (error.name or "").partition(".")[0] != package:
             raise
         if not os.environ.get(INSTALL_COMMAND):
-            command = f"{shlex.quote(sys.executable)} -m pip install '{_requirement(package)}'"
+            command = install_command(_requirement(package))
             raise UserError(f"this needs the package {package}: {command}") from error
     _install(_requirement(package))
     return importlib.import_module(module)
+
+
+def install_command(requirement: str) -> str:
+    """Return the command that installs a package in this environment."""
+    return f"{shlex.quote(sys.executable)} -m pip install '{requirement}'"
 
 
 def _requirement(package: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from nmt.compute.packages import install_command
 from nmt.config.schema import Config
 from nmt.data.corpora import split_languages
 from nmt.errors import UserError
@@ -50,7 +51,7 @@ def make_bleu(tokenizer: str, *, effective_order: bool = False) -> "BLEU":
     except (ImportError, RuntimeError, OSError, AssertionError, SystemExit) as error:
         # no package, another dictionary, or no network to download the tokenizer's model
         if tokenizer in EXTRAS:
-            remedy = f"install it with .venv/bin/python -m pip install 'sacrebleu[{EXTRAS[tokenizer]}]'"
+            remedy = f"install it with {install_command(f'sacrebleu[{EXTRAS[tokenizer]}]')}"
         else:
             remedy = f"it could not be downloaded ({' '.join(str(error).split())}), so connect to a network"
         raise UserError(

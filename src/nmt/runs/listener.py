@@ -1,7 +1,8 @@
 """Services that features add to hear what happens to a run: see `Feature.listeners`."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -57,11 +58,21 @@ def open_listeners(config: Config, step: int | None) -> list[Listener]:
     return [listener for make in makers if (listener := make(config, step)) is not None]
 
 
-def tell_scored(config: Config, scored: Scored) -> None:
-    """Report an evaluation to the listeners that the settings ask for."""
-    for each in open_listeners(config, None):
+@contextmanager
+def listening(config: Config) -> Iterator[list[Listener]]:
+    """Open the listeners to evaluations that the settings ask for, and close them after this block."""
+    listeners = open_listeners(config, None)
+    try:
+        yield listeners
+    finally:
+        for each in listeners:
+            worked(each, each.close, 0)  # of the run, which an evaluation that fails does not change
+
+
+def tell_scored(listeners: Sequence[Listener], scored: Scored) -> None:
+    """Report an evaluation to listeners."""
+    for each in listeners:
         worked(each, each.log_scores, scored)
-        worked(each, each.close, 0)
 
 
 def worked(listener: Listener, method: Callable[..., None], *arguments: Any) -> bool:

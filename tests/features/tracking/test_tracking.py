@@ -18,7 +18,7 @@ from nmt.config.schema import Config, PathsConfig
 from nmt.errors import UserError
 from nmt.features.tracking import wandb as wandb_module
 from nmt.features.tracking.settings import TrackingConfig
-from nmt.runs.listener import Scored, open_listeners, tell_scored
+from nmt.runs.listener import Scored, listening, open_listeners, tell_scored
 from nmt.runs.metrics import read_metrics
 from nmt.runs.tracker import Tracker
 from tests.integration.conftest import corpus, settings
@@ -37,6 +37,11 @@ def start(folder: Path, step: int = 0, **tracking: Any) -> Tracker:
     tracker = Tracker(folder / "demo", step)
     tracker.listeners = open_listeners(settings_of(folder, **tracking), step)
     return tracker
+
+
+def tell(config: Config, scored: Scored) -> None:
+    with listening(config) as listeners:
+        tell_scored(listeners, scored)
 
 
 def wandb_records(path: Path) -> list[Any]:
@@ -142,7 +147,7 @@ def test_wandb_offline_gets_scores_translations_and_the_checkpoint(
     tmp_path: Path, isolated_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "some/name").mkdir(parents=True)
-    tell_scored(settings_of(tmp_path, "some/name", wandb="offline", artifact=True), scored(tmp_path))
+    tell(settings_of(tmp_path, "some/name", wandb="offline", artifact=True), scored(tmp_path))
     assert "warning" not in capfd.readouterr().err
     file = next((tmp_path / "some/name/wandb").glob("offline-run-*/run-*.wandb"))
     records = wandb_records(file)
@@ -169,7 +174,7 @@ def test_an_evaluation_continues_if_wandb_fails(
         def finish(self, exit_code: int) -> None: ...
 
     monkeypatch.setattr(wandb_module, "start_run", lambda *_: Broken())
-    tell_scored(settings_of(tmp_path, wandb="online"), scored(tmp_path))
+    tell(settings_of(tmp_path, wandb="online"), scored(tmp_path))
     assert "Weights & Biases does not work (the service is gone" in capsys.readouterr().err
 
 
@@ -182,7 +187,7 @@ def test_tensorboard_reads_the_curves_and_the_translations(tmp_path: Path) -> No
             for step in (first, first + 1):
                 tracker.log("train", step, loss=step / first, text="no number")
     for step in (40, 1):  # scores of an earlier checkpoint hide nothing
-        tell_scored(settings_of(tmp_path, tensorboard=True), replace(scored(tmp_path), step=step))
+        tell(settings_of(tmp_path, tensorboard=True), replace(scored(tmp_path), step=step))
     found = reading.EventAccumulator(str(tmp_path / "demo" / "tensorboard")).Reload()
     assert [(each.step, each.value) for each in found.Scalars("train/loss")] == [(1, 1.0), (2, 1.0), (3, 1.5)]
     assert [(each.step, each.value) for each in found.Scalars("test/bleu")] == [(40, 12.5), (1, 12.5)]
@@ -193,7 +198,8 @@ def test_tensorboard_reads_the_curves_and_the_translations(tmp_path: Path) -> No
 def test_a_missing_tensorboard_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
-    with pytest.raises(UserError, match="needs the package tensorboard: "):
+    monkeypatch.delenv("NMT_INSTALL", raising=False)
+    with pytest.raises(UserError, match=r"needs the package tensorboard: .* -m pip install 'tensorboard>="):
         start(tmp_path, tensorboard=True)
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import sacrebleu
@@ -34,6 +34,7 @@ from nmt.config.schema import (
     TokenizerConfig,
 )
 from nmt.decoding.torch_engine import TorchEngine
+from nmt.errors import UserError
 from nmt.evaluation import evaluate as evaluation
 from nmt.evaluation.evaluate import reference_nll, translate_together
 from nmt.evaluation.metric import Score, Translated
@@ -41,6 +42,7 @@ from nmt.evaluation.metrics import score_text
 from nmt.evaluation.split import Split, read_split
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
+from nmt.runs import listener
 from nmt.runs.checkpoints import Checkpoints, load
 from nmt.runs.listener import Scored
 from nmt.runs.scores import scores_folder, scores_to_show
@@ -267,6 +269,19 @@ def test_trackers_get_only_the_files_that_a_checkpoint_lists(run: Run, monkeypat
         "model.safetensors",
         "tokenizer.model",
     ]
+
+
+def test_a_tracker_that_cannot_be_opened_ends_the_command_before_it_translates(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise UserError("this needs the package board")
+
+    config, overrides = run
+    monkeypatch.setattr(listener, "open_listeners", refuse)
+    assert main(["eval", *overrides]) == 2
+    assert capsys.readouterr().err == "nmt: this needs the package board\n"
+    assert not list(config.run_folder.glob("eval/**/*.hyp.txt"))
 
 
 def test_tags_are_no_part_of_the_sources_that_metrics_see(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """BLEU's tokenizer follows the target language, as sacreBLEU's own does, or the settings."""
 
+import sys
 from pathlib import Path
 from urllib.error import URLError
 
@@ -79,7 +80,9 @@ def test_validation_has_the_tokenizer_of_eval(monkeypatch: pytest.MonkeyPatch, s
 @pytest.mark.parametrize(("language", "module"), [("ja", tokenizer_ja_mecab), ("ko", tokenizer_ko_mecab)])
 def test_a_missing_package_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch, language: str, module: object) -> None:
     monkeypatch.setattr(module, "MeCab", None)
-    message = rf"^BLEU needs the tokenizer {language}-mecab, .* pip install 'sacrebleu\[{language}\]'.*[^\n]*$"
+    monkeypatch.setattr(sys, "executable", "/opt/nmt/python")
+    command = rf"/opt/nmt/python -m pip install 'sacrebleu\[{language}\]'"
+    message = rf"^BLEU needs the tokenizer {language}-mecab, .* with {command}.*[^\n]*$"
     with pytest.raises(UserError, match=message) as caught:
         score(["x"], ["x"], language)
     assert "\n" not in str(caught.value)

@@ -5,8 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from nmt.compute.packages import import_optional
 from nmt.config.schema import Config
-from nmt.errors import UserError
 from nmt.features.tracking.settings import TRANSLATION_COLUMNS, TrackingConfig
 from nmt.runs.listener import Listener, Scored
 
@@ -23,12 +23,9 @@ class Board(Listener):
 
     def __init__(self, run_folder: Path, step: int | None) -> None:
         """Open a file; if training goes on after `step`, later events are hidden because it writes them again."""
-        try:
-            from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 (slow to import, and optional)
-        except ModuleNotFoundError as error:
-            raise UserError(
-                "tracking.tensorboard=true needs the package tensorboard: .venv/bin/python -m pip install tensorboard"
-            ) from error
+        import_optional("tensorboard")
+        from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 (slow to import, and optional)
+
         self._writer: Any = SummaryWriter(
             str(run_folder / "tensorboard"), purge_step=None if step is None else step + 1
         )
