@@ -103,6 +103,12 @@ def test_columns_need_tables_in_files(tmp_path: Path) -> None:
         config_with(tmp_path, [], label_columns=["domain"], source="hub")
 
 
+@pytest.mark.parametrize("name", ["references", "length"])
+def test_labels_whose_names_are_taken_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^data\.label_columns=\[domain,{name}\] has the label {name}, .* rename"):
+        DataConfig(source="files", label_columns=["domain", name])
+
+
 @pytest.mark.parametrize("setting", ["label_columns", "reference_columns"])
 def test_columns_of_a_test_set_without_columns_are_refused(tmp_path: Path, setting: str) -> None:
     files = [write(tmp_path / f"test.{index}", [row[index] for row in TEST]) for index in range(2)]

@@ -19,6 +19,9 @@ from nmt.errors import ConfigError
 TABLES = ("hub", "files")
 """Sources that read tables and files, in which settings name columns and test sets."""
 
+TAKEN_LABELS = ("references", "length")
+"""Names that labels of a test set cannot have: of its references in files, and of its parts by length in scores."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
@@ -90,6 +93,11 @@ class DataConfig:
             raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source first")
         if (self.reference_columns or self.label_columns) and self.source != "files":
             raise ConfigError("data.reference_columns and data.label_columns need tables in files: data.source=files")
+        if taken := next((name for name in TAKEN_LABELS if name in self.label_columns), None):
+            raise ConfigError(
+                f"data.label_columns=[{','.join(self.label_columns)}] has the label {taken}, whose name stands for "
+                "something else: rename the column"
+            )
         check_at_least("data.seed", self.seed, 0)
         check_at_least("data.max_words", self.max_words, 0)
         check_at_least("data.max_pieces", self.max_pieces, 2)
