@@ -95,6 +95,11 @@ def test_features_are_listed_with_what_they_add(capsys: pytest.CaptureFixture[st
         assert all(command in said for command in feature.commands)
 
 
+def test_the_list_of_features_takes_no_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["features", "nonsense=3"]) == 2
+    assert capsys.readouterr().err == "nmt: nonsense=3 has no effect: `nmt features` takes no settings\n"
+
+
 @pytest.mark.parametrize("name", features())
 def test_the_documents_have_a_page_or_section_about_each_feature(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     feature = features()[name]

@@ -4,12 +4,14 @@ from dataclasses import fields
 
 from nmt.config.schema.config import Config
 from nmt.discovery import features, imported
+from nmt.errors import UserError
 from nmt.feature import Feature
 
 
 def run(overrides: list[str]) -> None:
     """Print each feature with its commands, settings and choices."""
-    del overrides
+    if overrides:
+        raise UserError(f"{overrides[0]} has no effect: `nmt features` takes no settings")
     print("\n\n".join(_described(name, feature) for name, feature in features().items()))
 
 
