@@ -84,6 +84,7 @@ def test_another_weight_is_not_resumed() -> None:
         (["data.temperature=-1"], "data.temperature=-1 must be a number from 1 on"),
         (["data.mixture.more.wait=2"], "no setting data.mixture.more.wait; did you mean tag|weight"),
         (["data.mixture.more.corpus=x"], "there is no setting data.mixture.more.corpus"),
+        (["data.mixture.more.engine=processes"], "there is no setting data.mixture.more.engine"),
         (["data.mixture.more.train=a.en"], "data.mixture.more.train must be a list"),
         (["data.mixture.more.train=[]"], "data.mixture.more.train is empty"),
         (["data.mixture.more.max_ratio=0.5"], "data.mixture.more: data.max_ratio=0.5 would drop every pair"),

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from nmt.config.checks import NOT_OF_THE_TEXT, OF_ONE_CORPUS
+from nmt.config.checks import ADJUSTABLE, NOT_OF_THE_TEXT, OF_ONE_CORPUS, marked
 from nmt.config.choices import TEXT, brings, task_name
 from nmt.config.schema.corpora import MAIN, Corpus, corpora_of
 from nmt.errors import ConfigError, nearest
@@ -88,7 +88,8 @@ def _check_all_are_trained_on(data: "DataConfig") -> None:
 
 def other_corpora(data: "DataConfig") -> dict[str, Corpus]:
     """Return the corpora of the mixture by name, without the main one."""
-    known = {each.name: each for each in fields(data) if each.name not in ("corpus", "max_pieces", *OF_THE_MIXTURE)}
+    of_all = {"corpus", "max_pieces", *OF_THE_MIXTURE, *marked(data, ADJUSTABLE)}
+    known = {each.name: each for each in fields(data) if each.name not in of_all}
     own = {name: _unset(each) for name, each in known.items() if "of_one_corpus" in each.metadata}
     types = {name: each.type for name, each in known.items()}
     found = {}
