@@ -83,7 +83,7 @@ def _run(words: list[str]) -> None:
     name, *overrides = words
     if name in _HELP:
         print(_usage())
-    elif name == "--version":
+    elif name == "--version" or (name in COMMANDS and "--version" in overrides):
         print(f"nmt {__version__}")
     elif name == "completion":
         _print_completion(overrides)

@@ -248,8 +248,9 @@ def test_usage_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"  {name:10} {command.summary}\n" in usage
 
 
-def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--version"]) == 0
+@pytest.mark.parametrize("words", [["--version"], ["train", "training.steps=3", "--version"]])
+def test_version_is_printed(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words) == 0
     assert capsys.readouterr().out == f"nmt {__version__}\n"
 
 
