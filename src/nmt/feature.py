@@ -35,7 +35,8 @@ class Command(NamedTuple):
     """What no other process may change meanwhile: corpus, run or nothing."""
     corpus: str = "all"
     """What is fetched of the prepared corpus if paths.data is an address: everything (all), everything but the training
-    text itself (tokens), also without its tokens (held out), or nothing (none)."""
+    text itself (tokens), also without its tokens (held out; but training text that is scored is fetched), or nothing
+    (none)."""
     weights: str = "named"
     """The weights that are fetched if paths.outputs is an address: those of the checkpoints that the settings name
     (named), of the newest one, with its training state (newest), of all (all), or nothing of the run (none)."""

@@ -1,6 +1,6 @@
 """Run a command in local copies of its folders if paths.data or paths.outputs are addresses."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import PurePosixPath
@@ -32,7 +32,7 @@ def _corpus(command: Command, config: Config) -> Iterator[None]:
     """Keep a copy of the corpus; store its changes if the command prepares it."""
     mirror = _mirror_of_corpus(config, config.data)
     if command.owns != "corpus":
-        mirror.pull(_needed_text(command.corpus, config.data))
+        mirror.pull(_needed_text(command.corpus, config.data, config.evaluation.splits))
         yield
         return
     with mirror.owned("is being prepared: waiting until that is done", _say):
@@ -63,10 +63,10 @@ def fetch_records(config: Config) -> None:
         _mirror_of_run(config).pull(lambda name: not is_heavy(name))
 
 
-def fetch_held_out_text(config: Config, data: DataConfig) -> None:
-    """Fetch a corpus without its training text, for a command that reads other corpora than its own."""
+def fetch_scored_text(config: Config, data: DataConfig, splits: Container[str]) -> None:
+    """Fetch the text of a corpus that was scored, for a command that reads other corpora than its own."""
     if is_address(config.paths.data):
-        _mirror_of_corpus(config, data).pull(_needed_text("held out", data))
+        _mirror_of_corpus(config, data).pull(_needed_text("held out", data, splits))
 
 
 def _mirror_of_corpus(config: Config, data: DataConfig) -> Mirror:
@@ -77,14 +77,15 @@ def _mirror_of_run(config: Config) -> Mirror:
     return Mirror(_below(config.paths.outputs, config.name), config.run_folder, "paths.outputs")
 
 
-def _needed_text(needed: str, data: DataConfig) -> Wanted:
-    """Return which files of a corpus a command needs, given `Command.corpus`."""
+def _needed_text(needed: str, data: DataConfig, scored: Container[str]) -> Wanted:
+    """Return which files of a corpus a command needs, given `Command.corpus` and the splits that are scored."""
     unneeded = set()
     for split in (each for each in corpus_splits(data) if each.is_training_text):
         columns = [each.name for each in split.columns]
-        unneeded |= {*text_names(split.name, split.languages), *(column_name(split.name, each) for each in columns)}
         if needed == "held out":
             unneeded |= {*file_names(split.name, split.languages, columns)}
+        if needed != "held out" or split.name not in scored:
+            unneeded |= {*text_names(split.name, split.languages), *(column_name(split.name, each) for each in columns)}
     return lambda name: needed == "all" or name not in unneeded
 
 

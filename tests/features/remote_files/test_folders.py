@@ -127,6 +127,21 @@ def test_checkpoints_that_training_has_pruned_elsewhere_are_not_missed(
     ]  # fmt: skip
 
 
+def test_training_text_is_fetched_if_it_is_scored(
+    memory: Any, settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote = [*settings, f"paths.data={DATA}", f"paths.outputs={tmp_path}/runs", "checkpoint=last"]
+    machine(1, tmp_path, monkeypatch)
+    succeed(["data", *remote])
+    succeed(["train", *remote, "training.steps=4"])
+    machine(2, tmp_path, monkeypatch)
+    assert "\ntrain: 166 sentences" in succeed(["eval", *remote, "evaluation.splits=[train]"])
+    assert {name for name in corpus_files() if name.startswith("train.")} == {"train.en", "train.de"}
+    machine(3, tmp_path, monkeypatch)
+    succeed(["eval", *remote, "evaluation.splits=[test]"])
+    assert not [name for name in corpus_files() if name.startswith("train.")]
+
+
 @pytest.mark.slow
 def test_what_was_prepared_before_an_interruption_is_there_on_another_machine(
     memory: Any, settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

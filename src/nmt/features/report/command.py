@@ -18,7 +18,7 @@ from nmt.features.report.settings import ComparedRuns
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import load, resolve
 from nmt.runs.layout import SETTINGS, RunLayout
-from nmt.runs.local_copies import fetch_held_out_text, fetch_records
+from nmt.runs.local_copies import fetch_records, fetch_scored_text
 from nmt.runs.scores import scores_to_show, short_name
 from nmt.text.streams import STANDARD, open_output
 from nmt.text.tokenizer import Tokenizer
@@ -95,7 +95,7 @@ def _read_other(config: Config, name: str) -> Run:
     config = replace(config, name=name)
     fetch_records(config)
     run = _read(config)
-    fetch_held_out_text(config, run.config.data)
+    fetch_scored_text(config, run.config.data, run.splits())
     return run
 
 
