@@ -201,7 +201,7 @@ def publish(folder: Path) -> None:
             mirror.push()
         except LostLeaseError:
             raise
-        except UserError as error:
+        except (UserError, OSError) as error:  # the latter from the copy of a file, such as a full disk
             print(f"warning: {error}; what is in {folder} is stored later", file=sys.stderr, flush=True)
 
 

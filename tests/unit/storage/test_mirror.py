@@ -1,9 +1,11 @@
 """Copies of a folder at an address: whole or unchanged, with any writers and interruptions."""
 
+import errno
 import json
 import os
 import shutil
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -286,6 +288,24 @@ def test_a_failure_to_store_is_a_warning_until_the_end(
     remote.writes_left = -1
     with publishing(a):
         pass
+    assert INDEX in remote.files
+
+
+def test_a_full_disk_here_is_a_warning_until_the_end(
+    remote: MemoryFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "copy")
+
+    a = copy_in(tmp_path / "a")
+    with publishing(a):
+        fill(a.folder, {"x": "1"})
+        with monkeypatch.context() as patched:
+            patched.setattr(shutil, "copyfile", full)
+            publish(a.folder)
+        (warning,) = capsys.readouterr().err.splitlines()
+        assert "No space left on device" in warning
+        assert warning.endswith(f"; what is in {a.folder} is stored later")
     assert INDEX in remote.files
 
 
