@@ -63,6 +63,15 @@ def test_the_result_is_the_named_figure_of_the_best_validation_or_score(
     assert read_result(finished(tmp_path, *words)) == result
 
 
+@pytest.mark.parametrize(("best_by", "loss"), [("loss", 2.0), ("bleu", 3.0)])
+def test_of_equal_validations_the_first_is_the_best(best_by: str, loss: float, tmp_path: Path) -> None:
+    validations = [{"loss": 3.0, "bleu": 9.0}, {"loss": 2.0, "bleu": 7.0}, {"loss": 2.0, "bleu": 9.0}]
+    config = finished(tmp_path, f"training.best_by={best_by}", validations=tuple(validations))
+    assert read_result(config) == loss
+    config = finished(tmp_path, "sweep.metric=bleu", f"training.best_by={best_by}", validations=tuple(validations))
+    assert read_result(config) == {"loss": 7.0, "bleu": 9.0}[best_by]
+
+
 def test_a_run_without_validations_has_no_result(tmp_path: Path) -> None:
     assert read_result(finished(tmp_path, validations=())) is None
 

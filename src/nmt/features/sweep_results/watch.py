@@ -1,6 +1,7 @@
 """Do a run of a sweep, record its result, and return it to the search."""
 
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 
 from nmt.config.schema import Config
@@ -66,12 +67,11 @@ def read_result(config: Config) -> float | None:
 
 
 def _best_validation(config: Config, metrics: Path) -> MetricsEvent | None:
-    """Return the validation that training calls the best."""
+    """Return the validation that training calls the best: of equal ones, the first."""
     by = config.training.best_by
-    found = {value: each for each in _validations(metrics) if (value := each.number(by)) is not None}
-    if not found:
-        return None
-    return found[max(found) if by == "bleu" else min(found)]
+    found = [(value, each) for each in _validations(metrics) if (value := each.number(by)) is not None]
+    best = max if by == "bleu" else min
+    return best(found, key=itemgetter(0))[1] if found else None
 
 
 def _validations(metrics: Path) -> list[MetricsEvent]:
