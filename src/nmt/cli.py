@@ -14,7 +14,16 @@ from nmt import __version__
 from nmt.commands import COMMANDS
 from nmt.compute import uptime  # noqa: F401 - imported first because its fallback measures from its own import
 from nmt.discovery import features, imported, unsearchable_groups
-from nmt.errors import CommonError, UserError, for_this_installation, nearest
+from nmt.errors import (
+    CLOSED_PIPE,
+    INTERRUPTED,
+    USER_ERROR,
+    CommonError,
+    UserError,
+    explained,
+    for_this_installation,
+    nearest,
+)
 from nmt.launched import is_main_process, launched_rank
 
 if TYPE_CHECKING:
@@ -22,8 +31,6 @@ if TYPE_CHECKING:
     from nmt.config.schema import Config
 
 _HELP = ("-h", "--help")
-_USER_ERROR, _INTERRUPTED, _CLOSED_PIPE = 2, 130, 141
-"""Exit codes; the last two are those of a process that SIGINT or SIGPIPE ended."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,29 +43,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # silence Python's flush at exit
-        return _CLOSED_PIPE
+        return CLOSED_PIPE
     except (Exception, KeyboardInterrupt) as error:
         if _was_interrupted(error):
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # exit immediately on a second interrupt
             print("nmt: interrupted", file=sys.stderr)
-            return _INTERRUPTED
-        if explained := _explained(error):
-            _print_error(explained)
-            return _USER_ERROR
+            return INTERRUPTED
+        if user_error := explained(error):
+            _print_error(user_error)
+            return USER_ERROR
         raise
     return 0
-
-
-def _explained(error: BaseException) -> UserError | None:
-    """Return an error that the user can fix: one of this kind, or that a file or folder cannot be used."""
-    if isinstance(error, UserError):
-        return error
-    if isinstance(error, OSError) and error.filename is not None:
-        return UserError(
-            f"cannot use {os.fspath(error.filename)}: {error.strerror}. Check its name, and whether you may use it and "
-            "the folders above it."
-        )
-    return None
 
 
 def _was_interrupted(error: BaseException | None) -> bool:

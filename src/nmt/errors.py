@@ -6,6 +6,9 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
+USER_ERROR, INTERRUPTED, CLOSED_PIPE = 2, 130, 141
+"""Exit codes; the last two are those of a process that SIGINT or SIGPIPE ended."""
+
 
 class UserError(Exception):
     """An error that the user can fix: what is wrong, where, and what to do.
@@ -28,6 +31,33 @@ class ConfigError(CommonError):
 
 class LimitError(UserError):
     """Something that would need more memory or time than it may."""
+
+
+def explained(error: BaseException) -> UserError | None:
+    """Return an error that the user can fix, or None: one of this kind, or that a file or folder cannot be used."""
+    if isinstance(error, UserError):
+        return error
+    if isinstance(error, OSError) and error.filename is not None:
+        return UserError(
+            f"cannot use {error.filename}: {error.strerror}. Check its name, the permissions of the folders above it, "
+            "and the free space."
+        )
+    return None
+
+
+def exit_code(error: BaseException | None) -> int:
+    """Return the exit code of a command that ends with an error, or without one."""
+    match error:
+        case None | SystemExit(code=None):
+            return 0
+        case SystemExit(code=int(code)):
+            return code
+        case KeyboardInterrupt():
+            return INTERRUPTED
+        case BrokenPipeError():
+            return CLOSED_PIPE
+        case _:
+            return USER_ERROR if explained(error) else 1
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:

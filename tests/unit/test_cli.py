@@ -86,8 +86,8 @@ def test_a_file_that_may_not_be_read_gives_one_line_and_exit_code_2(
     fake_commands(run)
     assert cli.main(["translate"]) == 2
     assert capsys.readouterr().err == (
-        "nmt: cannot use /home/theirs/input.en: Permission denied. Check its name, and whether you may use it and "
-        "the folders above it.\n"
+        "nmt: cannot use /home/theirs/input.en: Permission denied. "
+        "Check its name, the permissions of the folders above it, and the free space.\n"
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from nmt.errors import UserError
+from nmt.errors import UserError, exit_code
 from nmt.runs.layout import RunLayout
 from nmt.runs.listener import Listener, worked
 from nmt.runs.metrics import truncate_after
@@ -30,7 +30,7 @@ class NullTracker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(_exit_code(error))
+        self.close(exit_code(error))
 
 
 class Tracker(NullTracker):
@@ -79,14 +79,3 @@ def _json_value(value: Any) -> Any:
 
 def _cannot_write(path: Path, error: OSError) -> UserError:
     return UserError(f"cannot write {path}: {error.strerror}. Free some space or choose another folder, and run again")
-
-
-def _exit_code(error: BaseException | None) -> int:
-    """Return the exit code of a process that ends with this error."""
-    match error:
-        case None | SystemExit(code=None):
-            return 0
-        case SystemExit(code=int(code)):
-            return code
-        case _:
-            return 1

@@ -1,5 +1,6 @@
 """metrics.jsonl survives kills and odd numbers, and a listener never stops a run."""
 
+import errno
 import io
 import json
 import math
@@ -155,11 +156,21 @@ def test_a_listener_that_fails_is_left_out_with_one_warning(tmp_path: Path, caps
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(None, 0), (RuntimeError("wrong"), 1), (SystemExit(143), 143), (SystemExit(), 0)]
+    ("error", "code"),
+    [
+        (None, 0),
+        (RuntimeError("wrong"), 1),
+        (SystemExit(143), 143),
+        (SystemExit(), 0),
+        (UserError("a wrong setting"), 2),
+        (PermissionError(errno.EACCES, "Permission denied", "theirs"), 2),
+        (KeyboardInterrupt(), 130),
+        (BrokenPipeError(), 141),
+    ],
 )
 def test_a_listener_hears_the_exit_code_of_the_run(tmp_path: Path, error: BaseException | None, code: int) -> None:
     listener = Told()
-    with suppress(RuntimeError, SystemExit), start(tmp_path) as tracker:
+    with suppress(BaseException), start(tmp_path) as tracker:
         tracker.listeners = [listener]
         if error is not None:
             raise error
