@@ -77,7 +77,7 @@ def packed(folder: Path) -> Attempt:
 
 
 def tsv(folder: Path) -> Attempt:
-    """Try tab-separated columns: they come back unchanged, or one error."""
+    """Try tab-separated columns: they come back unchanged but for empty lines, or one error."""
     path = folder / "pairs.tsv"
     cells = texts().map(lambda cell: cell.replace("\t", " ").strip("\r\ufeff"))
     rows_ = st.lists(st.lists(cells, min_size=2, max_size=2) | st.lists(cells, max_size=4), max_size=6)
@@ -88,10 +88,11 @@ def tsv(folder: Path) -> Attempt:
             list(read_pairs([path], LANGUAGES))
             return
         path.write_bytes("".join("\t".join(row) + "\n" for row in content).encode())
-        if any(len(row) != 2 for row in content):
+        rows = [row for row in content if row not in ([], [""])]
+        if any(len(row) != 2 for row in rows):
             _must_refuse(lambda: list(read_pairs([path], LANGUAGES)))
         else:
-            assert list(read_pairs([path], LANGUAGES)) == [tuple(row) for row in content]
+            assert list(read_pairs([path], LANGUAGES)) == [tuple(row) for row in rows]
 
     return Attempt(rows_ | raw_lines(), check)
 

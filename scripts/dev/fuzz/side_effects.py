@@ -9,6 +9,7 @@ from typing import Any
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CHANGING = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod"}
+REMOVING = {"os.remove", "os.rmdir"}
 STARTING = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "pty.spawn"}
 
 _sandbox: Path | None = None
@@ -47,9 +48,15 @@ def _look(event: str, arguments: tuple[Any, ...]) -> None:
     elif event in CHANGING or (event == "open" and _writes(*arguments)):
         # a link is created at its second name; a rename changes both names
         paths = {"os.rename": arguments[:2], "os.link": arguments[1:2], "os.symlink": arguments[1:2]}
+        home = _opened_folder(arguments[1]) if event in REMOVING else Path()
         for path in paths.get(event, arguments[:1]):
-            if not isinstance(path, int) and not _is_inside(Path(os.fsdecode(path)), _sandbox):
+            if not isinstance(path, int) and not _is_inside(home / os.fsdecode(path), _sandbox):
                 _refuse(f"{event} {os.fsdecode(path)!r}")
+
+
+def _opened_folder(descriptor: int) -> Path:
+    """Return the folder that a path begins in, given its descriptor, or -1 for the one of the process."""
+    return Path() if descriptor == -1 else Path(f"/proc/self/fd/{descriptor}").resolve()
 
 
 def _writes(_: Any, mode: str | None, flags: int) -> bool:

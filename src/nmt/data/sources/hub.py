@@ -4,7 +4,9 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from glob import escape
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 from nmt.config.folders import expanded
 from nmt.config.schema import DataConfig
@@ -233,14 +235,19 @@ def _stream(paths: list[Path], sides: Languages, columns: Columns, name: str) ->
     from datasets import load_dataset  # noqa: PLC0415 (slow to import, and only this source needs it)
     from datasets.utils import logging  # noqa: PLC0415
 
-    from nmt.data.sources.parquet_tables import table_pairs  # noqa: PLC0415 - slow to import
+    from nmt.data.sources.parquet_tables import check_columns, table_pairs  # noqa: PLC0415 - slow to import
 
     logging.set_verbosity(logging.CRITICAL)  # errors are reported below, in one line
-    shards_ = [str(path) for path in paths]
-    table = load_dataset("parquet", data_files=shards_, split="train", streaming=True, batch_size=READ_ROWS)
+    for path in paths:
+        check_columns(path, sides, columns)
+    patterns = [escape(str(path)) for path in paths]
     try:
-        for batch in table.with_format("arrow").iter(batch_size=READ_ROWS):
-            yield from table_pairs(batch, sides, columns, name)
+        with TemporaryDirectory() as cache:  # in place of the library's own, which may be one that cannot be written
+            table = load_dataset(
+                "parquet", data_files=patterns, split="train", streaming=True, batch_size=READ_ROWS, cache_dir=cache
+            )
+            for batch in table.with_format("arrow").iter(batch_size=READ_ROWS):
+                yield from table_pairs(batch, sides, columns, name)
     except (OSError, ValueError) as error:
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise UserError(f"a shard of {name} is damaged ({reason}): delete it and fetch it again.") from error

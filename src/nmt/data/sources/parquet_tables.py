@@ -25,14 +25,27 @@ MAX_COLUMN_BYTES = 1 << 30
 def pairs(path: Path, languages: Languages, columns: Columns) -> Iterator[Pair]:
     """Yield the pairs of a file."""
     with _explaining_errors(path), pyarrow.parquet.ParquetFile(path) as file:
-        empty = file.schema_arrow.empty_table()
-        list(table_pairs(empty, languages, columns, str(path)))  # checks the names and types of columns
-        named = not columns.sides and _has_translations(empty.schema)
-        used = [TRANSLATION] if named else list(columns.sides or languages)
-        used += [columns.score] if columns.score else []
-        _check_column_sizes(path, file.metadata, used)
-        for batch in file.iter_batches(BATCH_ROWS, columns=used):
+        for batch in file.iter_batches(BATCH_ROWS, columns=_checked_columns(file, path, languages, columns)):
             yield from table_pairs(batch, languages, columns, str(path))
+
+
+def check_columns(path: Path, languages: Languages, columns: Columns) -> None:
+    """Refuse a file that lacks the columns of its pairs, or has some that would fill the memory."""
+    with _explaining_errors(path), pyarrow.parquet.ParquetFile(path) as file:
+        _checked_columns(file, path, languages, columns)
+
+
+def _checked_columns(
+    file: pyarrow.parquet.ParquetFile, path: Path, languages: Languages, columns: Columns
+) -> list[str]:
+    """Return the columns to read, after a check of their names, types and sizes."""
+    empty = file.schema_arrow.empty_table()
+    list(table_pairs(empty, languages, columns, str(path)))  # checks names and types
+    named = not columns.sides and _has_translations(empty.schema)
+    used = [TRANSLATION] if named else list(columns.sides or languages)
+    used += [columns.score] if columns.score else []
+    _check_sizes(path, file.metadata, used)
+    return used
 
 
 def table_pairs(
@@ -112,7 +125,7 @@ def _scores(table: pyarrow.Table | pyarrow.RecordBatch, column: str, name: str) 
     return [math.nan if score is None else score for score in found]
 
 
-def _check_column_sizes(path: Path, metadata: pyarrow.parquet.FileMetaData, columns: Sequence[str]) -> None:
+def _check_sizes(path: Path, metadata: pyarrow.parquet.FileMetaData, columns: Sequence[str]) -> None:
     """Refuse columns that would fill the memory, before any text is read."""
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)

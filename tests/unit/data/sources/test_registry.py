@@ -14,7 +14,7 @@ import pytest
 
 from nmt.config.choices import CHOICES
 from nmt.config.schema import DataConfig
-from nmt.data.sources import registry
+from nmt.data.sources import parquet_tables, registry
 from nmt.errors import UserError
 from nmt.features.demo import source as demo
 from nmt.text.alignments import GoldAlignment, read_gold
@@ -36,7 +36,9 @@ def hub(tmp_path: Path) -> Path:
     return root
 
 
-def test_hub_folder_through_datasets(hub: Path) -> None:
+@pytest.mark.parametrize("name", ["plain", "data [v2]", "*"])
+def test_hub_folder_of_any_name_is_read(hub: Path, name: str) -> None:
+    hub = hub.rename(hub.with_name(name))
     config = DataConfig(check_counts=False, hub_dataset=str(hub))
     pairs = list(registry.pairs(config, "train"))
     assert pairs[0] == ("train 0 0 english", "train 0 0 deutsch")
@@ -57,6 +59,19 @@ def test_hub_folder_with_columns_of_any_name(tmp_path: Path) -> None:
     assert list(registry.pairs(named, "test")) == [("eins", "x")]
     with pytest.raises(UserError, match=r"has the columns en, de, other, but neither .* nor fr and de"):
         list(registry.pairs(replace(config, source_lang="fr"), "train"))
+
+
+def test_hub_folder_with_huge_columns_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shard(tmp_path / "train.parquet", "train")
+    monkeypatch.setattr(parquet_tables, "MAX_COLUMN_BYTES", 10)
+    with pytest.raises(UserError, match="write it again with smaller row groups"):
+        list(registry.pairs(DataConfig(check_counts=False, hub_dataset=str(tmp_path)), "train"))
+
+
+def test_hub_folder_is_read_without_the_cache_of_the_hub(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (hub / "no folder").write_text("")
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", str(hub / "no folder"))
+    assert list(registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub)), "train"))
 
 
 @pytest.mark.parametrize("kind", [pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()])
