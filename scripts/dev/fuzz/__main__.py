@@ -88,6 +88,7 @@ def _in_this_process(arguments: argparse.Namespace) -> int:
         home = Path(folder) / "home"
         sandbox = home / "sandbox"
         sandbox.mkdir(parents=True)
+        tempfile.tempdir = str(sandbox)
         os.environ["HF_HOME"], os.environ["HF_HUB_OFFLINE"] = str(sandbox / "hub"), "1"
         faulthandler.enable()
         target = TARGETS[arguments.targets[0]]
