@@ -16,7 +16,7 @@ from nmt.training.checkpointing import CheckpointManager, checkpoint_bytes
 from nmt.training.clock import Deadline, Stopwatch, reachable_step
 from nmt.training.decision import Decision, Ending, Saving
 from nmt.training.divergence import check_same_weights, divergence_error, warnings_about
-from nmt.training.hook import all_figures
+from nmt.training.hook import all_figures, closing_hooks
 from nmt.training.progress import TrainingProgress
 from nmt.training.state import TrainingState
 
@@ -63,12 +63,10 @@ class Loop:
         self._agreements = AgreementSchedule(self.trainer.step, state.training_seconds())
         ending = Ending.DONE if state.finished else None
         with (
-            ExitStack() as closing,
+            closing_hooks(self.trainer.hooks),
             stop_signals() as stop_request,
             TrainingProgress(self.config.steps, self.trainer.step, distributed.is_main()) as self._progress,
         ):
-            for hook in self.trainer.hooks:
-                closing.callback(hook.close)
             while ending is None:
                 with suppress(StopError):  # an interrupted step or validation is repeated when the run resumes
                     if state.validation_due:

@@ -26,6 +26,7 @@ from nmt.data.synthetic import synthetic_pairs
 from nmt.features.doctor import speed
 from nmt.measuring import accuracy
 from nmt.measuring.steps import free_memory, measured_batches, peak_memory, wait
+from nmt.training.hook import closing_hooks
 from nmt.training.new_trainer import new_trainer
 
 BYTES = (2**10, 2**20, 2**26)
@@ -185,8 +186,9 @@ def train(config: Config, machine: Machine) -> Step:
     words = accuracy.WORDS
     trainer = new_trainer(config, machine, words, words)
     text = synthetic_pairs(words, words, pairs=5000, max_length=config.data.max_pieces)
-    for batch in islice(measured_batches(trainer, text), COMPARED_STEPS):
-        trainer.update(batch)
+    with closing_hooks(trainer.hooks):
+        for batch in islice(measured_batches(trainer, text), COMPARED_STEPS):
+            trainer.update(batch)
     return Step(trainer.take_statistics().loss, float(trainer.gradient_norm))
 
 

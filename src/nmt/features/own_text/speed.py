@@ -13,6 +13,7 @@ from nmt.config.schema import Config
 from nmt.data.store import Pairs
 from nmt.errors import CommonError
 from nmt.measuring.steps import free_memory, measured_batches, update, wait
+from nmt.training.hook import closing_hooks
 from nmt.training.memory_check import tokens_that_fit
 from nmt.training.new_trainer import new_trainer
 
@@ -54,7 +55,8 @@ def _timed(
     trainer.config = replace(trainer.config, device_tokens=tokens)
     batches = measured_batches(trainer, text, seed=config.seed, columns=trainer.columns)
     started, seconds, step = clock(), 0.0, 0
-    with closing(batches):  # type: ignore[type-var] # it is a generator
+    # a hook that watches steps must not wait for further ones
+    with closing_hooks(trainer.hooks), closing(batches):  # type: ignore[type-var] # it is a generator
         for step in count(1 - WARM_UP_STEPS):
             update(trainer, next(batches))
             wait(machine.device)
