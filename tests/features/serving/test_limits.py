@@ -162,14 +162,20 @@ def test_a_sentence_whose_attention_is_too_large_is_refused_alone(
     assert client.post("/v1/translate", json={"text": long}).status_code == 200
 
 
-def test_a_wide_beam_has_smaller_batches(model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The options of the translations that models are asked for, which they do not make."""
     asked: list[dict[str, Any]] = []
 
     def translate(_: LoadedModel, lines: list[str], **options: Any) -> list[Any]:
         asked.append(options)
         return []
 
-    monkeypatch.setattr(type(model), "translate", translate)
+    monkeypatch.setattr(LoadedModel, "translate", translate)
+    return asked
+
+
+def test_a_wide_beam_has_smaller_batches(model: LoadedModel, asked: list[dict[str, Any]]) -> None:
     usual = model.engine.config
     for beam in (None, 1, 4 * usual.beam):
         worker._translate(model, Batch(Task(beam=beam), []))
@@ -178,14 +184,7 @@ def test_a_wide_beam_has_smaller_batches(model: LoadedModel, monkeypatch: pytest
     ]  # fmt: skip
 
 
-def test_several_samples_have_smaller_batches_and_no_beam(model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
-
-    def translate(_: LoadedModel, lines: list[str], **options: Any) -> list[Any]:
-        asked.append(options)
-        return []
-
-    monkeypatch.setattr(type(model), "translate", translate)
+def test_several_samples_have_smaller_batches_and_no_beam(model: LoadedModel, asked: list[dict[str, Any]]) -> None:
     usual = replace(model.engine.config, strategy="sample", nbest=1)
     drawing = replace(model, engine=model.engine.with_search(usual, 1))
     for nbest in (1, 4):
