@@ -1,28 +1,17 @@
-"""Imports run downwards only, and slow or dangerous imports live in one place.
-
-`python -m tests.unit.test_architecture` writes the tables of layers and features in ARCHITECTURE.md.
-"""
+"""Imports run downwards only, and slow or dangerous imports live in one place."""
 
 import ast
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 import nmt
-from nmt.config.choices import CHOICES
-from nmt.discovery import features, imported
-from nmt.feature import Feature
 
 SOURCE = Path(nmt.__file__).parent
-DOCUMENT = Path(__file__).parents[2] / "ARCHITECTURE.md"
-BEGIN = "<!-- {}: `python -m tests.unit.test_architecture` writes this table -->"
-END = "<!-- end of {} -->"
 
 
 class Layer(NamedTuple):
@@ -33,8 +22,7 @@ class Layer(NamedTuple):
 
 
 LIBRARIES = ("nmt.parsing", "nmt.terms", "nmt.paper", "nmt.page", "nmt.marian", "nmt.measuring")
-"""What several features share: section 6.3, terms in translations, figures of the paper, a page to try models, a file
-format, and measurements of a device."""
+"""What several features share."""
 LAYERS = [
     Layer("the package run as a program", ("nmt.__main__",)),
     Layer("the command line: names, help, exit codes", ("nmt.cli",)),
@@ -60,31 +48,6 @@ LAYERS = [
     Layer("messages to the user", ("nmt.errors",)),
 ]
 """From top to bottom. A name may import itself and lower layers; names of one layer do not import each other."""
-
-TOUR = {
-    "text/tokenizer.py": "a line of text becomes word pieces, and word pieces become a line of text",
-    "data/batches.py": "an epoch becomes a list of global batches (section 5.1)",
-    "model/packed.py": "sentences end to end, without padding",
-    "data/loader.py": "a global batch becomes micro-batches of tensors",
-    "model/word_vectors.py": "word pieces become vectors, and vectors become scores of words (3.4)",
-    "model/positions/sinusoidal.py": "positions become vectors (3.5)",
-    "model/attention.py": "scaled dot-product attention (3.2)",
-    "model/layers.py": "sub-layers with residual connections and norms (3.1 and 3.3)",
-    "model/transformer.py": "the encoder and the decoder (figure 1)",
-    "training/loss.py": "cross-entropy with smoothed labels (5.4)",
-    "training/objective.py": "what a step minimises",
-    "training/schedule.py": "the learning rate (5.3)",
-    "training/optimizer.py": "Adam (5.3)",
-    "training/gradient.py": "the gradient of a batch, whose micro-batches are computed one by one or in parallel",
-    "training/trainer.py": "one update of the weights",
-    "decoding/beam.py": "beam search with the length penalty (6.1)",
-    "decoding/torch_engine.py": "the model gives the search the scores of the next word",
-}
-"""What a reader meets from a line of text to an updated weight and back to a translation, in this order."""
-MAX_TOUR_FILES, MAX_TOUR_LINES = 20, 2500
-
-SEAMS = [each.name for each in fields(Feature) if each.name not in ("summary", "page")]
-"""What a feature may fill."""
 
 HOMES = {
     "hydra": {"nmt.config.compose", "nmt.config.flags", "nmt.config.messages", "nmt.config.multirun"},
@@ -160,44 +123,6 @@ def is_empty(module: str) -> bool:
     return module in MODULES and all(isinstance(node, ast.Expr | ast.Assign) for node in MODULES[module].body)
 
 
-def layers_table() -> str:
-    """Return the layers as Markdown."""
-    lines = ["| layer | modules | purpose |", "|---|---|---|"]
-    for number, layer in enumerate(LAYERS, start=1):
-        modules = ", ".join(f"`{name.removeprefix('nmt.')}`" for name in layer.names)
-        lines.append(f"| {number} | {modules} | {layer.purpose} |")
-    return "\n".join(lines)
-
-
-def features_table() -> str:
-    """Return the features as Markdown, with a link to the page of each and the seams that it fills."""
-    lines = ["| feature | what it is | seams |", "|---|---|---|"]
-    for name, feature in features().items():
-        seams = ", ".join(f"`{each}`" for each in SEAMS if getattr(feature, each))
-        lines.append(f"| [`{name}`]({feature.page}) | {feature.summary} | {seams} |")
-    return "\n".join(lines)
-
-
-def tour_table() -> str:
-    """Return the files of the tour as Markdown."""
-    rows = [f"| {number} | `{name}` | {what} |" for number, (name, what) in enumerate(TOUR.items(), 1)]
-    return "\n".join(["| | file | in it |", "|---|---|---|", *rows])
-
-
-TABLES = {"layers": layers_table, "tour": tour_table, "features": features_table}
-
-
-def with_tables(document: str) -> str:
-    """Return a document with its tables replaced by those of this module."""
-    for name, table in TABLES.items():
-        before, begin, rest = document.partition(BEGIN.format(name))
-        _, end, after = rest.partition(END.format(name))
-        assert begin, f"{BEGIN.format(name)} is missing"
-        assert end, f"{END.format(name)} is missing"
-        document = f"{before}{begin}\n{table()}\n{end}{after}"
-    return document
-
-
 def test_imports_run_downwards() -> None:
     ours = [found for found in ALL if within(found.imported, "nmt") and not is_empty(found.imported)]
     ours = [found for found in ours if INTERFACE not in (found.importer, found.imported)]
@@ -224,100 +149,12 @@ def test_a_confined_package_is_imported_only_by_its_home_modules(package: str) -
     assert {found.importer for found in ALL if within(found.imported, package)} == HOMES[package]
 
 
-def test_a_feature_imports_no_other_feature_and_the_core_imports_none() -> None:
-    crossing = [
-        (found.importer, found.imported)
-        for found in ALL
-        if found.imported.startswith("nmt.features.") and found.importer.split(".")[:3] != found.imported.split(".")[:3]
-    ]
-    assert crossing == []
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_the_core_does_not_use_a_library_of_features(library: str) -> None:
-    importers = {found.importer for found in ALL if within(found.imported, library)}
-    assert importers
-    homes = (library, "nmt.features")
-    assert [name for name in importers if not any(within(name, each) for each in homes)] == []
-
-
-ORDINARY_WORDS = {"alignments", "constraints", "demo", "exports", "imports", "report", "sampling", "serving", "trees"}
-"""Names of features that the core may use in another sense, or that are part of a path or message."""
-PAST = ("nmt.config.renamed", "nmt.paper")
-"""Modules that name what features have: settings by their former names, and the tables of the paper."""
-
-
-@pytest.mark.parametrize("feature", sorted(set(features()) - ORDINARY_WORDS))
-def test_the_core_does_not_know_the_name_of_a_feature(feature: str) -> None:
-    spellings = {feature, feature.replace("_", " "), feature.replace("_", "-"), feature.removesuffix("s")}
-    name = re.compile(rf"(?<![a-z])({'|'.join(map(re.escape, spellings))})(?![a-z])", re.IGNORECASE)
-    core = [each for each in MODULES if not any(within(each, other) for other in ("nmt.features", *PAST))]
-    assert [each for each in core if name.search(FILES[each].read_text(encoding="utf-8"))] == []
-
-
-def spellings(feature: Feature) -> Iterator[str]:
-    """Yield how others could name what a feature declares, but for settings whose values are open to all features."""
-    for group, added in feature.settings.items():
-        names = [f"{group}.{each.name}" for each in fields(imported(added.code))]
-        yield from (name for name in names if group and name not in CHOICES)
-    for setting, choices in feature.all_choices.items():
-        yield from (f"{setting}={value}" for value in choices)
-    yield from (f"`nmt {command}" for command in feature.commands)
-
-
-@pytest.mark.parametrize("feature", sorted(features()))
-def test_no_feature_names_a_setting_a_value_or_a_command_of_another_one(feature: str) -> None:
-    home = f"nmt.features.{feature}"
-    names = "|".join(map(re.escape, [home, *spellings(features()[feature])]))
-    named = re.compile(rf"(?<![\w.])({names})(?!\w)")
-    others = [each for each in MODULES if within(each, "nmt.features") and not within(each, home)]
-    assert [each for each in others if named.search(FILES[each].read_text(encoding="utf-8"))] == []
-
-
 def test_every_name_in_a_layer_is_an_existing_module() -> None:
     assert [name for layer in LAYERS for name in layer.names if name not in MODULES] == []
 
 
-def test_architecture_document_shows_the_same_layers() -> None:
-    assert DOCUMENT.read_text(encoding="utf-8") == with_tables(DOCUMENT.read_text(encoding="utf-8")), (
-        "ARCHITECTURE.md differs: run `python -m tests.unit.test_architecture`"
-    )
-
-
-def test_the_tour_is_short() -> None:
-    files = [SOURCE / name for name in TOUR]
-    assert len(files) <= MAX_TOUR_FILES
-    assert sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files) <= MAX_TOUR_LINES
-
-
-def test_architecture_document_names_everything_that_a_feature_declares() -> None:
-    rows = re.findall(r"^\| (`.*?`) \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
-    shown = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    assert [name for name in SEAMS if name not in shown] == []
-
-
-def test_new_tables_replace_only_the_text_between_their_marks() -> None:
-    old = "".join(f"before\n{BEGIN.format(name)}\n| an old table |\n{END.format(name)}\nafter\n" for name in TABLES)
-    new = with_tables(old)
-    assert new.splitlines()[:3] == ["before", BEGIN.format("layers"), "| layer | modules | purpose |"]
-    assert with_tables(new) == new
-    assert f"| {len(LAYERS)} | `errors` | messages to the user |\n{END.format('layers')}\nafter\nbefore\n" in new
-    assert new.endswith(f"{END.format('features')}\nafter\n")
-
-
 def test_slow_packages_are_imported_inside_functions_only() -> None:
     assert [found for found in ALL if found.imported.split(".")[0] in SLOW_PACKAGES and found.at_start] == []
-
-
-def test_schema_imports_only_the_standard_library() -> None:
-    parts = ("schema", "advice", "capabilities", "checks", "choices", "folders")
-    config = tuple(f"nmt.config.{part}" for part in parts)
-    core = (*config, "nmt.discovery", "nmt.feature", "nmt.features", "nmt.errors", "nmt.launched")
-    groups = [group.code.partition(":")[0] for each in features().values() for group in each.settings.values()]
-    inside = (*core, *groups)
-    imported = {found.imported for found in ALL if found.importer in inside or within(found.importer, core[0])}
-    others = {name for name in imported if name.split(".")[0] not in sys.stdlib_module_names}
-    assert [name for name in others if not any(within(name, each) for each in inside)] == []
 
 
 def test_model_modules_use_only_the_settings_of_the_model() -> None:
@@ -349,7 +186,3 @@ def test_training_imports_neither_pyarrow_nor_sacrebleu_nor_parsing_before_it_us
     unused = {"pyarrow", "sacrebleu", "nmt.parsing.trees"}
     program = f"import sys, nmt.commands.train; sys.exit(bool({unused} & {{*sys.modules}}))"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
-
-
-if __name__ == "__main__":
-    DOCUMENT.write_text(with_tables(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,27 +1,18 @@
 """Features are found, and their settings join those of the core."""
 
-import os
 import pickle
-import re
-import shutil
-import subprocess
-import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
 
-import nmt
 from nmt.cli import main
-from nmt.commands.features import settings_of
 from nmt.config.compose import compose
-from nmt.config.conf_folder import conf_folder
 from nmt.config.schema import AveragingConfig, Config
 from nmt.config.schema.extend import _extended
 from nmt.discovery import features, imported
 from nmt.errors import ConfigError
 from nmt.features.serving.settings import ServeConfig
-from tests.unit.test_documentation import anchors
 
 ROOT = Path(__file__).parents[2]
 
@@ -98,46 +89,3 @@ def test_features_are_listed_with_what_they_add(capsys: pytest.CaptureFixture[st
 def test_the_list_of_features_takes_no_settings(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["features", "nonsense=3"]) == 2
     assert capsys.readouterr().err == "nmt: nonsense=3 has no effect: `nmt features` takes no settings\n"
-
-
-@pytest.mark.parametrize("name", features())
-def test_the_documents_have_a_page_or_section_about_each_feature(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    feature = features()[name]
-    assert main(["features"]) == 0
-    assert f"documented in {feature.page}\n" in capsys.readouterr().out
-    file, _, anchor = feature.page.partition("#")
-    document = (ROOT / file).read_text(encoding="utf-8")
-    assert not anchor or anchor in anchors(document)
-    names = [*feature.commands, *settings_of(feature)]
-    names += [f"{setting}={value}" for setting, choices in feature.all_choices.items() for value in choices]
-    assert [each for each in names if each.removesuffix("*") not in document] == []
-
-
-@pytest.mark.slow
-def test_the_example_of_the_document_is_a_feature(tmp_path: Path) -> None:
-    package = Path(nmt.__file__).parent
-    shutil.copytree(package, tmp_path / "src" / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(conf_folder(), tmp_path / "conf")
-    document = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    for name, code in re.findall(r"^```python\n# (\S+)\n(.*?)^```$", document, re.MULTILINE | re.DOTALL):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(code, encoding="utf-8")
-
-    def said(*words: str) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
-        done = subprocess.run(
-            [sys.executable, "-m", *words], capture_output=True, text=True, check=False, cwd=tmp_path, env=environment
-        )
-        return done.stdout
-
-    assert "2 passed" in said("pytest", "-p", "no:cacheprovider", "tests/features/greeting")
-    assert "greet.times (int, 1)\n                How often." in said("nmt", "greet", "--help")
-    listed = "greeting: a greeting\n  commands: greet\n  settings: greet.*\n  documented in docs/features.md#greeting\n"
-    assert listed in said("nmt", "features")
-
-
-def test_the_example_of_the_document_is_complete_and_has_at_most_60_lines() -> None:
-    document = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(?:python|markdown)\n(.*?)^```$", document, re.MULTILINE | re.DOTALL)
-    assert sum(len(block.splitlines()) for block in blocks) <= 60
-    assert "greeting" in anchors(blocks[-1])
