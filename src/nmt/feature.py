@@ -162,8 +162,6 @@ class Feature:
     or None if it is off."""
     sections: tuple[str, ...] = ()
     """Functions that take a `nmt.runs.section.ShownRun` and return a Section of its page, or None."""
-    describes: str = ""
-    """A function that takes all settings and the figures of `describe`, and returns further lines for its text."""
     completes_settings: str = ""
     """A function that takes all settings and the names of those that the user gives, and returns all settings, in which
     it may replace values that the user does not give."""

@@ -72,7 +72,6 @@ def test_every_declared_name_exists() -> None:
     codes += [each.addresses for each in features().values() if each.addresses]
     functions = [(each.completes_settings, each.tokenizer, each.begins) for each in features().values()]
     codes += [each.watches_runs for each in features().values() if each.watches_runs]
-    codes += [each.describes for each in features().values() if each.describes]
     codes += [code for some in functions for code in some if code]
     assert codes
     assert all(imported(code) is not None for code in codes)

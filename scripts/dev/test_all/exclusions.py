@@ -13,7 +13,7 @@ NOT_RUN = {
         f".venv/bin/python scripts/dev/{tool}": "a tool of the developers that takes minutes or hours"
         for tool in (
             "export_clients", "fake_cuda", "faults", "filter_noise", "full_size", "fuzz", "gpu_peer",
-            "learning_curves make", "load_test", "measure_step", "own_text", "plan_memory", "soak", "techniques",
+            "load_test", "measure_step", "own_text", "plan_memory", "soak", "techniques",
         )
     },
     ".venv/bin/python scripts/dev/compare_steps --rounds 8 --turn 10 --sources ../before": "needs an earlier source; "

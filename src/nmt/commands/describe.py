@@ -20,7 +20,6 @@ from nmt.data.prepared import prepared_tokenizer
 from nmt.data.records import TrainedTokenizer, encode_task
 from nmt.data.task import task_of
 from nmt.data.training_text import open_training_text
-from nmt.discovery import features, imported
 from nmt.errors import ConfigError, for_this_installation
 from nmt.estimate.hardware import Estimate, find_device, precision_on
 from nmt.estimate.memory import ActivationStorage, Memory, activation_storage
@@ -196,7 +195,6 @@ def as_text(config: Config, figures: RunFigures) -> str:
     """Return the figures as text for a terminal."""
     parameters = {**figures.parameters._asdict(), "total": figures.parameters.total}
     batch, minutes = f"{figures.global_batch:,}", config.training.max_training_minutes
-    describing = [feature.describes for feature in features().values() if feature.describes]
     source, target = figures.vocabularies
     pieces = f"{source:,}" if source == target else f"{source:,} source and {target:,} target"
     lines = [f"{config.name}, with {pieces} word pieces", "parameters"]
@@ -210,7 +208,6 @@ def as_text(config: Config, figures: RunFigures) -> str:
         _data_line(figures.data),
         *_memory_lines(config, figures),
         *estimate_lines(config, figures.parameters, figures.estimate, figures.devices),
-        *(line for code in describing for line in imported(code)(config, figures)),
     ]
     return "\n".join(lines)
 

@@ -11,10 +11,10 @@ from nmt.training.replicas import Replicas
 
 
 class Report(NamedTuple):
-    """What a hook has to say at a log line or after a validation."""
+    """What a hook has to say at a log line."""
 
     figures: Mapping[str, object] = {}
-    """Further figures of the event in metrics.jsonl (`train` or `valid`), by name."""
+    """Further figures of the `train` event in metrics.jsonl, by name."""
     warnings: Sequence[str] = ()
     """Lines for the user, which are shown as warnings."""
     lines: Sequence[str] = ()
@@ -61,10 +61,6 @@ class TrainingHook:
         """Return what to say at the log line of a step. All processes call this at the same steps."""
         return Report()
 
-    def validated(self, step: int, figures: Mapping[str, float]) -> Report:
-        """Return what to say after a validation, given its figures. All processes call this at the same steps."""
-        return Report()
-
     def close(self) -> None:
         """Act when training ends, for whatever reason."""
 
@@ -76,8 +72,3 @@ def closing_hooks(hooks: Sequence[TrainingHook]) -> Iterator[None]:
         for hook in hooks:
             closing.callback(hook.close)
         yield
-
-
-def all_figures(reports: Sequence[Report]) -> dict[str, object]:
-    """Return the figures of several hooks by name."""
-    return {name: value for each in reports for name, value in each.figures.items()}

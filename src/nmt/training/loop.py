@@ -16,7 +16,7 @@ from nmt.training.checkpointing import CheckpointManager, checkpoint_bytes
 from nmt.training.clock import Deadline, Stopwatch, reachable_step
 from nmt.training.decision import Decision, Ending, Saving
 from nmt.training.divergence import check_same_weights, divergence_error, warnings_about
-from nmt.training.hook import all_figures, closing_hooks
+from nmt.training.hook import closing_hooks
 from nmt.training.progress import TrainingProgress
 from nmt.training.state import TrainingState
 
@@ -250,13 +250,10 @@ class Loop:
                 figures = self.validate(stop_request.interruptible_together)
             self._figures, self._validated_step, self.state.validation_due = figures, step, False
             self.state.best.update(figures)
-            reports = [hook.validated(step, figures) for hook in self.trainer.hooks]
-        self.tracker.log("valid", step, **figures, **all_figures(reports))
+        self.tracker.log("valid", step, **figures)
         shown = "  ".join(f"{LABELS.get(name, name)} {value:.4g}" for name, value in figures.items())
         best = "" if self.state.best.stale else "  (best so far)"
         self._progress.write(f"step {step}  development set: {shown}{best}")
-        for report in reports:
-            self._progress.tell(report)
 
     def _save(self, *, interim: bool, only_best: bool) -> None:
         """Save a checkpoint with the figures of this step's validation, unless that is done already."""

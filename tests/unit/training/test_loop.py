@@ -25,7 +25,7 @@ from nmt.training import clock
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.clock import LEAVING_SECONDS
 from nmt.training.decision import Ending
-from nmt.training.hook import Report, TrainingHook
+from nmt.training.hook import TrainingHook
 from nmt.training.loop import Loop
 from nmt.training.schedule import learning_rate
 from nmt.training.state import TrainingState
@@ -328,60 +328,6 @@ def test_a_checkpoint_without_training_time_counts_as_zero(tmp_path: Path, time_
     ours = build(tmp_path, time_of, {"max_training_minutes": 25 / 60}, checkpoint)
     assert ours.train(store) == Ending.BUDGET
     assert ours.trainer.step == 3
-
-
-class Telling(TrainingHook):
-    """Says something after each validation."""
-
-    def validated(self, step: int, figures: Mapping[str, float]) -> Report:
-        return Report({"doubled": 2 * figures["loss"]}, warnings=["look"], lines=[f"so far {step}"])
-
-
-class Recording(NullTracker):
-    """Keeps the events."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, int, dict[str, Any]]] = []
-
-    def log(self, event: str, step: int, **fields: Any) -> None:
-        self.events.append((event, step, fields))
-
-
-class Thinking(TrainingHook):
-    """Takes as long after each validation as four steps."""
-
-    def __init__(self, time_of: Clock) -> None:
-        self.clock = time_of
-
-    def validated(self, _step: int, _figures: Mapping[str, float]) -> Report:
-        self.clock.now += 4 * Clock.step
-        return Report()
-
-
-def test_what_hooks_do_after_a_validation_is_not_training_time(
-    tmp_path: Path, store: PairStore, time_of: Clock
-) -> None:
-    limit = {"max_training_minutes": 55 / 60, "valid_every": 2, "steps": 9, "log_every": 1}
-    ours = build(tmp_path, time_of, limit)
-    ours.trainer.hooks, ours.tracker = [Thinking(time_of)], Recording()
-    assert ours.train(store) == Ending.BUDGET
-    assert ours.trainer.step == 6
-    assert [fields["seconds"] for event, _, fields in ours.tracker.events if event == "train"] == 6 * [Clock.step]
-
-
-def test_a_hook_adds_figures_and_lines_to_a_validation(
-    tmp_path: Path, store: PairStore, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ours = build(tmp_path, Clock(), {"valid_every": 2, "steps": 4, "save_every": 4, "log_every": 100})
-    ours.trainer.hooks, ours.tracker = [Telling()], Recording()
-    assert ours.train(store) == Ending.DONE
-    wanted = [("valid", step, {"loss": 1 / (1 + step), "doubled": 2 / (1 + step)}) for step in (2, 4)]
-    assert ours.tracker.events == wanted
-    written = capsys.readouterr().err
-    for step in (2, 4):
-        line = f"step {step}  development set: smoothed loss {1 / (1 + step):.4g}  (best so far)"
-        assert f"{line}\nwarning: look\nso far {step}\n" in written
-    assert all("doubled" not in each.valid for each in Checkpoints(tmp_path).steps())
 
 
 class Noting(TrainingHook):

@@ -1,1 +1,0 @@
-"""The runs from which forecasts learn."""
