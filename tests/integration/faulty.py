@@ -68,7 +68,6 @@ FAULTS: dict[str, Callable[[Trainer], None]] = {
     "drift": _drift,
     "wait": _wait,
     "tell": _tell_and_sleep,
-    "sleep": lambda _: time.sleep(300),
 }
 
 
@@ -97,18 +96,6 @@ def linger(mark: Path) -> None:
     Objective.forward = slow  # type: ignore[method-assign]
 
 
-def crawl() -> None:
-    """Take long for every forward pass of training."""
-    forward = Objective.forward
-
-    def slow(self: Objective, batch: MicroBatch) -> Losses:
-        if self.training:
-            time.sleep(0.05)
-        return forward(self, batch)
-
-    Objective.forward = slow  # type: ignore[method-assign]
-
-
 def once(fault: str, step: int, mark: Path) -> None:
     """Inject the fault into the first process that arrives, and never again."""
     if not mark.exists():
@@ -127,8 +114,6 @@ def main(kind: str, number: str, *words: str) -> int:
             words += (f"paths.data={os.environ['OTHER_DATA']}",)
         elif kind == "linger":
             linger(Path(os.environ["WAITING"]))
-        elif kind == "crawl":
-            crawl()
         elif kind.startswith("once-"):
             once(kind.removeprefix("once-"), int(number), Path(os.environ["MARK"]))
         else:

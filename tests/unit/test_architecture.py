@@ -53,7 +53,7 @@ HOMES = {
     "hydra": {"nmt.config.compose", "nmt.config.flags", "nmt.config.messages", "nmt.config.multirun"},
     "omegaconf": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun", "nmt.config.saved"},
     "torch.distributed": {
-        *(f"nmt.compute.{name}" for name in ("distributed", "heartbeat", "joining", "replication")),
+        *(f"nmt.compute.{name}" for name in ("distributed", "joining", "replication")),
         "nmt.features.sharding.divided",
     },
     "torch.nn.parallel": {"nmt.compute.replication"},

@@ -37,10 +37,6 @@ class TrainingHook:
         """Return a context in which the model has the weights to validate."""
         return nullcontext()
 
-    def saving(self) -> AbstractContextManager[None]:
-        """Return a context in which the processes wait for a checkpoint to be written or read."""
-        return nullcontext()
-
     def weights(self) -> Mapping[str, Tensor]:
         """Return, by name, the weights that a checkpoint stores instead of the model's. All processes call this."""
         return {}

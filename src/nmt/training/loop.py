@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 
 from nmt.compute import distributed
 from nmt.compute.machine import is_out_of_memory
@@ -84,8 +84,7 @@ class Loop:
                     self._stop_or_rewind_if_diverged()
                     interrupted = ending is not None and ending >= Ending.TIME
                     self._save(interim=interrupted and not decision.saving, only_best=decision.saving == Saving.BEST)
-            with self._saving():
-                self.checkpoint_manager.wait_until_saved()
+            self.checkpoint_manager.wait_until_saved()
         return ending
 
     def _train_step(self, batch: GlobalBatch, stop_request: StopRequest) -> None:
@@ -231,8 +230,7 @@ class Loop:
             return
         if config.on_divergence != "rewind" or self.state.rewound:
             raise CommonError(divergence_error(divergence.first_bad, consecutive, rewound=self.state.rewound))
-        with self._saving():
-            checkpoint = self.checkpoint_manager.load_before(divergence.first_bad)
+        checkpoint = self.checkpoint_manager.load_before(divergence.first_bad)
         self.state.rewind(checkpoint)
         self._progress.write(
             f"warning: went back to the weights of step {checkpoint.step}, and continues with the batches after "
@@ -261,20 +259,12 @@ class Loop:
         if self._saved_step == step:
             return
         self._check_ranks()
-        with self.state.clock.pause(), self._since_log.pause(), self._deadline.timing("save"), self._saving():
+        with self.state.clock.pause(), self._since_log.pause(), self._deadline.timing("save"):
             figures = self._figures if self._validated_step == step else {}
             self.checkpoint_manager.save(self.state, figures, interim=interim, only_best=only_best)
         self._saved_step = step
         if not only_best:
             self._since_scheduled = Stopwatch()
-
-    @contextmanager
-    def _saving(self) -> Iterator[None]:
-        """Tell the hooks that the processes wait for a checkpoint in this block."""
-        with ExitStack() as stack:
-            for hook in self.trainer.hooks:
-                stack.enter_context(hook.saving())
-            yield
 
     def _check_ranks(self) -> None:
         """Make sure that all processes have the same weights before one of them is validated or saved."""

@@ -6,7 +6,6 @@ graph holds the launches for one size of micro-batch, with fixed buffers for its
 
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import cached_property
 from typing import NamedTuple
 
@@ -68,7 +67,6 @@ class RecordedPasses(TrainingHook):
         """See `TrainingHook.begin`."""
         self._objective, self._parameters = replicas.objective, list(replicas.trained.values())
         self._device = self._parameters[0].device
-        self._around_replays = replicas.around_replays
         self._rounded = replicas.config.reduce_precision == "bf16"
         self._factor = torch.zeros((), device=self._device)
         """What a pass multiplies the loss by before its gradient."""
@@ -101,10 +99,7 @@ class RecordedPasses(TrainingHook):
         self._factor.fill_(factor)
         set_seed()
         recording = self._recordings[shape]
-        with ExitStack() as stack:
-            for surround in self._around_replays:
-                stack.enter_context(surround(batch))
-            recording.replay(batch)
+        recording.replay(batch)
         return recording.losses
 
     def turn_off(self, reason: str) -> None:

@@ -1,6 +1,6 @@
 """The model as processes train it together: each has a whole copy of it, unless `runtime.shard` divides it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar
 
@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from nmt.compute import replication
 from nmt.compute.machine import Machine
 from nmt.config.schema import TrainingConfig
-from nmt.data.loader import MicroBatch
 from nmt.decoding.limits import MAX_TARGET_TOKENS
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective
@@ -31,14 +30,10 @@ class Replicas:
         """Move the model of an objective to its device, and prepare it for training."""
         self.model, self.config, self.precision = objective.model, config, machine.precision
         self.model.to(machine.device)
-        self.unwrapped: nn.Module = objective
-        """Computes losses, without what averages the gradients."""
         self.objective = self._shared(objective)
         """Computes losses; the gradients of their backward pass are averaged, unless somebody else does that."""
         self.working_weights = WorkingWeights(self.model, machine.precision)
         """The model in the precision of training."""
-        self.around_replays: list[Callable[[MicroBatch], AbstractContextManager[None]]] = []
-        """Return contexts that surround each replay of a recorded pass, in which no module is called."""
         with self.working_weights.active():
             self.model.build_position_tables(MAX_TARGET_TOKENS)
         self.trained: Mapping[str, nn.Parameter] = {

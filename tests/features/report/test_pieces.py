@@ -297,7 +297,7 @@ def test_the_machine_names_its_precision_if_it_is_known(first: Config) -> None:
 
 
 def test_settings_that_change_no_model_are_not_compared() -> None:
-    other = compose(["training.log_every=7", "watch.every=3", "describe.gpus=2", "training.warmup_steps=9"])
+    other = compose(["training.log_every=7", "describe.gpus=2", "training.warmup_steps=9"])
     assert about.differences({"a": compose([]), "b": other}) == [("training.warmup_steps", [4000, 9])]
 
 

@@ -25,7 +25,6 @@ from nmt.training import clock
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.clock import LEAVING_SECONDS
 from nmt.training.decision import Ending
-from nmt.training.hook import TrainingHook
 from nmt.training.loop import Loop
 from nmt.training.schedule import learning_rate
 from nmt.training.state import TrainingState
@@ -328,27 +327,3 @@ def test_a_checkpoint_without_training_time_counts_as_zero(tmp_path: Path, time_
     ours = build(tmp_path, time_of, {"max_training_minutes": 25 / 60}, checkpoint)
     assert ours.train(store) == Ending.BUDGET
     assert ours.trainer.step == 3
-
-
-class Noting(TrainingHook):
-    """Notes when checkpoints are saved."""
-
-    def __init__(self) -> None:
-        self.noted: list[str] = []
-
-    @contextmanager
-    def saving(self) -> Iterator[None]:
-        self.noted.append("begin")
-        yield
-        self.noted.append("end")
-
-
-def test_hooks_know_while_a_checkpoint_is_saved(
-    tmp_path: Path, store: PairStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours, hook = build(tmp_path, Clock(), {"steps": 4, "save_every": 2}), Noting()
-    ours.trainer.hooks = [hook]
-    monkeypatch.setattr(ours.checkpoint_manager, "save", lambda *_, **__: hook.noted.append("save"))
-    monkeypatch.setattr(ours.checkpoint_manager, "wait_until_saved", lambda: hook.noted.append("wait"))
-    assert ours.train(store) == Ending.DONE
-    assert hook.noted == ["begin", "save", "end", "begin", "save", "end", "begin", "wait", "end"]

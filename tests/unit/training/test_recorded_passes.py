@@ -1,8 +1,7 @@
 """Passes recorded as CUDA graphs, with graphs that run their pass again: the same training, bit for bit."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 from unittest.mock import patch
@@ -195,21 +194,6 @@ def test_a_tenth_of_the_memory_stays_free(
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free, 100))
     monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda _: 39)
     assert recorded_passes._has_room(GPU.device, first=first) is has_room
-
-
-def test_features_can_surround_replays() -> None:
-    passes, replayed = RecordedPasses(), list[int]()
-    trainer = Trainer(build_model(MODEL, WORDS, WORDS), TrainingConfig(), CPU, seed=1, parallel=1, passes=passes)
-
-    @contextmanager
-    def count(batch: MicroBatch) -> Iterator[None]:
-        yield
-        replayed.append(len(batch.labels))
-
-    trainer.replicas.around_replays.append(count)
-    for _ in range(RECORDED_AT + 1):
-        trainer.update(step(1))
-    assert replayed == 2 * [len(step(1).micro_batches[0].labels)]
 
 
 def test_validation_records_nothing() -> None:

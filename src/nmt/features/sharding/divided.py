@@ -44,8 +44,7 @@ class DividedWeights(Replicas):
         self._whole = _without_weights(self.model, machine.device)
         self._no_weights = self._whole.state_dict()
         self._divide(objective, init_device_mesh(machine.device.type, (processes,)))
-        self.objective = self.unwrapped = objective
-        self.around_replays = []
+        self.objective = objective
         self.working_weights = WorkingWeights(self.model, torch.float32)  # the layers gather copies in the precision
         self._rows: dict[str, nn.Parameter] = {
             name: nn.Parameter(_rows(each), each.requires_grad) for name, each in self.model.named_parameters()
