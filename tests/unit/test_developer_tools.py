@@ -34,7 +34,6 @@ def test_tool_describes_itself(
 @pytest.mark.parametrize(
     ("name", "words", "said"),
     [
-        ("busy_start", "--minutes 0", "--minutes: 0 is not above 0"),
         ("compare_steps", "--sources nope nope", "nope has no nmt/__init__.py"),
         ("compare_steps", "--rounds=1", "--rounds: 1 is not at least 2"),
         ("export_clients", "--run nope --source nope --reference nope", "/nope/checkpoints"),
@@ -56,7 +55,6 @@ def test_tool_describes_itself(
         ("load_test", "--model . --text nope laod", "invalid choice: 'laod'"),
         ("measure_step", "foo=1", "there is no setting foo"),
         ("mutants", "--sample=-1", "--sample: -1 is not"),
-        ("own_text", "a:b --cells a-1-5-derived-1", "there is no cell a-1-5-derived-1 of these texts"),
         ("plan_memory", "--pairs=-5", "--pairs: -5 is not"),
         ("plan_memory", "--pairs=many", "--pairs: invalid whole_number value: 'many'"),
         ("scaling", "foo=1", "there is no setting foo"),

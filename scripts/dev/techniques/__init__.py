@@ -1,1 +1,0 @@
-"""What helps with little text."""
