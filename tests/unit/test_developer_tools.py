@@ -54,7 +54,6 @@ def test_tool_describes_itself(
         ("load_test", "--model . --text nope", "cannot read nope"),
         ("load_test", "--model . --text nope laod", "invalid choice: 'laod'"),
         ("measure_step", "foo=1", "there is no setting foo"),
-        ("mutants", "--sample=-1", "--sample: -1 is not"),
         ("plan_memory", "--pairs=-5", "--pairs: -5 is not"),
         ("plan_memory", "--pairs=many", "--pairs: invalid whole_number value: 'many'"),
         ("scaling", "foo=1", "there is no setting foo"),

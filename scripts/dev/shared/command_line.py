@@ -22,7 +22,7 @@ def run_tool(main: Callable[[], int | None], file: str) -> NoReturn:
     try:
         sys.exit(main())
     except Exception as error:
-        from nmt.errors import UserError  # noqa: PLC0415 - `mutants` imports nmt from a copy, in other processes
+        from nmt.errors import UserError  # noqa: PLC0415 - several tools set variables before nmt is imported
 
         if not isinstance(error, UserError):
             raise

@@ -1,1 +1,0 @@
-"""Mutants of the source, and whether the tests notice them."""
