@@ -41,8 +41,6 @@ def test_tool_describes_itself(
         ("faults", "--command evaluate", "invalid choice: 'evaluate'"),
         ("faults", "--only SIGUSR1 --command data", "these options leave no fault"),
         ("faults", "--seeds 0", "--seeds: 0 is not at least 1"),
-        ("filter_noise", "--pairs 0", "--pairs: 0 is not"),
-        ("filter_noise", "--files nope nope", "cannot read nope"),
         ("full_size", "--pairs 0", "--pairs: 0 is not"),
         ("fuzz", "--seconds=-1 text", "--seconds: -1 is not above 0"),
         ("fuzz", "--seconds=nan text", "--seconds: nan is not above 0"),
