@@ -47,15 +47,11 @@ def test_tool_describes_itself(
         ("fuzz", "--seconds=soon text", "--seconds: invalid positive value: 'soon'"),
         ("fuzz", "--examples=0 text", "--examples: 0 is not"),
         ("gpu_peer", "--tokens 0", "--tokens: 0 is not"),
-        ("host_time", "--calls 0", "--calls: 0 is not"),
         ("load_test", "--model nope --text nope", "--model: nope is not a folder"),
         ("load_test", "--model . --text nope", "cannot read nope"),
         ("load_test", "--model . --text nope laod", "invalid choice: 'laod'"),
         ("measure_step", "foo=1", "there is no setting foo"),
-        ("plan_memory", "--pairs=-5", "--pairs: -5 is not"),
-        ("plan_memory", "--pairs=many", "--pairs: invalid whole_number value: 'many'"),
         ("scaling", "foo=1", "there is no setting foo"),
-        ("side_by_side", "--rounds 0", "--rounds: 0 is not"),
     ],
 )
 def test_wrong_argument_is_refused_in_one_line(

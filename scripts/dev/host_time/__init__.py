@@ -1,1 +1,0 @@
-"""What the processor needs to call the fused operations of a step."""

@@ -1,1 +1,0 @@
-"""Time and memory of planning an epoch."""

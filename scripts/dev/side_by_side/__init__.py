@@ -1,1 +1,0 @@
-"""What it costs that waiting threads spin."""

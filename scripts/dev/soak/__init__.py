@@ -1,1 +1,0 @@
-"""Hours of training, in which nothing may grow."""
