@@ -51,7 +51,6 @@ def test_tool_describes_itself(
         ("load_test", "--model . --text nope", "cannot read nope"),
         ("load_test", "--model . --text nope laod", "invalid choice: 'laod'"),
         ("measure_step", "foo=1", "there is no setting foo"),
-        ("scaling", "foo=1", "there is no setting foo"),
     ],
 )
 def test_wrong_argument_is_refused_in_one_line(

@@ -1,1 +1,0 @@
-"""The speed of training on many GPUs, estimated."""
