@@ -43,7 +43,6 @@ LAYERS = [
     Layer("settings: all of Hydra and OmegaConf", ("nmt.config",)),
     Layer("which features there are", ("nmt.discovery",)),
     Layer("what a feature declares", ("nmt.feature",)),
-    Layer("whether an extension was made for this version", ("nmt.versions",)),
     Layer("the processes that torchrun has started", ("nmt.launched",)),
     Layer("messages to the user", ("nmt.errors",)),
 ]

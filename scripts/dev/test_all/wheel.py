@@ -41,7 +41,7 @@ WITHOUT_RIGHTS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 
 
 def run_wheel(context: Context) -> None:
-    """Build the wheel, install it in a path with spaces, and use it alone and with an extension."""
+    """Build the wheel, install it in a path with spaces, and use it alone."""
     folder = context.folder / "a path with spaces"
     work = folder / "work"
     work.mkdir(parents=True)
@@ -61,7 +61,6 @@ def run_wheel(context: Context) -> None:
         _use_model(context, before, programs, work)
     finally:
         context.run("chmod", "-R", "u+w", environment)
-    _use_extension(context, programs, work)
 
 
 def _without_rights(context: Context, environment: Path) -> Sequence[str]:
@@ -110,23 +109,3 @@ def _use_model(context: Context, before: Sequence[str], programs: Path, work: Pa
     served = context.run(*before, programs / "python", "-c", SERVE, programs / "nmt", cwd=work)
     if translated.count("\n") < lines.count("\n") or "translated" not in loaded or "translatedText" not in served:
         raise StageError("a translation is missing")
-
-
-def _use_extension(context: Context, programs: Path, work: Path) -> None:
-    """Install the example of an extension, train with it, and load its run without it."""
-    context.say("the example of an extension")
-    context.run(programs / "python", *PIP, "hatchling", "--constraint", LOCK)
-    # built from a copy, because a build may write to the folder of its sources
-    example = shutil.copytree(ROOT / "docs" / "example_extension", work / "example_extension")
-    context.run(programs / "python", *PIP, "--no-deps", "--no-build-isolation", example)
-    if "numbers: " not in context.run(programs / "nmt", "features", cwd=work):
-        raise StageError("nmt features does not list the extension")
-    settings = ("data.source=numbers", "data.corpus=numbers", "name=numbers", "tokenizer.vocab_size=40")
-    used = (*settings, "training.confidence_penalty=0.1")
-    context.run(programs / "nmt", "demo", *SMALL, *used, cwd=work)
-    if "length_ratio" not in (work / "outputs" / "numbers" / "eval" / "test.json").read_text(encoding="utf-8"):
-        raise StageError("the metric of the extension is missing")
-    context.run(programs / "python", "-m", "pip", "uninstall", "-q", "--yes", "nmt-numbers")
-    refused = context.run(programs / "python", "-c", "import nmt; nmt.load('outputs/numbers')", cwd=work, codes=(1,))
-    if "this run uses the extension numbers" not in refused:
-        raise StageError("the absence of the extension is not explained")

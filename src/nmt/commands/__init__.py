@@ -4,8 +4,7 @@ A new command is a module with a function `run(config)`, and an entry in `COMMAN
 checks read it there. The modules are imported only when they run, because torch and Hydra are slow to import.
 """
 
-from nmt.discovery import extensions, features, groups_listed_by, learned_groups
-from nmt.errors import ConfigError
+from nmt.discovery import features, groups_listed_by, learned_groups
 from nmt.feature import COMMON, Command
 
 _CORE = {
@@ -88,21 +87,5 @@ _CORE = {
 }
 
 
-def _of_features() -> dict[str, Command]:
-    """Return the commands of the features, without those of extensions that cannot be used."""
-    if extensions():
-        _turn_off_unusable()
-    return {name: command for feature in features().values() for name, command in feature.commands.items()}
-
-
-def _turn_off_unusable() -> None:
-    from nmt.config.schema.unusable import leave_out, turn_off_unusable  # noqa: PLC0415 - only extensions need it
-
-    turn_off_unusable()
-    for each in extensions():
-        if each.feature and (twice := _CORE.keys() & each.feature.commands):
-            leave_out(each.name, ConfigError(f"there is another command {min(twice)}"))
-
-
-COMMANDS = _CORE | _of_features()
+COMMANDS = _CORE | {name: command for feature in features().values() for name, command in feature.commands.items()}
 """Every command by its name on the command line, in the order of the help."""

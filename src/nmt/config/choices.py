@@ -62,12 +62,6 @@ CHOICES = _with_features()
 """By setting, then by name."""
 
 
-def renew() -> None:
-    """Collect the choices again, because an extension turned out to be broken."""
-    CHOICES.clear()
-    CHOICES.update(_with_features())
-
-
 def find(setting: str, name: str) -> Any:
     """Return the code that a setting's value names."""
     return imported(CHOICES[setting][name].code)

@@ -10,7 +10,6 @@ from typing import Any, TypeVar, cast
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.config.extensions import check_extensions, leave_out_defaults, name_extensions
 from nmt.config.messages import one_line_errors
 from nmt.config.renamed import rename_saved
 from nmt.config.schema import Config
@@ -30,14 +29,11 @@ PRIVATE_PATH = re.compile(r"(?<![\w/.~-])(?:~[\w-]*|\.\.)?/(?!/)\S+")
 
 def to_yaml(config: Config) -> str:
     """Return all settings with their values as YAML, as a run's folder stores them."""
-    settings = asdict(config)
-    leave_out_defaults(settings)
-    return name_extensions(config) + OmegaConf.to_yaml(OmegaConf.create(_escape(settings)))
+    return OmegaConf.to_yaml(OmegaConf.create(_escape(asdict(config))))
 
 
 def from_yaml(text: str) -> Config:
     """Return the settings that `to_yaml` wrote; settings newer than the text take their defaults."""
-    check_extensions(text)
     _plain_yaml(text)  # refuses interpolations, which OmegaConf would resolve
     with one_line_errors():
         saved = OmegaConf.load(io.StringIO(text))

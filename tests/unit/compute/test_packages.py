@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.compute import packages
-from nmt.discovery import own_features
+from nmt.discovery import features
 from nmt.errors import UserError
 from nmt.feature import Feature
 
@@ -46,5 +46,5 @@ def test_the_requirements_of_features_are_those_of_the_extras() -> None:
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
     allowed = {requirement for name, requirements in extras.items() if name != "dev" for requirement in requirements}
-    declared = {each for feature in own_features().values() for each in feature.packages.values()}
+    declared = {each for feature in features().values() for each in feature.packages.values()}
     assert declared <= allowed

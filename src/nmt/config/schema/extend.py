@@ -7,7 +7,6 @@ from typing import Any
 
 from nmt.config.checks import ADJUSTABLE
 from nmt.config.schema.config import Config
-from nmt.config.schema.unusable import turn_off_unusable
 from nmt.discovery import features, imported
 from nmt.feature import Group
 
@@ -18,7 +17,6 @@ HOME = "nmt.config.schema"
 @cache
 def classes() -> Mapping[str, type]:
     """Return the classes of the whole tree and of its groups, by the names of the core's and the features' classes."""
-    turn_off_unusable()
     added = _added()
     core = {each.name: each for each in fields(Config) if isinstance(each.type, type) and each.name in _groups()}
     members: list[tuple[str, type, Field[Any]]] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 from nmt import __version__
 from nmt.config.schema import Config
-from nmt.discovery import extensions, features
+from nmt.discovery import features
 from nmt.errors import ConfigError
 from nmt.features.doctor import machine
 from nmt.features.doctor.settings import DoctorConfig
@@ -59,7 +59,7 @@ def _features_off() -> dict[str, str]:
         if missing := _missing(feature.packages):
             wanted = " ".join(f"'{feature.packages[each]}'" for each in missing)
             off[name] = f"wholly or in part: {', '.join(missing)} not installed; pip install {wanted}"
-    return off | {each.name: each.problem for each in extensions() if each.problem}
+    return off
 
 
 def _missing(packages: Iterable[str]) -> list[str]:
