@@ -32,7 +32,6 @@ from nmt.config.conf_folder import (
 )
 from nmt.config.keys import all_keys, open_keys
 from nmt.config.messages import one_line_errors, unknown_setting
-from nmt.config.renamed import rename_overrides
 from nmt.config.saved import schema_tree, to_config
 from nmt.config.schema import Config
 from nmt.config.search_direction import direction_of
@@ -58,7 +57,6 @@ def compose(overrides: Sequence[str]) -> Config:
 
 def compose_with_hydra(overrides: Sequence[str], launching: Sequence[str] = ()) -> tuple[Config, DictConfig]:
     """Return the settings, and Hydra's own ones with overrides for these (`hydra/launcher=joblib`)."""
-    overrides = rename_overrides(overrides)
     check_named_folders()
     known_groups = groups()
     for override in overrides:
@@ -74,7 +72,7 @@ def compose_with_hydra(overrides: Sequence[str], launching: Sequence[str] = ()) 
 
 def given_settings(overrides: Sequence[str]) -> frozenset[str]:
     """Return the settings and groups (`training.steps`, `model`) that these overrides name, without their values."""
-    return frozenset(str(_parse(override).key_or_group) for override in rename_overrides(overrides))
+    return frozenset(str(_parse(override).key_or_group) for override in overrides)
 
 
 def check_effects(config: Config, overrides: Sequence[str]) -> None:

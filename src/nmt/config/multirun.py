@@ -28,7 +28,6 @@ from nmt.config.flags import CommandLine, parse
 from nmt.config.keys import all_keys, describe_keys, open_keys, value_of
 from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.plain_names import settings_name
-from nmt.config.renamed import rename_overrides
 from nmt.config.schema import Config, DataConfig
 from nmt.config.swept_run import SweptRun
 from nmt.discovery import features, imported, learned_groups
@@ -71,7 +70,7 @@ def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def show(line: CommandLine) -> None:
     """Print what a flag such as `--cfg job` asks for, after the same checks as for a run."""
-    settings, launching = split(rename_overrides(line.overrides))
+    settings, launching = split(line.overrides)
     compose(settings)
     package = line.flags.package
     if package and package != "_global_" and package.partition(".")[0] != "hydra" and not describe_keys(package):
@@ -84,7 +83,7 @@ def show(line: CommandLine) -> None:
 
 def run_once(line: CommandLine, job: Job) -> None:
     """Do one run that has overrides for Hydra itself, such as `hydra.verbose=true`."""
-    settings, launching = split(rename_overrides(line.overrides))
+    settings, launching = split(line.overrides)
     compose(settings)
 
     def task(_: DictConfig) -> None:
@@ -116,7 +115,7 @@ def multirun(
         recorded_as: The command that trains, so that a feature may record the result or error of each run; by default,
             none is recorded.
     """
-    settings, launching = split(rename_overrides(words))
+    settings, launching = split(words)
     settings = _without_replaced(settings)
     sweep = _sweep(settings, launching, searchable)
     names = _naming_keys(sweep, run_groups)
@@ -196,9 +195,6 @@ def _hydra(flags: Namespace, overrides: list[str], task: Callable[[DictConfig], 
             )  # fmt: skip
     except JobError as error:
         failure = error
-    except SystemExit as ended:  # after `--hydra-help`
-        if ended.code:
-            raise
     if failure:
         raise failure.__cause__ or failure
 

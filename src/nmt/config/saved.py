@@ -11,7 +11,6 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.config.messages import one_line_errors
-from nmt.config.renamed import rename_saved
 from nmt.config.schema import Config
 from nmt.errors import ConfigError
 
@@ -40,13 +39,13 @@ def from_yaml(text: str) -> Config:
         if not isinstance(saved, DictConfig) or not saved:
             raise ConfigError("the saved settings are empty or not a list of `key: value`")
         escaped = cast("dict[str, Any]", OmegaConf.to_container(saved, resolve=False))
-        return to_config(OmegaConf.merge(schema_tree(), rename_saved(escaped)))
+        return to_config(OmegaConf.merge(schema_tree(), escaped))
 
 
 def read_settings(config_text: str) -> dict[str, Any]:
     """Return the settings in a saved config.yaml by their dotted keys, without checking their names and values."""
     settings = _plain_yaml(config_text)
-    return flatten(rename_saved(settings) if isinstance(settings, dict) else {})
+    return flatten(settings if isinstance(settings, dict) else {})
 
 
 def read_saved(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
