@@ -80,8 +80,6 @@ def _run(words: list[str]) -> None:
         print(_usage())
     elif name == "--version" or (name in COMMANDS and "--version" in overrides):
         print(f"nmt {__version__}")
-    elif name == "completion":
-        _print_completion(overrides)
     elif name not in COMMANDS:
         raise UserError(f"there is no command {name}; {nearest(name, COMMANDS)}")
     elif any(word in _HELP for word in overrides):
@@ -89,20 +87,6 @@ def _run(words: list[str]) -> None:
             _print_command_usage(name, [word for word in overrides if word not in _HELP])
     elif COMMANDS[name].distributed or is_main_process():
         _start(name, overrides)
-
-
-def _print_completion(words: list[str]) -> None:
-    """Print the script for a shell's completion, or, when that script asks, the possible next words."""
-    from nmt.config.completion import SCRIPTS, complete  # noqa: PLC0415
-
-    if words[:1] == ["--"]:
-        settings = {name: command.settings for name, command in COMMANDS.items()}
-        print("\n".join(complete(" ".join(words[1:]), settings)))
-        return
-    shell = words[0] if words else "bash"
-    if shell not in SCRIPTS:
-        raise UserError(f"there is no completion for {shell}; {nearest(shell, SCRIPTS)}")
-    print(SCRIPTS[shell], end="")
 
 
 def _start(name: str, words: list[str]) -> None:
@@ -186,7 +170,6 @@ def _usage() -> str:
         "usage: nmt COMMAND [KEY=VALUE ...] [GROUP=NAME ...]\n\n"
         f"commands:\n{commands}\n\n"
         "`nmt COMMAND --help` lists the settings of a command; `nmt --version` prints the version.\n"
-        '`eval "$(nmt completion bash)"` makes bash complete commands, settings and experiments; so for zsh and fish.\n'
         "`nmt COMMAND -m KEY=A,B` runs it once per value: in turn, or as hydra/launcher=... says.\n"
         "`nmt COMMAND --cfg job` prints the settings; `nmt COMMAND --hydra-help` describes all flags of Hydra.\n"
         "Files in conf/experiment/ here, or in the folder of --config-dir, are experiments, too.\n"

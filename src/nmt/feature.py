@@ -18,7 +18,7 @@ class Command(NamedTuple):
     summary: str
     """One line of help."""
     settings: tuple[str, ...]
-    """Groups and single settings that the command reads; its help and completion list them."""
+    """Groups and single settings that the command reads; its help lists them."""
     defaults: tuple[str, ...] = ()
     """Overrides that come before the user's, so the user's win."""
     composes: bool = False
@@ -95,9 +95,7 @@ class Feature:
     """What a feature adds to the core."""
 
     summary: str
-    """A few words for `nmt features`."""
-    page: str = ""
-    """Where it is documented: a file, or a heading in one, as a link names it."""
+    """A few words for the help."""
     packages: Mapping[str, str] = field(default_factory=dict)
     """Optional packages without which it or a part of it cannot run: what pip installs, by the name to import."""
     commands: Mapping[str, Command] = field(default_factory=dict)

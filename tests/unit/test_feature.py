@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import main
 from nmt.config.compose import compose
 from nmt.config.schema import AveragingConfig, Config
 from nmt.config.schema.extend import _extended
@@ -75,16 +74,3 @@ def test_every_declared_name_exists() -> None:
     codes += [code for some in functions for code in some if code]
     assert codes
     assert all(imported(code) is not None for code in codes)
-
-
-def test_features_are_listed_with_what_they_add(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["features"]) == 0
-    said = capsys.readouterr().out
-    for name, feature in features().items():
-        assert f"{name}: {feature.summary}\n" in said
-        assert all(command in said for command in feature.commands)
-
-
-def test_the_list_of_features_takes_no_settings(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["features", "nonsense=3"]) == 2
-    assert capsys.readouterr().err == "nmt: nonsense=3 has no effect: `nmt features` takes no settings\n"

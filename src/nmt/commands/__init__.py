@@ -1,7 +1,7 @@
 """The words of the command line: `COMMANDS` lists them, and each module here is one of them.
 
-A new command is a module with a function `run(config)`, and an entry in `COMMANDS`: help, completion and documentation
-checks read it there. The modules are imported only when they run, because torch and Hydra are slow to import.
+A new command is a module with a function `run(config)`, and an entry in `COMMANDS`: help and documentation checks
+read it there. The modules are imported only when they run, because torch and Hydra are slow to import.
 """
 
 from nmt.discovery import features, groups_listed_by, learned_groups
@@ -83,7 +83,6 @@ _CORE = {
         corpus="none",
         weights="none",
     ),
-    "features": Command("nmt.commands.features", "list the optional parts and what each adds", (), composes=True),
 }
 
 

@@ -15,11 +15,11 @@ REFUSED = {
     "choose it with --config-dir FOLDER experiment=NAME",
     "experimental_rerun": "--experimental-rerun loads a pickle, which may run any code: put the run's config.yaml "
     "under a first line `# @package _global_` into conf/experiment/NAME.yaml, and choose it with experiment=NAME",
-    "shell_completion": "Hydra's completion does not know the commands: `nmt completion bash` (or zsh, or fish) prints "
-    "a script that does",
+    "shell_completion": "--shell-completion would complete settings but not commands",
+    "hydra_help": "--hydra-help describes flags that nmt refuses: `nmt --help` names the others",
 }
 """Why a flag of Hydra cannot work, and what does, by the name that Hydra's parser gives it."""
-SHOWING = ("cfg", "info", "hydra_help")
+SHOWING = ("cfg", "info")
 """Flags that print something instead of running the command."""
 _SEVERAL = "hydra.mode=MULTIRUN"
 """The override that means `--multirun`."""
@@ -60,4 +60,4 @@ def parse(words: Sequence[str]) -> CommandLine:
 
 
 def _refuse(message: str) -> NoReturn:
-    raise ConfigError(f"{message}; `nmt COMMAND --hydra-help` describes the flags")
+    raise ConfigError(f"{message}; `nmt --help` names the flags")

@@ -4,7 +4,6 @@ from nmt.feature import Choice, Feature
 
 FEATURE = Feature(
     summary="ALiBi: positions as penalties that grow with the distance",
-    page="docs/features.md#alibi",
     choices={
         "model.positions": {"alibi": Choice("nmt.features.alibi.positions:Alibi", "scores fall linearly with distance")}
     },

@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="word alignments of translations, by an attention head that may learn from given ones",
-    page="docs/decoding.md#align-words",
     settings={
         "data": Group("nmt.features.alignments.settings:AlignedData"),
         "decoding": Group("nmt.features.alignments.settings:AlignedDecoding"),

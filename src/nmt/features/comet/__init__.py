@@ -4,7 +4,6 @@ from nmt.feature import Choice, Feature, Group
 
 FEATURE = Feature(
     summary="COMET, a learned metric, also as a utility of minimum Bayes risk",
-    page="docs/features.md#comet",
     packages={"comet": "unbabel-comet>=2.2"},
     settings={
         "decoding": Group("nmt.features.comet.settings:CometDecoding"),

@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="translations with a given beginning, and with given terms",
-    page="docs/decoding.md#require-terms",
     settings={"decoding": Group("nmt.features.constraints.settings:TermsDecoding")},
     control="nmt.features.constraints.control:constraint_control",
 )

@@ -4,7 +4,6 @@ from nmt.feature import Choice, Feature, Group
 
 FEATURE = Feature(
     summary="a decoder-only model: source and translation as one causal stream",
-    page="docs/features.md#decoder_only",
     settings={"model": Group("nmt.features.decoder_only.settings:PrefixModel")},
     choices={
         "model.architecture": {

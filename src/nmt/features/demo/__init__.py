@@ -4,7 +4,6 @@ from nmt.feature import COMMON, Choice, Command, Feature
 
 FEATURE = Feature(
     summary="text and trees from an embedded grammar, and the whole chain on them",
-    page="docs/features.md#demo",
     commands={
         "demo": Command(
             "nmt.features.demo.command",

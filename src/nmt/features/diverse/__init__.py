@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="diverse beam search: groups of hypotheses that avoid each other's choices",
-    page="docs/decoding.md#several-different-translations",
     settings={"decoding": Group("nmt.features.diverse.settings:DiverseDecoding")},
     control="nmt.features.diverse.control:diverse",
 )

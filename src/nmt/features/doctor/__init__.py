@@ -4,7 +4,6 @@ from nmt.feature import Command, Feature, Group
 
 FEATURE = Feature(
     summary="what this machine has, which features are off and why, and what its GPUs compute and how fast",
-    page="docs/features.md#doctor",
     commands={
         "doctor": Command(
             "nmt.features.doctor.command",

@@ -6,7 +6,6 @@ INT8 = ("int8",)
 """What a format brings that can store weights as int8."""
 FEATURE = Feature(
     summary="models for CTranslate2, Argos Translate, Hugging Face, Marian, ONNX and web pages, and two engines",
-    page="docs/usage.md#exports",
     packages={
         "ctranslate2": "ctranslate2>=4.5",
         "onnx": "onnx>=1.17",

@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="runs that begin from another model, with its vocabulary or another one, and weights that stay as they are",
-    page="docs/fine_tuning.md",
     settings={"training": Group("nmt.features.fine_tuning.settings:FineTuning")},
     check="nmt.features.fine_tuning.settings:check",
     uses="nmt.features.fine_tuning.settings:uses",

@@ -4,7 +4,6 @@ from nmt.feature import Command, Feature, Group
 
 FEATURE = Feature(
     summary="runs made of Hugging Face's Marian models (opus-mt) and of exports",
-    page="docs/fine_tuning.md#models-from-hugging-face",
     commands={
         "import": Command(
             "nmt.features.imports.command",

@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="a filter that drops training pairs with a side that is in another language",
-    page="docs/features.md#language_filter",
     packages={"py3langid": "py3langid>=0.4"},
     settings={"data": Group("nmt.features.language_filter.settings:LanguageData")},
     filters=("nmt.features.language_filter.language:FILTER",),

@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="LayerDrop: whole layers that training skips at random",
-    page="docs/regularisation.md",
     settings={"model": Group("nmt.features.layer_drop.settings:SkippingModel")},
     check="nmt.features.layer_drop.settings:check",
     uses="nmt.features.layer_drop.settings:uses",

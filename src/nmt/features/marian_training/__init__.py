@@ -4,7 +4,6 @@ from nmt.feature import Choice, Feature, Group
 
 FEATURE = Feature(
     summary="Marian's sinusoids and its zero start, for models as Marian and bergamot compute them",
-    page="docs/features.md#marian_training",
     choices={
         "model.positions": {"marian": Choice("nmt.features.marian_training.positions:MarianSinusoids", "Marian's")}
     },

@@ -4,7 +4,6 @@ from nmt.feature import Choice, Feature, Group
 
 FEATURE = Feature(
     summary="minimum Bayes risk: of several candidates the one that agrees best with all of them",
-    page="docs/decoding.md#minimum-bayes-risk",
     settings={"decoding": Group("nmt.features.minimum_bayes_risk.settings:RiskDecoding")},
     choices={
         "decoding.strategy": {

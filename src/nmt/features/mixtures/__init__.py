@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="training on several corpora at once, each with its weight, and in stages",
-    page="docs/mixtures.md",
     settings={"data": Group("nmt.features.mixtures.settings:MixtureData")},
     completes_settings="nmt.features.mixtures.settings:checked",
     corpora="nmt.features.mixtures.settings:other_corpora",

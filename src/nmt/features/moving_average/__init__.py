@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="a moving average of the weights, which is validated and saved in their place",
-    page="docs/regularisation.md#the-moving-average",
     settings={"training": Group("nmt.features.moving_average.settings:AveragedTraining")},
     hook="nmt.features.moving_average.average:moving_average",
     cost="nmt.features.moving_average.average:cost",

@@ -4,7 +4,6 @@ from nmt.feature import Choice, Feature, Group
 
 FEATURE = Feature(
     summary="Muon, an optimizer that makes the updates of matrices orthogonal",
-    page="docs/regularisation.md#muon",
     settings={"training": Group("nmt.features.muon.settings:MuonTraining")},
     choices={
         "training.optimizer": {

@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="a filter that drops training pairs that nearly repeat earlier ones, by MinHash",
-    page="docs/features.md#near_duplicates",
     settings={"data": Group("nmt.features.near_duplicates.settings:NearDuplicateData")},
     filters=("nmt.features.near_duplicates.filter:FILTER",),
 )

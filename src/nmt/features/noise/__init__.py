@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="random changes of the training text: BPE-dropout, typos, upper case",
-    page="docs/noise.md",
     settings={"noise": Group("nmt.features.noise.settings:NoiseConfig", adjustable=False)},
     advice={
         "noise.bpe_dropout_source": "nmt.features.noise.settings:bpe_dropout_for",

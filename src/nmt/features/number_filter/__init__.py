@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="a filter that drops training pairs whose sides have different numbers",
-    page="docs/features.md#number_filter",
     settings={"data": Group("nmt.features.number_filter.settings:NumberData")},
     filters=("nmt.features.number_filter.numbers:FILTER",),
 )

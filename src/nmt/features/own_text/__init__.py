@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="languages, held-out text, vocabulary, width, dropout, batch and schedule from the text and the minutes",
-    page="docs/features.md#own_text",
     settings={"own": Group("nmt.features.own_text.settings:OwnText", adjustable=False, commands=("data", "all"))},
     completes_settings="nmt.features.own_text.complete:with_values_for_text",
     prepares_training="nmt.features.own_text.prepare:plan_training",

@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="R-Drop: two passes over each batch, whose predictions are to agree",
-    page="docs/regularisation.md#r-drop",
     settings={"training": Group("nmt.features.r_drop.settings:RDropTraining")},
     check="nmt.features.r_drop.settings:check",
     uses="nmt.features.r_drop.settings:uses",

@@ -4,7 +4,6 @@ from nmt.feature import Choice, Feature, Group
 
 FEATURE = Feature(
     summary="text filtered and encoded on the machines of a Ray cluster",
-    page="docs/text_at_scale.md",
     packages={"ray": "ray>=2.40"},
     settings={"data": Group("nmt.features.ray_engine.settings:RayData")},
     choices={"data.engine": {"ray": Choice("nmt.features.ray_engine.engine:RayEngine", "a Ray cluster")}},

@@ -4,7 +4,6 @@ from nmt.feature import Choice, Feature, Group
 
 FEATURE = Feature(
     summary="relative positions: learned vectors of distances",
-    page="docs/features.md#relative_positions",
     settings={"model": Group("nmt.features.relative_positions.settings:RelativeModel")},
     choices={
         "model.positions": {

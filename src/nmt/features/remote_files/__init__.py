@@ -4,7 +4,6 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="text, corpora and runs at addresses such as s3://bucket/runs, with local copies",
-    page="docs/remote_files.md",
     packages={
         "s3fs": "s3fs>=2025.3",
         "gcsfs": "gcsfs>=2025.3",

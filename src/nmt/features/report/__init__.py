@@ -4,7 +4,6 @@ from nmt.feature import COMMON, Command, Feature, Group
 
 FEATURE = Feature(
     summary="pages about a run and comparisons of runs, and drawings of attention",
-    page="docs/features.md#report",
     commands={
         "report": Command(
             "nmt.features.report.command",

@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="translations without repetitions, without unknown words, of a least length",
-    page="docs/decoding.md#forbid",
     settings={"decoding": Group("nmt.features.restrictions.settings:RestrictedDecoding")},
     control="nmt.features.restrictions.control:restrictions",
 )

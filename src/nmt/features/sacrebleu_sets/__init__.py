@@ -4,6 +4,5 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="test sets of sacreBLEU by name, such as data.test=[sacrebleu:wmt14/full]",
-    page="docs/features.md#sacrebleu_sets",
     test_sets={"sacrebleu": "nmt.features.sacrebleu_sets.source:SOURCE"},
 )

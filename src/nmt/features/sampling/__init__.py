@@ -4,7 +4,6 @@ from nmt.feature import Choice, Feature, Group
 
 FEATURE = Feature(
     summary="random translations: samples, and beam search with noise",
-    page="docs/decoding.md#sampling",
     settings={"decoding": Group("nmt.features.sampling.settings:SamplingDecoding")},
     choices={"decoding.strategy": {"sample": Choice("nmt.features.sampling.control:samples", "sampled")}},
     search_in_words="nmt.features.sampling.settings:in_words",

@@ -4,7 +4,6 @@ from nmt.feature import COMMON, Command, Feature, Group
 
 FEATURE = Feature(
     summary="a server with a page to try models on, and LibreTranslate's API",
-    page="docs/serving.md",
     packages={
         "starlette": "starlette>=0.46",
         "uvicorn": "uvicorn>=0.34",

@@ -4,7 +4,6 @@ from nmt.feature import Choice, Feature
 
 FEATURE = Feature(
     summary="weights, gradients and averages divided between GPUs, for models that outgrow one",
-    page="docs/sharding.md",
     choices={
         "runtime.shard": {
             "weights": Choice(

@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="the results of sweeps: a number for a search, and a table and a plot on the pages of the runs",
-    page="docs/usage.md#sweeps",
     packages={"optuna": "hydra-optuna-sweeper>=1.3", "submitit": "hydra-submitit-launcher>=1.2"},
     settings={
         "sweep": Group("nmt.features.sweep_results.settings:SweepConfig", commands=("train", "all"), searchable=False)

@@ -4,7 +4,6 @@ from nmt.feature import COMMON, Command, Feature, Group
 
 FEATURE = Feature(
     summary="files of any size translated into corpora, for back-translation and distillation, also on a cluster",
-    page="docs/synthetic_text.md",
     commands={
         "synthesize": Command(
             "nmt.features.synthesis.command",

@@ -4,7 +4,6 @@ from nmt.feature import Command, Feature, Group
 
 FEATURE = Feature(
     summary="the paper's Table 3: all rows trained and scored, at three scales",
-    page="docs/usage.md#table-3",
     commands={
         "table3": Command(
             "nmt.features.table3.command",

@@ -6,7 +6,6 @@ CODE = "nmt.features.text_formats"
 
 FEATURE = Feature(
     summary="parallel text in csv, tsv, JSON lines and sgm files",
-    page="docs/features.md#text_formats",
     file_formats=(
         FileFormat(
             "json",

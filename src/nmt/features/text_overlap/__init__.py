@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="a warning about training text that is also in development or test sets, and filters that drop it",
-    page="docs/features.md#text_overlap",
     settings={"data": Group("nmt.features.text_overlap.settings:OverlapData")},
     filters=("nmt.features.text_overlap.sentences:FILTER", "nmt.features.text_overlap.word_runs:FILTER"),
     text_tasks=("nmt.features.text_overlap.task:OVERLAP",),

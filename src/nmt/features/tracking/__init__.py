@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="curves, scores and translations for Weights & Biases and TensorBoard",
-    page="docs/usage.md#tracking",
     packages={"tensorboard": "tensorboard>=2.18"},
     settings={
         "tracking": Group(

@@ -4,7 +4,6 @@ from nmt.feature import COMMON, Choice, Command, Feature, Group
 
 FEATURE = Feature(
     summary="constituency trees of sentences as the target side, and a search among well-formed ones",
-    page="docs/parsing.md",
     commands={
         "parse": Command(
             "nmt.features.trees.parse",

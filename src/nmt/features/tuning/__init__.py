@@ -4,7 +4,6 @@ from nmt.feature import COMMON, Command, Feature, Group
 
 FEATURE = Feature(
     summary="the settings that train fastest on this machine, by measurement",
-    page="docs/usage.md#the-fastest-settings",
     commands={
         "tune": Command(
             "nmt.features.tuning.command",

@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="filters that drop training pairs with links, menus and notices of web pages",
-    page="docs/features.md#web_filter",
     settings={"data": Group("nmt.features.web_filter.settings:WebData")},
     filters=tuple(f"nmt.features.web_filter.rules:{name}" for name in ("LETTERS", "LINKS", "BOILERPLATE")),
 )

@@ -4,7 +4,6 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="z-loss: a small loss that keeps the logits near log-probabilities",
-    page="docs/features.md#z_loss",
     settings={"training": Group("nmt.features.z_loss.settings:ZLossTraining")},
     uses="nmt.features.z_loss.settings:uses",
     term="nmt.features.z_loss.loss:z_loss",
