@@ -81,8 +81,6 @@ def _record(
         machine=str(machine),
         processes=distributed.world_size(),
         checkpoint=loaded.checkpoint,
-        rates=evaluation.rates,
-        parts=evaluation.parts,
         findings=evaluation.findings,
     )
 
@@ -108,11 +106,6 @@ def _print(split: str, evaluation: Evaluation, loaded: LoadedModel, folder: Path
         f"perplexity of the references {evaluation.perplexity:.2f} (nll {evaluation.nll:.4f}); "
         f"written to {scores_file(folder, split)}"
     )
-    if (rates := evaluation.rates) is not None:
-        print(
-            f"of the translations {rates.hallucinated:.1%} hallucinated, {rates.copied:.1%} copied, "
-            f"{rates.unknown:.1%} with an unknown word; length {rates.length_ratio:.2f} of the reference's"
-        )
     for line in evaluation.findings.lines(loaded.engine.config):
         print(line)
     width = max(map(len, evaluation.scores), default=0)

@@ -7,9 +7,9 @@ from itertools import chain
 
 from nmt.config.schema import Config, DataConfig
 from nmt.data import encode, filters, store
-from nmt.data.annotate import annotate
 from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
 from nmt.data.engine import Engine, open_engine
+from nmt.data.further_references import write_further_references
 from nmt.data.held_out_text import held_out_checksums, informed
 from nmt.data.layout import CorpusLayout, column_name, text_names
 from nmt.data.manifest import PreparationTasks, exclusive_corpus
@@ -49,7 +49,9 @@ def prepare(config: Config, say: Say = _print, given_engine: Engine | None = Non
         splits = corpus_splits(config.data)
         found = [CollectedSplit(each, _fingerprint(each)) for each in splits]
         held_out_first = sorted(found, key=lambda each: each.split.is_training_text)
-        names = list(chain.from_iterable(_collect_and_annotate(config, tasks, engine, each) for each in held_out_first))
+        names = list(
+            chain.from_iterable(_collect_with_references(config, tasks, engine, each) for each in held_out_first)
+        )
         names += chain.from_iterable(each.run(config, tasks, found) for each in text_tasks())
         names.append(make_tokenizer(config, tasks))
         names += [_encode(config, tasks, engine, each) for each in splits]
@@ -63,13 +65,13 @@ def _fingerprint(split: CorpusSplit) -> Fingerprint:
         return registry.fingerprint(split.data, split.split)
 
 
-def _collect_and_annotate(
+def _collect_with_references(
     config: Config, tasks: PreparationTasks, engine: Engine, found: CollectedSplit
 ) -> Iterator[str]:
     """Write the text of a split and what it has besides its pairs; yield the names of the tasks."""
     with naming_corpus(found.split.prefix):
         yield _collect(config, tasks, engine, *found)
-        yield from annotate(config, tasks, *found)
+        yield from write_further_references(config, tasks, *found)
 
 
 def _collect(

@@ -22,7 +22,7 @@ from nmt.data.sources.source import languages
 from nmt.data.task import task_of
 from nmt.data.text_task import text_tasks
 from nmt.data.tokenizer_task import tokenizer_settings
-from nmt.data.unread_settings import ANNOTATION_COLUMNS, check_all_is_read
+from nmt.data.unread_settings import check_all_is_read
 from nmt.errors import ConfigError, UserError
 from nmt.storage.files import checksum
 from nmt.text.tokenizer import Tokenizer
@@ -135,7 +135,7 @@ class _Prepared:
             self._check_names(split, recorded, found)
         self.check_settings(split, task, collect_settings(split.data, split.split))
         if split.split == "test":
-            self._check_annotations(split)
+            self._check_task_files(split)
 
     def _check_names(self, split: CorpusSplit, recorded: object, found: JsonObject | None) -> None:
         """Refuse a split whose text is not the recorded one, unless its files have only been moved away."""
@@ -150,9 +150,9 @@ class _Prepared:
             f"{split.prefix}{named}={written(getattr(split.data, named))} has now: {_REMEDY}"
         )
 
-    def _check_annotations(self, split: CorpusSplit) -> None:
-        """Refuse further references, labels and files of features that are not the recorded ones."""
-        names = list(ANNOTATION_COLUMNS)
+    def _check_task_files(self, split: CorpusSplit) -> None:
+        """Refuse files of features about a split that are not the recorded ones."""
+        names = list[str]()
         for task in (each for each in text_tasks() if each.setting):
             given, record = getattr(split.data, task.setting), self.manifest.tasks.get(task.name(split.name))
             if not given or not expanded(given).is_file():

@@ -143,9 +143,9 @@ def collect_task(split: str) -> str:
     return f"collect {split}"
 
 
-def annotate_task(split: str) -> str:
-    """Return the name of the task that writes the further references and labels of a split."""
-    return f"annotate {split}"
+def references_task(split: str) -> str:
+    """Return the name of the task that writes the further references of a split."""
+    return f"references {split}"
 
 
 def encode_task(split: str) -> str:

@@ -1,7 +1,7 @@
 """Refuse settings that name text, or columns of it, that the sources do not read."""
 
 from nmt.config.keys import written
-from nmt.config.schema import MAIN, DataConfig
+from nmt.config.schema import DataConfig
 from nmt.config.schema.corpora import corpora_of
 from nmt.config.schema.data import TABLES
 from nmt.data.corpora import naming_corpus
@@ -9,23 +9,16 @@ from nmt.data.sources import registry
 from nmt.data.sources.file_languages import has_one_side
 from nmt.errors import ConfigError
 
-ANNOTATION_COLUMNS = ("reference_columns", "label_columns")
-"""Settings of the test text that name columns of its tables."""
-
 
 def check_all_is_read(data: DataConfig) -> None:
     """Refuse a setting without an effect, which would leave the user with other text than was meant."""
-    corpora = {name: corpus.settings for name, corpus in corpora_of(data).items()}
-    with_tables = [corpus.columns for corpus in corpora.values() if _reads_tables(corpus)]
-    for name, (corpus, prefix) in corpora_of(data).items():
+    corpora = corpora_of(data).values()
+    with_tables = [each.settings.columns for each in corpora if _reads_tables(each.settings)]
+    for corpus, prefix in corpora:
         with naming_corpus(prefix):
             _check_text(corpus)
             if corpus.columns and corpus.columns not in with_tables:
                 raise ConfigError(f"{_with_value(corpus, 'columns')} names columns, but {_without_tables(corpus)}")
-            for setting in ANNOTATION_COLUMNS:
-                is_inherited = name != MAIN and getattr(corpus, setting) == getattr(data, setting)
-                if getattr(corpus, setting) and not is_inherited:
-                    _check_annotations(corpus, setting)
 
 
 def _check_text(data: DataConfig) -> None:
@@ -43,17 +36,6 @@ def _check_text(data: DataConfig) -> None:
             f"data.hold_out={data.hold_out:g} has no effect: data.source={data.source} has development and test text "
             "of its own. Set data.hold_out=0"
         )
-
-
-def _check_annotations(data: DataConfig, setting: str) -> None:
-    """Refuse columns of the test set if it has none."""
-    if "test" in registry.held_out(data):
-        raise ConfigError(
-            f"{_with_value(data, setting)} needs a test set in tables, but it is held out from the training text: name "
-            "one with data.test"
-        )
-    if all(map(has_one_side, data.test)):
-        raise ConfigError(f"{_with_value(data, setting)} needs tables, but {_with_value(data, 'test')} has no columns")
 
 
 def _reads_tables(data: DataConfig) -> bool:

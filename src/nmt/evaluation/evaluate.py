@@ -10,11 +10,9 @@ from tqdm import tqdm
 
 from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
-from nmt.config.choices import is_text
 from nmt.config.schema import EvaluationConfig
 from nmt.data.task import task_of
 from nmt.decoding.engine import Engine
-from nmt.evaluation.details import Part, Rates, parts, rates
 from nmt.evaluation.finding import Findings, TranslatedSplit, find_all
 from nmt.evaluation.metric import Score, Translated
 from nmt.evaluation.metrics import score_text
@@ -35,9 +33,6 @@ class Evaluation:
     """Mean negative log-likelihood of the references per word piece, end marks included."""
     seconds: float
     """Time spent translating."""
-    rates: Rates | None = None
-    """The shares of translations with typical faults, if the hypotheses are text."""
-    parts: list[Part] = field(default_factory=list)
     findings: Findings = field(default_factory=Findings)
     """What features find besides scores."""
 
@@ -57,15 +52,11 @@ def evaluate(engine: Engine, split: Split, target_lang: str, settings: Evaluatio
     started = time.perf_counter()
     decoded = translate_together(engine, split.sources, split.name)
     seconds = time.perf_counter() - started
-    nll, references = reference_nll(engine, split), [split.references, *split.annotations.references]
+    nll, references = reference_nll(engine, split), [split.references, *split.further_references]
     found = find_all(TranslatedSplit(engine, split, target_lang, decoded, settings))
     hypotheses = list(task_of(target_lang).finish(split.untagged_sources, decoded))
     text = Translated(hypotheses, references, target_lang, split.untagged_sources, settings, engine.device.type)
-    scores = score_text(text)
-    if not is_text(target_lang):
-        return Evaluation(hypotheses, scores, nll, seconds, findings=found)
-    divided = parts(text, split.annotations.labels)
-    return Evaluation(hypotheses, scores, nll, seconds, rates(text), divided, found)
+    return Evaluation(hypotheses, score_text(text), nll, seconds, found)
 
 
 def translate_together(

@@ -8,7 +8,6 @@ from typing import Any, Self
 from nmt.config.schema import DecodingConfig
 from nmt.data.task import TRANSLATION, task_of
 from nmt.errors import UserError
-from nmt.evaluation.details import Part, Rates
 from nmt.evaluation.finding import Findings
 from nmt.evaluation.metric import Score
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -40,10 +39,6 @@ class EvaluationRecord:
     machine: str = ""
     processes: int = 1
     checkpoint: CheckpointRecord | None = None
-    rates: Rates | None = None
-    """The shares of translations with typical faults."""
-    parts: list[Part] = field(default_factory=list)
-    """The scores by length of the source, and by origin and domain where the data has them."""
     findings: Findings = field(default_factory=Findings)
     """What features have found besides scores."""
 
@@ -64,8 +59,6 @@ class EvaluationRecord:
             languages=languages,
             decoding=None if decoding is None else _read_decoding(decoding),
             checkpoint=None if checkpoint is None else CheckpointRecord.from_json(checkpoint),
-            rates=Rates(**content["rates"]) if content.get("rates") else None,
-            parts=[Part(**each) for each in content.get("parts", ())],
             findings=Findings.from_json(content),
             **{name: content[name] for name in plain if name in content},
         )
@@ -78,8 +71,6 @@ class EvaluationRecord:
             "languages": list(self.languages),
             "decoding": None if self.decoding is None else asdict(self.decoding),
             "checkpoint": None if self.checkpoint is None else self.checkpoint.to_json(),
-            "rates": None if self.rates is None else asdict(self.rates),
-            "parts": [asdict(part) for part in self.parts] or None,
             **self.findings.to_json(),
         }
         del values["split"], values["scores"], values["findings"]

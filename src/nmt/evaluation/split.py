@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nmt.data.annotations import Annotations, annotations_of
+from nmt.data.further_references import read_further_references
 from nmt.data.prepared import verify_task
 from nmt.data.tags import untagged
 from nmt.data.task import task_of
@@ -19,7 +19,8 @@ class Split:
     sources: list[str]
     references: list[str]
     """The first reference of each sentence."""
-    annotations: Annotations = field(default_factory=Annotations)
+    further_references: list[list[str]] = field(default_factory=list)
+    """The sentences of each reference after the first one."""
     tag: str = ""
     """The tag before each source sentence."""
     folder: Path = Path()
@@ -47,4 +48,4 @@ def read_split(folder: Path, name: str, languages: tuple[str, str], tag: str = "
     if not sources:
         raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
     task_of(languages[1]).check([untagged(source, tag) for source in sources], references, str(paths[1]))
-    return Split(name, sources, references, annotations_of(folder, name), tag, folder)
+    return Split(name, sources, references, read_further_references(folder, name), tag, folder)

@@ -19,7 +19,7 @@ from nmt.features.alignments.column import NAME, piece_links
 from nmt.text.alignments import links_to_learn, read_gold
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 from tests.integration.toy import WORDS, pairs
-from tests.unit.data.test_annotations import config_with, say_nothing, write
+from tests.unit.data.test_further_references import config_with, say_nothing, write
 
 PAIRS = pairs(120, 1)
 TRANSLATED = {target: source for source, target in WORDS.items()}

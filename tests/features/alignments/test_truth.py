@@ -15,7 +15,7 @@ from nmt.errors import ConfigError, UserError
 from nmt.features.alignments import truth
 from nmt.features.alignments.truth import alignments_of
 from nmt.text.alignments import read_gold
-from tests.unit.data.test_annotations import TEST, config_with, say_nothing, write
+from tests.unit.data.test_further_references import TEST, config_with, say_nothing, write
 
 GOLD = ["0-0 1-1", "0p0 1-1", ""]
 

@@ -1,4 +1,4 @@
-"""Test sets that sacreBLEU knows: their text, references and labels, and how they are refused."""
+"""Test sets that sacreBLEU knows: their text and references, and how they are refused."""
 
 import json
 import os
@@ -22,8 +22,7 @@ from nmt.evaluation.split import read_split
 from nmt.features.sacrebleu_sets import source
 from tests.integration.toy import pairs
 
-TEST = [("the dog", "der Hund", "news"), ("a cat", "eine Katze", "chat"), ("two birds", "zwei Vögel", "news")]
-"""Source, reference, and a domain."""
+TEST = [("the dog", "der Hund"), ("a cat", "eine Katze"), ("two birds", "zwei Vögel")]
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +57,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a cache of sacreBLEU with three sentences as wmt14/full."""
     folder = tmp_path / "sacrebleu" / "wmt14" / "full"
     folder.mkdir(parents=True)
-    columns = {"src": 0, "ref": 1, "genre": 2}
+    columns = {"src": 0, "ref": 1}
     for field in ("src", "ref", "docid", "genre", "origlang"):
         lines = [row[columns[field]] if field in columns else "en" for row in TEST]
         write(folder / f"wmt14_full.en-de.{field}", lines)
@@ -72,7 +71,7 @@ def test_a_test_set_of_sacrebleu_scores_as_its_own_command_does(tmp_path: Path, 
     prepare.prepare(config, say_nothing)
     split = read_split(config.data_folder, "test", ("en", "de"))
     assert split.sources == [row[0] for row in TEST]
-    assert split.annotations.labels == {"origin": ["en"] * 3, "domain": ["news", "chat", "news"]}
+    assert not split.further_references
     hypotheses = ["der Hund", "eine große Katze", "zwei Vögel dort"]
     command = [sys.executable, "-m", "sacrebleu", "-t", "wmt14/full", "-l", "en-de", "-m", "chrf", "-w", "6"]
     printed = subprocess.run(

@@ -298,9 +298,6 @@ def test_tags_are_no_part_of_the_sources_that_metrics_see(run: Run, monkeypatch:
     monkeypatch.setattr(evaluation, "translate_together", lambda engine, sources, name: copies)
     monkeypatch.setattr(evaluation, "score_text", see)
     assert main(["eval", *overrides, "data.tag=@de@"]) == 0
-    report = json.loads((config.run_folder / "eval" / "test.json").read_text(encoding="utf-8"))
-    assert (report["rates"]["copied"], report["rates"]["hallucinated"]) == (1.0, 0.0)
-    assert [(part["value"], part["sentences"]) for part in report["parts"]] == [("1-10", 3)]
     assert [text.sources for text in seen] == [copies]
 
 

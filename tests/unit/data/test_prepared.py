@@ -201,11 +201,6 @@ def test_interrupted_preparation_keeps_the_settings_of_the_finished_one(config: 
         require_prepared(other)
 
 
-def test_other_columns_of_references_are_refused(config: Config) -> None:
-    with pytest.raises(UserError, match=r"data\.reference_columns=\[\], not \[second\]"):
-        require_text(with_data(config, reference_columns=["second"]), ["test"])
-
-
 def test_tokenizer_of_another_folder_is_refused(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

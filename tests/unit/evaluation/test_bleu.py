@@ -15,7 +15,6 @@ from nmt.config.schema import Config, DataConfig, EvaluationConfig, TrainingConf
 from nmt.config.schema.decoding import BLEU_TOKENIZERS
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
-from nmt.evaluation.details import parts
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import score, score_text
 from nmt.evaluation.split import Split
@@ -56,7 +55,6 @@ def test_all_scores_have_the_tokenizer_that_is_set() -> None:
     expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="char").score
     assert score_text(text)["bleu"].score == expected
     assert "|tok:char|" in score_text(text)["bleu"].signature
-    assert [part.bleu for part in parts(text, {})] == [expected]
     quality = compare_quality(HYPOTHESES, REFERENCES, REFERENCES, make_bleu("char"))
     assert (quality.model_bleu, round(quality.export_bleu)) == (expected, 100)
 

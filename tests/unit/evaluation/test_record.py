@@ -11,7 +11,6 @@ from nmt.config.schema import DecodingConfig
 from nmt.data.task import TRANSLATION
 from nmt.errors import UserError
 from nmt.evaluation import finding
-from nmt.evaluation.details import Part
 from nmt.evaluation.finding import Finding, Findings, TranslatedSplit
 from nmt.evaluation.metric import Score
 from nmt.evaluation.record import EvaluationRecord, read_evaluation, write_evaluation
@@ -79,7 +78,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     content = json.loads((tmp_path / "test.json").read_text(encoding="utf-8"))
     assert content["longest"] == {"words": 7}
     assert record.findings.of(Longest) == Longest(7)
-    assert record.findings.of(Part) is None
+    assert record.findings.of(Score) is None
     assert list(record.findings.lines(DecodingConfig())) == ["longest: 7 words with beam 4"]
     assert content["bleu"] == {"score": 0.0, "signature": "bleu|v:1"}
     assert content["decoding"]["beam"] == 7

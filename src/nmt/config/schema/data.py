@@ -19,9 +19,6 @@ from nmt.errors import ConfigError
 TABLES = ("hub", "files")
 """Sources that read tables and files, in which settings name columns and test sets."""
 
-TAKEN_LABELS = ("references", "length")
-"""Names that labels of a test set cannot have: of its references in files, and of its parts by length in scores."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
@@ -45,10 +42,6 @@ class DataConfig:
     """Test text, like `train`; or text files with further references after the first two."""
     columns: list[str] = field(default_factory=list)
     """Columns of source and target in tables that do not name them after the languages."""
-    reference_columns: list[str] = field(default_factory=list)
-    """Columns of further references in the tables of test."""
-    label_columns: list[str] = field(default_factory=list)
-    """Columns of labels, such as domain or origin, in the tables of test; `eval` scores each value apart."""
     seed: int = 1
     """Seed of the demo corpus, apart from `seed`, so that runs of several seeds have the same text."""
     hold_out: float = field(default=0.0, metadata=OF_ONE_CORPUS)
@@ -91,13 +84,6 @@ class DataConfig:
             )
         if self.columns and (len(self.columns) != 2 or len({*self.columns}) != 2):
             raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source first")
-        if (self.reference_columns or self.label_columns) and self.source != "files":
-            raise ConfigError("data.reference_columns and data.label_columns need tables in files: data.source=files")
-        if taken := next((name for name in TAKEN_LABELS if name in self.label_columns), None):
-            raise ConfigError(
-                f"data.label_columns=[{','.join(self.label_columns)}] has the label {taken}, whose name stands for "
-                "something else: rename the column"
-            )
         check_at_least("data.seed", self.seed, 0)
         check_at_least("data.max_words", self.max_words, 0)
         check_at_least("data.max_pieces", self.max_pieces, 2)

@@ -6,13 +6,11 @@ from itertools import chain
 from pathlib import Path
 
 from nmt.config.schema import DataConfig
-from nmt.data.annotations import Annotations
 from nmt.data.sources.formats import format_of, formats, pairs_in, sentences_in, shard_endings
 from nmt.data.sources.source import BY_LANGUAGE, Columns, Fingerprint, Languages, Pair, Source, languages, split_names
 from nmt.errors import UserError
 from nmt.storage.addresses import local_files
 from nmt.storage.files import checksums
-from nmt.text.lines import on_one_line
 
 HUB_SPLITS = {"train": ("train",), "valid": ("validation", "valid", "dev"), "test": ("test",)}
 """Names that the Hub's files may have for each split."""
@@ -42,24 +40,12 @@ def fingerprint_of(paths: Sequence[Path]) -> Fingerprint:
     return {"files": [{"kind": format_of(path).name, "sha256": sum_} for path, sum_ in zip(paths, sums, strict=True)]}
 
 
-def annotations(config: DataConfig, split: str) -> Annotations:
-    """Return further references, from files after the second one or columns of the test set's tables, and labels."""
-    paths, sides = inputs(split_names(config, split, "its files"), split), languages(config)
-    if format_of(paths[0]).sentences:
-        return Annotations([list(sentences_in(path, sides[1])) for path in paths[2:]])
-    if split != "test":
-        return Annotations()
-
-    def column(name: str, setting: str) -> list[str]:
-        try:
-            return [on_one_line(cell) for cell, _ in read_pairs(paths, sides, Columns((name, name)))]
-        except UserError as error:  # the readers know only the setting of the two sides
-            raise UserError(str(error).replace("(data.columns)", f"({setting})")) from error
-
-    return Annotations(
-        [column(name, "data.reference_columns") for name in config.reference_columns],
-        {name: column(name, "data.label_columns") for name in config.label_columns},
-    )
+def further_references(config: DataConfig, split: str) -> list[list[str]]:
+    """Return the references in the text files after the second one."""
+    paths = inputs(split_names(config, split, "its files"), split)
+    if not format_of(paths[0]).sentences:
+        return []
+    return [list(sentences_in(path, languages(config)[1])) for path in paths[2:]]
 
 
 def inputs(names: Sequence[str], split: str) -> list[Path]:
@@ -144,4 +130,4 @@ def _line_by_line(source: Path, target: Path, sides: Languages) -> Iterator[Pair
         )
 
 
-SOURCE = Source(fingerprint, pairs, annotations, settings=("train", "valid", "test"))
+SOURCE = Source(fingerprint, pairs, further_references, settings=("train", "valid", "test"))

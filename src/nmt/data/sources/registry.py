@@ -9,7 +9,6 @@ from hashlib import blake2b
 from nmt.config.choices import find
 from nmt.config.folders import is_address
 from nmt.config.schema import DataConfig
-from nmt.data.annotations import Annotations
 from nmt.data.columns import all_columns, columns_of
 from nmt.data.sources.source import Fingerprint, Pair, Source
 from nmt.discovery import features, imported
@@ -82,11 +81,11 @@ def fingerprint_if_here(config: DataConfig, split: str) -> Fingerprint | None:
         return None
 
 
-def annotations(config: DataConfig, split: str) -> Annotations:
-    """Return the further references and the labels of a split."""
-    return (
-        Annotations() if split in ("train", *held_out(config)) else source_of(config, split).annotations(config, split)
-    )
+def further_references(config: DataConfig, split: str) -> list[list[str]]:
+    """Return the sentences of each reference of a split after the first one."""
+    if split in ("train", *held_out(config)):
+        return []
+    return source_of(config, split).further_references(config, split)
 
 
 def source_of(config: DataConfig, split: str) -> Source:

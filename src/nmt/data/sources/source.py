@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nmt.config.schema import DataConfig
-from nmt.data.annotations import Annotations
 from nmt.errors import UserError
 
 Pair = tuple[Any, ...]
@@ -38,8 +37,8 @@ class Source:
     """Return the fingerprint of a split without reading its pairs."""
     pairs: Callable[[DataConfig, str], Iterator[Pair]]
     """Yield the pairs of a split, source side first."""
-    annotations: Callable[[DataConfig, str], Annotations] = lambda *_: Annotations()
-    """Return further references and labels of a split."""
+    further_references: Callable[[DataConfig, str], list[list[str]]] = lambda *_: []
+    """Return the sentences of each reference of a split after the first one."""
     cells: Mapping[str, Callable[[DataConfig, str], Iterator[Any]]] = field(default_factory=dict)
     """The columns that the source knows itself, by name, with functions that yield their cells in a split."""
     settings: tuple[str, ...] = ()

@@ -20,7 +20,6 @@ from nmt.data.training_text import open_training_text
 from nmt.decoding.attention import compute_attention
 from nmt.errors import UserError, for_this_installation
 from nmt.estimate.parameters import count_parameters, step_flops
-from nmt.evaluation.details import Part, Rates
 from nmt.evaluation.finding import Table
 from nmt.features.report import about, attention, charts, corpus, curves, translations
 from nmt.features.report.attention import EncodedAttention
@@ -106,8 +105,6 @@ class TranslationsSection:
     shown: int
     """The number of sentences in the page."""
     charts: Sequence[TitledChart]
-    rates: Rates | None
-    parts: Sequence[Part]
     tables: Sequence[Table]
     """What features have found."""
 
@@ -205,7 +202,7 @@ def _translations(run: Run, evaluated: Evaluated, found: Sequence[translations.S
         by_frequency = charts.bars(translations.by_frequency(evaluated, counts), "training sentences with that word")
         drawn.append(("Scores by the rarest word of the source", by_frequency))
     shown, scores = len(translations.sentences_to_show(found)), evaluated.scores
-    return TranslationsSection(len(found), shown, drawn, scores.rates, scores.parts, scores.findings.tables())
+    return TranslationsSection(len(found), shown, drawn, scores.findings.tables())
 
 
 def _attention(found: Mapping[str, Sequence[translations.Sentence]], load_model: LoadModel) -> list[EncodedAttention]:

@@ -7,8 +7,8 @@ import numpy as np
 
 from nmt.config.saved import from_yaml, read_saved
 from nmt.config.schema import Config
-from nmt.data.annotations import annotations_of
 from nmt.data.corpora import split_languages, split_settings
+from nmt.data.further_references import read_further_references
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.data.records import Manifest
@@ -111,7 +111,7 @@ class Run:
         tag = split_settings(self.config.data, split).tag
         if not len(sources) == len(references) == len(hypotheses):
             raise UserError(f"the text of {split} has changed since it was translated: run `make eval` again")
-        further = annotations_of(self.data_folder, split).references
+        further = read_further_references(self.data_folder, split)
         untagged_sources = [untagged(source, tag) for source in sources]
         return Evaluated(
             split,

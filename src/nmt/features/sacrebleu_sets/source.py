@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.schema import DataConfig
-from nmt.data.annotations import Annotations
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages, split_names
 from nmt.errors import UserError, nearest
 from nmt.storage.files import checksums
@@ -13,8 +12,6 @@ from nmt.text.lines import read_lines
 
 PREFIX = "sacrebleu:"
 """What precedes the name of a test set, as in sacrebleu:wmt14/full."""
-LABELS = {"origlang": "origin", "domain": "domain", "genre": "domain"}
-"""Our names of the labels that sacreBLEU extracts."""
 
 
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
@@ -31,16 +28,10 @@ def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     return {"sacrebleu": dataset.name, "sha256": checksums([source, *references])}
 
 
-def annotations(config: DataConfig, split: str) -> Annotations:
-    """Return further references, and the labels that the cache holds."""
-    dataset, pair = _dataset(config, split)
-    _, references = _files(dataset, pair)
-    labels: dict[str, list[str]] = {}
-    for name, label in LABELS.items():
-        file = Path(dataset._get_txt_file_path(pair, name))
-        if file.is_file() and any(values := _lines(file)):
-            labels.setdefault(label, values)
-    return Annotations([_lines(file) for file in references[1:]], labels)
+def further_references(config: DataConfig, split: str) -> list[list[str]]:
+    """Return the sentences of each reference after the first one."""
+    _, references = _files(*_dataset(config, split))
+    return [_lines(file) for file in references[1:]]
 
 
 def _dataset(config: DataConfig, split: str) -> tuple[Any, str]:
@@ -77,4 +68,4 @@ def _lines(path: Path | str) -> list[str]:
     return list(read_lines(Path(path)))
 
 
-SOURCE = Source(fingerprint, pairs, annotations, may_download=True)
+SOURCE = Source(fingerprint, pairs, further_references, may_download=True)

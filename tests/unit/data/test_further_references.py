@@ -1,0 +1,91 @@
+"""Further references of a test set, from text files."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
+from nmt.data import prepare, tokenizer_task
+from nmt.data.further_references import references_name
+from nmt.errors import ConfigError, UserError
+from nmt.evaluation.split import read_split
+from tests.integration.toy import pairs
+
+TEST = [
+    ("the dog", "der Hund", "ein Hund"),
+    ("a cat", "eine Katze", "die Katze"),
+    ("two birds", "zwei Vögel", "2 Vögel"),
+]
+"""Source and two references."""
+
+
+@pytest.fixture(autouse=True)
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
+
+
+def write(path: Path, lines: list[str]) -> str:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def config_with(folder: Path, test: list[str], **data: object) -> Config:
+    """Return settings with a toy training text and the given test set."""
+    sides = list(zip(*pairs(120, 1), strict=True))
+    train = [
+        write(folder / f"train.{language}", list(side)) for language, side in zip(("en", "de"), sides, strict=True)
+    ]
+    settings = DataConfig(corpus="toy", source="files", train=train, valid=train, test=test)
+    return replace(
+        Config(),
+        data=replace(settings, **data),  # type: ignore[arg-type]
+        tokenizer=TokenizerConfig(vocab_size=90),
+        paths=PathsConfig(data=str(folder / "prepared")),
+        runtime=RuntimeConfig(workers=1),
+    )
+
+
+def say_nothing(_: str) -> None:
+    """Take a line of progress."""
+
+
+def test_text_files_after_the_second_are_references(tmp_path: Path) -> None:
+    files = [write(tmp_path / f"test.{index}", [row[index] for row in TEST]) for index in range(3)]
+    config = config_with(tmp_path, files)
+    prepare.prepare(config, say_nothing)
+    split = read_split(config.data_folder, "test", ("en", "de"))
+    assert split.references == [row[1] for row in TEST]
+    assert split.further_references == [[row[2] for row in TEST]]
+    prepare.prepare(replace(config, data=replace(config.data, test=files[:2])), say_nothing)
+    assert not read_split(config.data_folder, "test", ("en", "de")).further_references
+    assert not (config.data_folder / references_name("test")).exists()
+
+
+def test_a_reference_of_another_length_is_refused(tmp_path: Path) -> None:
+    files = [write(tmp_path / f"test.{index}", [row[index] for row in TEST]) for index in range(3)]
+    write(tmp_path / "test.2", ["ein Hund"])
+    with pytest.raises(UserError, match=r"data.test has 3 sentences, but a reference has 1 lines"):
+        prepare.prepare(config_with(tmp_path, files), say_nothing)
+
+
+def test_three_files_of_training_text_are_refused(tmp_path: Path) -> None:
+    config = config_with(tmp_path, [])
+    with pytest.raises(UserError, match=r"data.train names 3 file"):
+        prepare.prepare(replace(config, data=replace(config.data, train=[*config.data.train, config.data.train[0]],
+                                                     test=config.data.train)), say_nothing)  # fmt: skip
+
+
+def test_columns_of_text_files_are_refused(tmp_path: Path) -> None:
+    files = [write(tmp_path / f"test.{index}", [row[index] for row in TEST]) for index in range(2)]
+    with pytest.raises(ConfigError, match=r"^data\.columns=\[a,b\] names columns, but all files are text"):
+        prepare.prepare(config_with(tmp_path, files, columns=["a", "b"]), say_nothing)
+
+
+def test_damaged_references_are_refused(tmp_path: Path) -> None:
+    files = [write(tmp_path / f"test.{index}", [row[index] for row in TEST]) for index in range(3)]
+    config = config_with(tmp_path, files)
+    prepare.prepare(config, say_nothing)
+    write(config.data_folder / references_name("test"), ["[]"])
+    with pytest.raises(UserError, match="is not what was prepared"):
+        read_split(config.data_folder, "test", ("en", "de"))
