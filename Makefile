@@ -109,7 +109,7 @@ report: ## Write an HTML page about a run, or about several: compare=[a,b]
 compare: ## Print how runs differ: compare=[a,b]
 attention: ## Draw the attention weights of a sentence as a PNG
 describe: ## Estimate the size, memory, time and cost of a run
-doctor: ## Say what this machine has, and which features are off and why; doctor.gpu=true measures its GPUs
+doctor: ## Say what this machine has, and which features are off and why
 tune: ## Measure the settings that train fastest on this machine, for later runs of `make train`
 table3: ## Train and score the rows of the paper's Table 3; smaller: ARGS="table3.scale=multi30k" or small
 bench: ## Measure what to expect on this machine; compared with other toolkits: ARGS="setup", "train", or "--help"

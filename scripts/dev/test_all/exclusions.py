@@ -19,8 +19,6 @@ NOT_RUN = {
     ".venv/bin/python scripts/dev/compare_steps --rounds 8 --turn 10 --sources ../before": "needs an earlier source; "
         "tests/unit/test_bench.py",
     'make bench ARGS="machine --cpu avx2"': "measures for minutes; the stage tests has such rows of its own",
-    'make doctor ARGS="doctor.gpu=true': "takes 10 minutes; tests/features/doctor/test_gpu_rehearsal.py",
-    "nmt doctor doctor.gpu=true": "the same, on a GPU",
     ".venv/bin/python -m": "the stage tests runs it",
     'make export ARGS="experiment=': "needs a model that has learned; the stage demo exports one",
     "nmt export -m": "the same; the stage demo runs it",

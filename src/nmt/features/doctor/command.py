@@ -1,4 +1,4 @@
-"""`nmt doctor`: say what this machine has, and which features are off and why; or measure its GPUs."""
+"""`nmt doctor`: say what this machine has, and which features are off and why."""
 
 import json
 from collections.abc import Iterable
@@ -10,26 +10,14 @@ from nmt.config.schema import Config
 from nmt.discovery import features
 from nmt.errors import ConfigError
 from nmt.features.doctor import machine
-from nmt.features.doctor.settings import DoctorConfig
 
 
 def run(config: Config) -> None:
-    """Print the machine and the features as text, or as JSON with output=json; or measure the GPUs."""
-    if config.of(DoctorConfig).gpu:
-        _measure(config)
-        return
+    """Print the machine and the features as text, or as JSON with output=json."""
     if config.output not in ("-", "json"):
         raise ConfigError(f"output={config.output}: doctor prints text, or JSON with output=json")
     found = examine(config)
     print(json.dumps(found, indent=2) if config.output == "json" else _as_text(found))
-
-
-def _measure(config: Config) -> None:
-    if config.output != "-":
-        raise ConfigError("doctor.gpu=true writes its results to a file in paths.outputs: remove output=")
-    from nmt.features.doctor import gpu  # noqa: PLC0415 - the rest of this command also runs if torch is missing
-
-    gpu.run(config)
 
 
 def examine(config: Config) -> dict[str, Any]:
