@@ -103,8 +103,8 @@ parse: ## Print the trees of sentences: ARGS="experiment=parsing/demo parse.form
 score: ## Score given translations: lines of source, tab, translation
 # installs a package that only some settings need, such as that of the export's target
 data export: export NMT_INSTALL = $(PIP_INSTALL) --constraint constraints.lock
-export: ## Export a trained model for CTranslate2, Argos Translate, Hugging Face, Marian, ONNX or a web page, and verify it
-import: ## Make a run of a Hugging Face Marian model or of an export: ARGS="source=FOLDER name=NAME"
+export: ## Export a trained model for CTranslate2, Argos Translate, Hugging Face, ONNX or a web page, and verify it
+import: ## Make a run of a Hugging Face Marian model (opus-mt): ARGS="source=FOLDER name=NAME"
 report: ## Write an HTML page about a run, or about several: compare=[a,b]
 compare: ## Print how runs differ: compare=[a,b]
 attention: ## Draw the attention weights of a sentence as a PNG

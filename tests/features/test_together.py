@@ -6,8 +6,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from nmt.config.compose import compose
-from nmt.errors import ConfigError
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import TRAINER
 from tests.integration.conftest import corpus, settings
@@ -49,11 +47,6 @@ def test_evaluation_and_averages_read_the_moving_average(settings: list[str], tm
     assert found.returncode == 0, found.stderr
     of_last = next(line for line in found.stdout.splitlines() if "step 20" in line and "steps" not in line)
     assert f"smoothed loss {events(tmp_path, 'valid')[-1]['loss']:.4f}" in of_last
-
-
-def test_frozen_vectors_are_not_set_to_zero() -> None:
-    with pytest.raises(ConfigError, match=r"zero_start=true cannot be used with training\.freeze=\[embeddings\]"):
-        compose(["training.zero_start=true", "training.freeze=[embeddings]"])
 
 
 @pytest.mark.slow

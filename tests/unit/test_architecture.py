@@ -21,7 +21,7 @@ class Layer(NamedTuple):
     names: tuple[str, ...]
 
 
-LIBRARIES = ("nmt.parsing", "nmt.terms", "nmt.paper", "nmt.page", "nmt.marian", "nmt.measuring")
+LIBRARIES = ("nmt.parsing", "nmt.terms", "nmt.paper", "nmt.page", "nmt.measuring")
 """What several features share."""
 LAYERS = [
     Layer("the package run as a program", ("nmt.__main__",)),

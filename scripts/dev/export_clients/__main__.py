@@ -6,8 +6,8 @@
 
 The first rows are nmt itself. Each export in the folder `export` of the run is a row per client. The columns say which
 share of its translations is that of nmt with the same search, and that of the client above it. Every line is translated
-alone, on one core. NODE_MODULES names the folder with the npm packages onnxruntime-web, @huggingface/transformers and
-@browsermt/bergamot-translator, ARGOS_PYTHON a Python with argostranslate, and MARIAN_PYTHON one with pymarian.
+alone, on one core. NODE_MODULES names the folder with the npm packages onnxruntime-web and @huggingface/transformers,
+ARGOS_PYTHON a Python with argostranslate.
 """
 
 import argparse
@@ -79,21 +79,6 @@ def by_argos(export: Export) -> Answer:
     return Answer(found["found"], found["seconds"])
 
 
-def by_bergamot(export: Export) -> Answer:
-    """Translate with bergamot under Node."""
-    int8 = export.record.quantization == "int8"
-    name, precision = ("model.intgemm8.bin", "int8shiftAll") if int8 else ("model.bin", "float32")
-    with TemporaryDirectory() as workspace:
-        found = clients.bergamot(export.folder, name, precision, export.lines, Path(workspace))
-    return Answer(found["found"], found["seconds"])
-
-
-def by_marian(export: Export) -> Answer:
-    """Translate with Marian, which has no int8 of its own for model.npz."""
-    found = clients.marian(export.folder, "--beam-size 1 --normalize 0", export.lines)
-    return Answer(found["found"], found["seconds"])
-
-
 def by_transformers_js(export: Export) -> Answer:
     """Translate with transformers.js under Node."""
     dtype = "q8" if export.record.quantization == "int8" else "fp32"
@@ -112,7 +97,6 @@ def by_page(export: Export) -> Answer:
 CLIENTS: dict[str, dict[str, Callable[[Export], Answer]]] = {
     "argos": {"Argos Translate": by_argos},
     "ctranslate2": {"CTranslate2": by_library},
-    "marian": {"bergamot under Node": by_bergamot, "Marian": by_marian},
     "onnx": {"onnxruntime": by_library, "transformers.js under Node": by_transformers_js},
     "web": {"onnxruntime": by_library, "the scripts of the page under Node": by_page},
 }

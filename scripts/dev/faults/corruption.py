@@ -22,9 +22,6 @@ CORRUPTED_FILES = {
                   "outputs/toy/checkpoints/averaged/tokenizer.model"),
     "export": ("outputs/toy/checkpoints/averaged/model.safetensors", "outputs/toy/checkpoints/averaged/config.yaml",
                "outputs/toy/checkpoints/averaged/tokenizer.model"),
-    "import": ("outputs/toy/export/safetensors-float32/model.safetensors",
-               "outputs/toy/export/safetensors-float32/tokenizer.model",
-               "outputs/toy/export/safetensors-float32/meta.json"),
     "synthesize": ("outputs/toy/checkpoints/averaged/model.safetensors",
                    "outputs/toy/checkpoints/averaged/tokenizer.model"),
 }  # fmt: skip

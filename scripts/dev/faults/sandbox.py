@@ -22,7 +22,7 @@ from nmt.cli import main
 from nmt.config.compose import compose
 from nmt.storage.files import PARTIAL
 
-CHAIN = ("data", "train", "average", "eval", "translate", "export", "import", "synthesize")
+CHAIN = ("data", "train", "average", "eval", "translate", "export", "synthesize")
 STEPS, SAVE_EVERY, VALID_EVERY = 12, 3, 6
 HANG_SECONDS = 900
 """Seconds after which a command counts as hung; on a shared machine, commands of seconds may take minutes."""
@@ -33,14 +33,13 @@ SETTINGS = (
     f"training.steps={STEPS}", "training.batch_tokens=200", "training.warmup_steps=4", "training.learning_rate=5e-3",
     f"training.save_every={SAVE_EVERY}", f"training.valid_every={VALID_EVERY}", "training.valid_sentences=2",
     "training.log_every=1", "training.keep_last=3", "training.max_bad_steps=2", "averaging.last=2",
-    "decoding.beam=2", "decoding.extra_length=5", "export.target=safetensors", "export.sample=2",
+    "decoding.beam=2", "decoding.extra_length=5", "export.target=ctranslate2", "export.sample=2",
     "runtime.threads=1", "runtime.workers=1", "runtime.device=cpu", "runtime.precision=fp32",
     "engine=torch",  # engine=auto depends on which engine was faster when it was first used
 )  # fmt: skip
 
 OWN_SETTINGS = {
     "translate": ("input={text}/more.en", "output={outputs}/translated.txt"),
-    "import": ("name=imported", "source={outputs}/toy/export/safetensors-float32"),
     "synthesize": ("input={text}/train.en", "synthesize.shard_lines=80", "synthesize.folder={outputs}/made"),
 }
 """Settings of one command; outputs and text are folders."""
@@ -276,7 +275,7 @@ def _exit_code(command: Callable[[], int]) -> int:
 
 def _maker(product: str) -> str:
     """Return the command that writes a file."""
-    makers = {"data/": "data", "translated": "translate", "/imported/": "import", "/made/": "synthesize",
+    makers = {"data/": "data", "translated": "translate", "/made/": "synthesize",
               "averaged": "average", "/eval/": "eval", "/export/": "export"}  # fmt: skip
     return next((command for folder, command in makers.items() if folder in product), "train")
 

@@ -40,7 +40,6 @@ TARGETS = {
     "tokenizer": prepared.tokenizer,
     "checkpoint": prepared.checkpoint,
     "import": imported.marian,
-    "marian": imported.marian_export,
     "mixture": mixtures.plans,
     "overlap": overlaps.overlaps,
     "overrides": commands.overrides,

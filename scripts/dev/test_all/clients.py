@@ -13,10 +13,9 @@ NODE_MODULES = NODE / "node_modules"
 NPM_PACKAGES = (
     "onnxruntime-web@1.30.0",
     "@huggingface/transformers@4.3.1",
-    "@browsermt/bergamot-translator@0.4.9",
     "axe-core@4.14.1",
 )
-PYTHON_CLIENTS = {"argos": "argostranslate==1.11.0", "marian": "pymarian==1.12.42"}
+PYTHON_CLIENTS = {"argos": "argostranslate==1.11.0"}
 """What is installed in an environment of its own, `.venv/NAME`, because its packages conflict with others."""
 
 

@@ -31,8 +31,6 @@ NOT_RUN = {
     ".venv/bin/nmt translate input=https:": "needs a network and a store of objects, as above",
     'make synthesize ARGS="experiment=own input=mono.en data.engine=ray data.ray_address=': "needs a cluster; "
         "tests/features/test_translation_on_ray.py",
-    'make export ARGS="experiment=multi30k name=marian export=marian"': "needs a post-norm model; "
-        "tests/features/exports",
     'make serve ARGS="experiment=multi30k engine=ctranslate2"': "needs such an export",
     ".venv/bin/nmt train -m experiment=demo hydra/sweeper=search": "trains for minutes; "
         "tests/features/sweep_results/test_search.py",

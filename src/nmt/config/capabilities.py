@@ -24,8 +24,6 @@ class Capability(Enum):
     ONE_PASS = "computes every batch twice"
     WORDS_AS_WRITTEN = "changes the words"
     UNCOMPILED_MODEL = "compiles the model"
-    WHOLE_WEIGHTS = "divides the weights between processes"
-    TRAINED_VECTORS = "keeps the word vectors as they are"
     OWN_TOKENIZER = "may have the tokenizer of another model"
 
 

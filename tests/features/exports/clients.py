@@ -1,7 +1,6 @@
-"""Programs that nobody here wrote, which translate with exports: npm packages under Node, Argos Translate and Marian.
+"""Programs that nobody here wrote, which translate with exports: npm packages under Node, and Argos Translate.
 
-NODE_MODULES names the `node_modules` of the npm packages, ARGOS_PYTHON a Python that has `argostranslate`, and
-MARIAN_PYTHON one that has `pymarian`, which is Marian itself.
+NODE_MODULES names the `node_modules` of the npm packages, and ARGOS_PYTHON a Python that has `argostranslate`.
 """
 
 import json
@@ -18,12 +17,9 @@ HERE = Path(__file__).parent
 NODE = shutil.which("node")
 NODE_MODULES = os.environ.get("NODE_MODULES", "")
 ARGOS_PYTHON = os.environ.get("ARGOS_PYTHON", "")
-MARIAN_PYTHON = os.environ.get("MARIAN_PYTHON", "")
-BERGAMOT = "@browsermt/bergamot-translator"
 TRANSFORMERS_JS = "@huggingface/transformers"
 needs_node = pytest.mark.skipif(not NODE, reason="needs Node")
 needs_argos = pytest.mark.skipif(not ARGOS_PYTHON, reason="needs ARGOS_PYTHON")
-needs_marian = pytest.mark.skipif(not MARIAN_PYTHON, reason="needs MARIAN_PYTHON")
 ARGOS_CLIENT = """
 import json, socket, sys, time
 def refuse(*_):
@@ -37,18 +33,6 @@ began = time.perf_counter()
 found = [translate.translate(line, question["source"], question["target"]) for line in question["lines"]]
 print(json.dumps({"found": found, "seconds": time.perf_counter() - began}))
 """
-
-MARIAN_CLIENT = """
-import json, os, sys, time
-question = json.load(sys.stdin)
-from pymarian import Translator
-model = Translator(f"--quiet --cpu-threads 1 --mini-batch 1 {question['options']}")
-began = time.perf_counter()
-found = model.translate(question["lines"])
-print("answer: " + json.dumps({"found": found, "seconds": time.perf_counter() - began}), flush=True)
-os._exit(0)
-"""
-"""It ends at once, because Marian may crash while it is taken down."""
 
 
 def needs_package(name: str) -> pytest.MarkDecorator:
@@ -65,16 +49,6 @@ def ask(script: Path, words: Sequence[object], question: object, folder: Path) -
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
     return json.loads(found.stdout.strip().rpartition("\n")[2].removeprefix("answer: "))
-
-
-def bergamot(folder: Path, model: str, precision: str, lines: Sequence[str], workspace: Path) -> Any:
-    """Translate lines with bergamot: return `found` and `seconds`."""
-    question = {
-        "model": str(folder / model), "vocabularies": sorted(map(str, folder.glob("vocab*.spm"))),
-        "precision": precision, "lines": list(lines),
-    }  # fmt: skip
-    package = (Path(NODE_MODULES) / BERGAMOT).resolve()
-    return ask(HERE / "bergamot_client.mjs", [package, workspace], question, workspace)
 
 
 def transformers_js(folder: Path, dtype: str, lines: Sequence[str], extra_length: int, workspace: Path) -> Any:
@@ -97,14 +71,3 @@ def argos(package: Path, languages: tuple[str, str], lines: Sequence[str], works
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
     return json.loads(found.stdout.splitlines()[-1])
-
-
-def marian(folder: Path, options: str, lines: Sequence[str]) -> Any:
-    """Translate lines with Marian, one at a time, under further options: return `found` and `seconds`."""
-    question = {"options": f"--config {folder / 'decoder.yml'} {options}", "lines": list(lines)}
-    found = subprocess.run(
-        [MARIAN_PYTHON, "-c", MARIAN_CLIENT], input=json.dumps(question), text=True, capture_output=True,
-        env={"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1"}, check=False,
-    )  # fmt: skip
-    assert found.returncode == 0, found.stderr
-    return json.loads(found.stdout.splitlines()[-1].removeprefix("answer: "))

@@ -17,11 +17,11 @@ from nmt.runs.checkpoint_record import CheckpointRecord
 
 def facts(data: DataConfig, **changes: Any) -> CardFacts:
     record = ExportRecord(
-        nmt="1", target="safetensors", quantization="float32", languages=("en", "de"), positions=9,
+        nmt="1", target="ctranslate2", quantization="float32", languages=("en", "de"), positions=9,
         checkpoint=CheckpointRecord("averaged", 7, "0"), verified=VerificationRecord(4, 4, 0.0, None, "4 of 4"),
     )  # fmt: skip
     made = CardFacts(
-        exporter=EXPORTERS["safetensors"], trained=replace(Config(), data=data), vocabularies=(60, 60), record=record,
+        exporter=EXPORTERS["ctranslate2"], trained=replace(Config(), data=data), vocabularies=(60, 60), record=record,
         filters={}, evaluations=[], decoding=DecodingConfig(), size="0.1 MB (model.safetensors 0.1 MB)", licence="",
     )  # fmt: skip
     return replace(made, **changes)

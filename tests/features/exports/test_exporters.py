@@ -49,10 +49,6 @@ def test_an_option_that_a_format_does_not_declare_is_refused(target: str, option
         exporter.check(LaterModelConfig(**{option: value}))  # type: ignore[arg-type]
 
 
-def test_the_projects_own_format_accepts_every_model() -> None:
-    EXPORTERS["safetensors"].check(LaterModelConfig(experts=2, norm="rms", d_k=7, d_v=9))
-
-
 def test_a_new_value_of_a_declared_setting_is_refused() -> None:
     with pytest.raises(UserError, match=r"cannot express model.norm=rms, only layer or batch: choose another"):
         check_expressible("x", ModelConfig(norm="rms"), {**SIZES_AND_TRAINING, "norm": ("layer", "batch")})

@@ -10,7 +10,7 @@ from nmt.errors import UserError
 from nmt.features.exports.registry import EXPORTERS
 
 CTRANSLATE2 = {
-    "layer", "rms", "relu", "gelu", "swish", "swiglu", "sinusoidal", "learned", "marian", "rotary", "transformer",
+    "layer", "rms", "relu", "gelu", "swish", "swiglu", "sinusoidal", "learned", "rotary", "transformer",
 }  # fmt: skip
 EXPRESSED = {
     "argos": CTRANSLATE2,

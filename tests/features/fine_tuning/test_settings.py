@@ -41,20 +41,6 @@ def test_only_a_run_that_begins_from_a_model_may_have_another_tokenizer_than_the
 
 
 @pytest.mark.parametrize(
-    ("names", "frozen"),
-    [
-        ("embeddings", True),
-        ("vectors.target", True),
-        ("encoder,'vectors.*'", True),
-        ("encoder,decoder", False),
-        ("", False),
-    ],
-)
-def test_frozen_word_vectors_are_not_trained(names: str, frozen: bool) -> None:
-    assert is_taken(compose([f"training.freeze=[{names}]"]), Capability.TRAINED_VECTORS) == frozen
-
-
-@pytest.mark.parametrize(
     ("overrides", "recorded", "is_trained"),
     [
         ([], None, True),

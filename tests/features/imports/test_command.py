@@ -27,7 +27,7 @@ def test_run_has_the_name_that_is_given_or_that_of_the_folder(
         names.append(config.name)
         raise UserError("stopped before anything is read")
 
-    monkeypatch.setattr(command, "import_folder", stop)
+    monkeypatch.setattr(command, "import_model", stop)
     assert cli.main(["import", f"source={tmp_path}/opus-mt", *words]) == 2
     assert names == [expected]
 

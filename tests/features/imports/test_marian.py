@@ -1,130 +1,222 @@
-"""Exports for Marian come back as runs that translate the same; what cannot be imported is refused in one line."""
+"""Imported Marian models translate as transformers does; what cannot be imported is refused in one line."""
 
-import os
+import json
+import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
-from nmt.cli import main
-from nmt.commands import COMMANDS
-from nmt.config.choices import CHOICES
-from nmt.config.saved import from_yaml, to_yaml
-from nmt.config.schema import Config
-from nmt.marian.files import NPZ, SETTINGS, write_npz
-from nmt.marian.vocabularies import write_vocabularies
-from nmt.marian.weights import to_marian
+from nmt.config.keys import with_values
+from nmt.config.saved import from_yaml
+from nmt.config.schema import Config, DecodingConfig
+from nmt.decoding.torch_engine import TorchEngine, load_model
+from nmt.errors import UserError
+from nmt.features.exports import huggingface
+from nmt.features.imports.command import import_model
 from nmt.runs.checkpoints import load, resolve
-from nmt.text.special import BOS
+from nmt.text.special import EOS, PAD
 from nmt.text.tokenizer import Tokenizer
+from tests.features.imports.marian import generate, lines, make
 from tests.unit.small_models import LINES, make_model, make_tokenizer
-from tests.unit.tiny_run import write_tiny_run
 
-MARIANS = "marian" in CHOICES["model.positions"]
+LONGEST = 60
+CPU = torch.device("cpu")
 
 
-class RunsCode:
-    """Makes a folder when it is unpickled."""
+def settings(tmp_path: Path, source: Path, **changes: Any) -> Config:
+    named = {"name": "it", "source": str(source), "paths.outputs": str(tmp_path / "runs")}
+    return replace(with_values(Config(), named), **changes)
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
 
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return os.mkdir, (str(self.folder),)
+def engine(run_folder: Path, beam: int) -> TorchEngine:
+    checkpoint = load(resolve(run_folder, "averaged"))
+    model, tokenizer = load_model(checkpoint, from_yaml(checkpoint.config_text).model, CPU)
+    found = TorchEngine([model], tokenizer, DecodingConfig(beam=beam, alpha=0.0, extra_length=LONGEST), CPU)
+    found.max_target_tokens = LONGEST
+    return found
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A model in Marian's format, with the settings of its run."""
-    tokenizer = make_tokenizer()
-    model = make_model(tokenizer)
-    written = tmp_path / "marian"
-    written.mkdir()
-    write_npz(written / NPZ, to_marian(model.config, model.state_dict()), "")
-    write_vocabularies(written, tokenizer)
-    (written / "config.yaml").write_text(to_yaml(Config(name="own", model=model.config)), encoding="utf-8")
-    return written
-
-
-def imported(source: Path, tmp_path: Path) -> int:
-    return main(["import", f"source={source}", "name=again", f"paths.outputs={tmp_path / 'outputs'}"])
-
-
-def test_the_user_may_name_other_languages(folder: Path, tmp_path: Path) -> None:
-    words = [f"source={folder}", "name=again", f"paths.outputs={tmp_path}", "importing.languages=[fr,es]"]
-    assert main(["import", *words]) == 0
-    data = from_yaml(load(resolve(tmp_path / "again", "averaged")).config_text).data
-    assert (data.source_lang, data.target_lang) == ("fr", "es")
-
-
-def test_weights_and_vocabulary_come_back_as_they_were(folder: Path, tmp_path: Path) -> None:
-    assert imported(folder, tmp_path) == 0
-    found = load(resolve(tmp_path / "outputs" / "again", "averaged"))
-    expected = make_model(make_tokenizer()).state_dict()
-    assert found.weights.keys() == expected.keys()
-    assert all(torch.equal(found.weights[name], weight) for name, weight in expected.items())
-    assert Tokenizer.load(found.path).contents == make_tokenizer().contents
-
-
-@pytest.mark.skipif(not (MARIANS and "export" in COMMANDS), reason="needs exports and Marian's positions")
-def test_a_run_that_is_exported_and_imported_translates_the_same(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model = make_model(make_tokenizer(), positions="marian")
-    with torch.no_grad():
-        model.state_dict()["vectors.shared"][BOS] = 0
-    write_tiny_run(tmp_path / "outputs" / "own", model)
-    text = tmp_path / "text.en"
-    text.write_text("\n".join(LINES) + "\n", encoding="utf-8")
-    words = [
-        f"paths.outputs={tmp_path / 'outputs'}", f"paths.data={tmp_path / 'data'}", f"input={text}",
-        "decoding.extra_length=4", "runtime.device=cpu", "runtime.precision=fp32", "runtime.threads=1",
-    ]  # fmt: skip
-    assert main(["export", "name=own", "export.target=marian", *words]) == 0
-    assert imported(tmp_path / "outputs" / "own" / "export" / "marian-float32", tmp_path) == 0
-    capsys.readouterr()
-    found = []
-    for name in ("own", "again"):
-        assert main(["translate", f"name={name}", *words]) == 0
-        found.append(capsys.readouterr().out)
-    assert found[0] == found[1]
-    assert len(found[0].splitlines()) == len(LINES)
-
-
-def _write_object(folder: Path) -> None:
-    np.savez(folder / NPZ, Wemb=np.array([RunsCode(folder / "ran")], dtype=object))
-
-
-def _drop(folder: Path) -> None:
-    with np.load(folder / NPZ) as found:
-        kept = {name: found[name] for name in found.files if name not in (SETTINGS, "encoder_l1_self_Wk")}
-    write_npz(folder / NPZ, kept, "")
-
-
-def _widen(folder: Path) -> None:
-    file = folder / "config.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("d_ff: 48", "d_ff: 64"), encoding="utf-8")
+def marian(tmp_path: Path) -> Path:
+    folder = tmp_path / "opus"
+    folder.mkdir()
+    return folder
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("kind", "shared", "changes"),
     [
-        (lambda folder: (folder / "config.yaml").unlink(), "is no export of this project"),
-        (lambda folder: (folder / NPZ).write_bytes(b"PK\3\4 no archive"), "is damaged"),
-        (lambda folder: (folder / NPZ).write_bytes((folder / NPZ).read_bytes()[:-999]), "is damaged"),
-        (lambda folder: (folder / "vocab.spm").unlink(), "Copy all files of the model"),
-        (_write_object, "is damaged"),
-        (_drop, "does not hold the model of config.yaml"),
-        (_widen, "does not hold the encoder.0.feed_forward.inner.weight that config.yaml describes"),
+        ("unigram", True, {}),
+        ("bpe", True, {"activation_function": "relu"}),
+        ("unigram", False, {"activation_function": "gelu", "decoder_layers": 1}),
+        ("bpe", False, {"tie_word_embeddings": True}),
     ],
+    ids=str,
 )
-def test_damaged_files_are_refused_in_one_line(
-    folder: Path, tmp_path: Path, change: Callable[[Path], object], message: str, capsys: pytest.CaptureFixture[str]
+def test_translations_are_those_of_transformers(
+    tmp_path: Path, marian: Path, kind: str, shared: bool, changes: dict[str, Any]
 ) -> None:
-    change(folder)
-    assert imported(folder, tmp_path) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert message in line
-    assert not (folder / "ran").exists()
+    make(marian, kind, shared=shared, **changes)
+    run_folder, imported = import_model(settings(tmp_path, marian))
+    assert imported.settings.model.tie_embeddings == shared
+    sentences = lines(100)
+    for beam in (1, 4):
+        ours = [each.text.strip() for each in engine(run_folder, beam).translate(sentences)]
+        assert ours == generate(marian, sentences, beam, LONGEST)
+        assert len({*ours}) > 10
+
+
+@pytest.mark.parametrize(
+    ("in_files", "expected"), [({"source_lang": "it", "target_lang": "pt"}, ("it", "pt")), ({}, ("fr", "es"))]
+)
+def test_languages_are_those_of_the_files_or_the_settings(
+    tmp_path: Path, marian: Path, in_files: dict[str, str], expected: tuple[str, str]
+) -> None:
+    make(marian, "unigram", shared=True)
+    file = marian / "tokenizer_config.json"
+    named = {"source_lang", "target_lang"}
+    kept = {key: value for key, value in json.loads(file.read_text()).items() if key not in named}
+    file.write_text(json.dumps(kept | in_files))
+    named_by_settings = {"data.source_lang": "fr", "data.target_lang": "es"}
+    _, imported = import_model(with_values(settings(tmp_path, marian), named_by_settings))
+    assert (imported.settings.data.source_lang, imported.settings.data.target_lang) == expected
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_our_tokenizer_splits_text_as_marians(tmp_path: Path, marian: Path, shared: bool) -> None:
+    transformers = pytest.importorskip("transformers", reason="needs the extra huggingface")
+    make(marian, "unigram", shared=shared)
+    _, imported = import_model(settings(tmp_path, marian))
+    theirs, ours = transformers.MarianTokenizer.from_pretrained(marian), imported.tokenizer
+    names = {row: text for text, row in theirs.encoder.items()}  # its own function takes the target's names
+    for line in lines(100):
+        split = ours.source_pieces(ours.encode_source([line])[0])
+        known = [names[row] for row in theirs(line).input_ids][:-1]
+        assert [piece if piece in theirs.encoder else "<unk>" for piece in split] == known
+
+
+def test_a_language_tag_is_one_piece(tmp_path: Path, marian: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="needs the extra huggingface")
+    make(marian, "unigram", shared=True)
+    content = json.loads((marian / "vocab.json").read_text(encoding="utf-8"))
+    renamed = {">>deu<<" if index == 5 else text: index for text, index in content.items()}
+    (marian / "vocab.json").write_text(json.dumps(renamed), encoding="utf-8")
+    run_folder, imported = import_model(settings(tmp_path, marian))
+    sentences = [f">>deu<< {line}" for line in lines(20)]
+    assert 5 in transformers.MarianTokenizer.from_pretrained(marian)(sentences[0]).input_ids
+    assert imported.tokenizer.source_pieces(imported.tokenizer.encode_source(sentences)[0])[0] == "▁>>deu<<"
+    ours = [each.text.strip() for each in engine(run_folder, 2).translate(sentences)]
+    assert ours == generate(marian, sentences, 2, LONGEST)
+
+
+def export(folder: Path) -> dict[str, torch.Tensor]:
+    """Write a model with random weights in Hugging Face's format; return our weights."""
+    tokenizer = make_tokenizer()
+    ours = make_model(tokenizer)
+    huggingface.write(folder, ours.config, ours.state_dict(), tokenizer, ("en", "de"), {})
+    return ours.state_dict()
+
+
+def test_an_imported_run_has_records(tmp_path: Path, marian: Path) -> None:
+    export(marian)
+    run_folder, _ = import_model(settings(tmp_path, marian))
+    origin = json.loads((run_folder / "environment.json").read_text(encoding="utf-8"))["origin"]
+    assert (origin["name"], origin["path"], origin["step"]) == ("opus", str(marian), 0)
+    assert load(resolve(run_folder, "last")).meta.origin == origin
+    assert from_yaml((run_folder / "config.yaml").read_text(encoding="utf-8")).name == "it"
+    (run_folder / "checkpoints" / "averaged").unlink()
+    import_model(settings(tmp_path, marian))  # an interrupted import is completed
+    assert resolve(run_folder, "averaged").is_dir()
+    change_weights(marian, lambda weights: weights.update({"final_logits_bias": torch.ones(1, 60)}))
+    with pytest.raises(UserError, match="has checkpoints already: give the import another name="):
+        import_model(settings(tmp_path, marian))
+
+
+def change_config(folder: Path, **changes: object) -> None:
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+
+
+def change_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors")
+
+
+def to_pickle(folder: Path, content: object) -> None:
+    (folder / "model.safetensors").unlink()
+    with (folder / "pytorch_model.bin").open("wb") as file:
+        pickle.dump(content, file)
+
+
+class Attack:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return Path.touch, (Path("attacked"),)  # type: ignore[return-value]
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no weights": (lambda it: (it / "model.safetensors").unlink(), "has neither model.safetensors nor pytorch_model"),
+    "pickle": (lambda it: to_pickle(it, Attack()), "could run any code, so it is refused: use a model.safetensors"),
+    "pickled list": (lambda it: to_pickle(it, [1]), "refused|is not a dictionary of tensors"),
+    "cut weights": (lambda it: (it / "model.safetensors").write_bytes(b"12345678"), "is damaged"),
+    "no tokenizer": (lambda it: (it / "source.spm").unlink(), "has no source.spm: fetch all files of the model"),
+    "damaged tokenizer": (lambda it: (it / "target.spm").write_bytes(b"\xff" * 9), "target.spm is damaged or not"),
+    "no vocabulary": (lambda it: (it / "vocab.json").unlink(), "has no vocab.json"),
+    "short vocabulary": (lambda it: (it / "vocab.json").write_text('{"a": 0}'), "must name each of the 60 rows"),
+    "other model": (lambda it: change_config(it, model_type="t5"), "has model_type=t5, which .* only marian"),
+    "heads": (lambda it: change_config(it, decoder_attention_heads=2), "has decoder_attention_heads=2"),
+    "width": (lambda it: change_config(it, d_model=64), "do not have the sizes that config.json"),
+    "start": (lambda it: change_config(it, decoder_start_token_id=600), "decoder_start_token_id=600 is no row"),
+    "missing layer": (lambda it: change_config(it, encoder_layers=3), "no weight model.encoder.layers.2.self_attn.q"),
+    "layer too many": (lambda it: change_config(it, encoder_layers=1), "no place for, such as model.encoder.layers.1"),
+    "shape": (
+        lambda it: change_weights(it, lambda w: w.update({"model.encoder.layers.0.fc1.bias": torch.zeros(3)})),
+        "do not have the sizes that config.json",
+    ),
+    "positions": (lambda it: change_config(it, static_position_embeddings=False), "static_position_embeddings=F"),
+    "no config": (lambda it: (it / "config.json").unlink(), "is no model that can be imported: it has no config"),
+    "config is no JSON": (
+        lambda it: (it / "config.json").write_text("{"),
+        r"config\.json cannot be read as JSON: .* Fetch it again\.$",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_cannot_be_imported_is_refused_in_one_line(tmp_path: Path, marian: Path, damage: str) -> None:
+    change, words = DAMAGES[damage]
+    export(marian)
+    change(marian)
+    with pytest.raises(UserError, match=words) as error:
+        import_model(settings(tmp_path, marian))
+    assert "\n" not in str(error.value)
+    assert not Path("attacked").exists()
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_pickle_of_tensors_is_read(tmp_path: Path, marian: Path) -> None:
+    weights = export(marian)
+    stored = load_file(marian / "model.safetensors")
+    (marian / "model.safetensors").unlink()
+    torch.save(stored, marian / "pytorch_model.bin")
+    _, imported = import_model(settings(tmp_path, marian))
+    assert all(torch.equal(imported.weights[name], weights[name]) for name in weights)
+
+
+def test_special_pieces_are_never_generated(tmp_path: Path, marian: Path) -> None:
+    export(marian)
+    run_folder, _ = import_model(settings(tmp_path, marian))
+    found = engine(run_folder, 1).translate_ids(Tokenizer.load(resolve(run_folder, "last")).encode_source(LINES))
+    assert not {PAD, EOS} & {token for (best,) in found for token in best.tokens}
+
+
+def test_a_size_that_the_weights_do_not_have_is_refused_before_memory_is_taken(marian: Path, tmp_path: Path) -> None:
+    export(marian)
+    change_config(marian, d_model=2 * 10**12, encoder_ffn_dim=10**15, decoder_ffn_dim=10**15)
+    with pytest.raises(UserError, match="do not have the sizes that"):
+        import_model(settings(tmp_path, marian))

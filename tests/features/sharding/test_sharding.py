@@ -77,7 +77,6 @@ def test_a_run_of_one_process_resumes_with_divided_weights(comparable: list[str]
         ("model.layer_drop=0.1", "runtime.shard=weights cannot be used with model.layer_drop"),
         ("training.optimizer=muon", "runtime.shard=weights cannot be used with training.optimizer=muon"),
         ("training.shard_optimizer=true", "leave training.shard_optimizer out"),
-        ("training.zero_start=true", "training.zero_start=true cannot be used with runtime.shard=weights"),
     ],
 )
 def test_what_needs_whole_weights_or_every_layer_is_refused(

@@ -135,12 +135,11 @@ def embed(weights: Weights, side: str, tokens: Tensor, config: ModelConfig, firs
     x = matrix[tokens] * math.sqrt(config.d_model)
     if config.positions == "learned":
         return x + weights[f"{side}_positions"][: len(tokens)]
-    if config.positions in ("sinusoidal", "marian"):
-        pairs = config.d_model / 2 if config.positions == "sinusoidal" else config.d_model / 2 - 1
+    if config.positions == "sinusoidal":
         table = torch.zeros(len(tokens), config.d_model, dtype=x.dtype)
         for position in range(len(tokens)):
             for i in range(config.d_model // 2):
-                angle = (first + position) / 10_000 ** (i / pairs)
+                angle = (first + position) / 10_000 ** (2 * i / config.d_model)
                 table[position, 2 * i], table[position, 2 * i + 1] = math.sin(angle), math.cos(angle)
         return x + table
     return x

@@ -128,7 +128,7 @@ def test_the_model_is_a_float32_model_outside_the_block() -> None:
         *(replace(BASE, positions=name) for name in CHOICES["model.positions"]),
         *(replace(BASE, architecture=name) for name in CHOICES["model.architecture"]),
     ],
-    ids=["paper", "rms", "learned", "gelu", "marian", *CHOICES["model.positions"], *CHOICES["model.architecture"]],
+    ids=["paper", "rms", "learned", "gelu", "swish", *CHOICES["model.positions"], *CHOICES["model.architecture"]],
 )
 def test_loss_and_gradient_in_bf16_are_near_those_in_float64(config: ModelConfig) -> None:
     model, batch = model_of(config), text()

@@ -5,7 +5,7 @@ from nmt.feature import COMMON, Choice, Command, Feature, Group
 INT8 = ("int8",)
 """What a format brings that can store weights as int8."""
 FEATURE = Feature(
-    summary="models for CTranslate2, Argos Translate, Hugging Face, Marian, ONNX and web pages, and two engines",
+    summary="models for CTranslate2, Argos Translate, Hugging Face, ONNX and web pages, and two engines",
     packages={
         "ctranslate2": "ctranslate2>=4.5",
         "onnx": "onnx>=1.17",
@@ -32,9 +32,7 @@ FEATURE = Feature(
             "argos": Choice("nmt.features.exports.argos:ArgosExporter", "Argos Translate and LibreTranslate", INT8),
             "ctranslate2": Choice("nmt.features.exports.ctranslate2:CTranslate2Exporter", "a fast engine", INT8),
             "huggingface": Choice("nmt.features.exports.huggingface:HuggingFaceExporter", "MarianMTModel"),
-            "marian": Choice("nmt.features.exports.marian:MarianExporter", "Marian and bergamot", INT8),
             "onnx": Choice("nmt.features.exports.onnx:OnnxExporter", "transformers.js and onnxruntime", INT8),
-            "safetensors": Choice("nmt.features.exports.safetensors:SafetensorsExporter", "weights and settings"),
             "web": Choice(
                 "nmt.features.exports.web.exporter:WebExporter", "a page that translates in the browser", INT8
             ),

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from safetensors.torch import save_file
@@ -141,53 +142,71 @@ def _expressible(config: ModelConfig) -> Expressible:
     }
 
 
-def convert(config: ModelConfig, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Yield the weights under Marian's names.
+class LayerWeights(NamedTuple):
+    """A linear layer or a normalisation, which has a weight and a bias."""
 
-    Marian's sinusoids have all sines first and then all cosines; ours alternate. Therefore the coordinates of the
-    residual stream are reordered wherever a layer reads or writes it. No product changes.
-    """
-    order = torch.cat([torch.arange(0, config.d_model, 2), torch.arange(1, config.d_model, 2)])
-    vectors = {name: weights[f"vectors.{name}"][:, order] for name in ("shared", "source", "target", "projection")
-               if f"vectors.{name}" in weights}  # fmt: skip
-    if config.tie_embeddings:
-        yield "model.shared.weight", vectors["shared"].contiguous()
-    else:
-        yield "model.encoder.embed_tokens.weight", vectors["source"].contiguous()
-        yield "model.decoder.embed_tokens.weight", vectors["target"].contiguous()
-        yield "lm_head.weight", vectors["projection"].contiguous()
-    words = len(vectors["shared" if config.tie_embeddings else "projection"])
-    yield "final_logits_bias", weights["vectors.bias"][None] if config.output_bias else torch.zeros(1, words)
-    for stack, layers in (("encoder", config.encoder_depth), ("decoder", config.decoder_depth)):
+    ours: str
+    theirs: tuple[str, ...]
+    """Marian's names: several if it splits our layer by rows."""
+    reads: bool
+    """Whether it reads the residual stream; if not, it writes to it."""
+
+
+ENCODER_LAYER = (
+    LayerWeights("attention.query_key_value", ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), True),
+    LayerWeights("attention.output", ("self_attn.out_proj",), False),
+    LayerWeights("attention_residual.norm", ("self_attn_layer_norm",), False),
+    LayerWeights("feed_forward.inner", ("fc1",), True),
+    LayerWeights("feed_forward.outer", ("fc2",), False),
+    LayerWeights("feed_forward_residual.norm", ("final_layer_norm",), False),
+)
+DECODER_LAYER = (
+    *ENCODER_LAYER,
+    LayerWeights("cross_attention.query", ("encoder_attn.q_proj",), True),
+    LayerWeights("cross_attention.key_value", ("encoder_attn.k_proj", "encoder_attn.v_proj"), True),
+    LayerWeights("cross_attention.output", ("encoder_attn.out_proj",), False),
+    LayerWeights("cross_attention_residual.norm", ("encoder_attn_layer_norm",), False),
+)
+
+
+def layer_weights(config: ModelConfig) -> Iterator[LayerWeights]:
+    """Yield our names and Marian's of everything in the layers."""
+    stacks = ("encoder", config.encoder_depth, ENCODER_LAYER), ("decoder", config.decoder_depth, DECODER_LAYER)
+    for stack, layers, parts in stacks:
         for index in range(layers):
-            for name, weight in _layer(weights, f"{stack}.{index}", order):
-                yield f"model.{stack}.layers.{index}.{name}", weight.contiguous()
+            for each in parts:
+                theirs = tuple(f"model.{stack}.layers.{index}.{name}" for name in each.theirs)
+                yield LayerWeights(f"{stack}.{index}.{each.ours}", theirs, each.reads)
 
 
-def _layer(weights: Mapping[str, Tensor], ours: str, order: Tensor) -> Iterator[tuple[str, Tensor]]:
-    def reads(name: str, linear: str, projections: tuple[str, ...] = ("",)) -> Iterator[tuple[str, Tensor]]:
-        """Yield a linear layer that reads the residual stream; Marian may split it into several layers."""
-        parameters = [weights[f"{ours}.{linear}.{kind}"].chunk(len(projections)) for kind in ("weight", "bias")]
-        for projection, weight, bias in zip(projections, *parameters, strict=True):
-            yield f"{name}{projection}.weight", weight[:, order]
-            yield f"{name}{projection}.bias", bias
+def residual_order(width: int) -> Tensor:
+    """Return our coordinate of the residual stream for each of Marian's.
 
-    def writes(name: str, linear: str) -> Iterator[tuple[str, Tensor]]:
-        """Yield a linear layer or a normalisation that writes to the residual stream."""
+    Marian's sinusoids have all sines first and then all cosines; ours alternate. Therefore the coordinates are
+    reordered wherever a layer reads or writes the residual stream. No product changes.
+    """
+    return torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)])
+
+
+def convert(config: ModelConfig, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+    """Yield the weights under Marian's names."""
+    order = residual_order(config.d_model)
+    tables = {"shared": "model.shared", "source": "model.encoder.embed_tokens", "target": "model.decoder.embed_tokens",
+              "projection": "lm_head"}  # fmt: skip
+    for ours, theirs in tables.items():
+        if f"vectors.{ours}" in weights:
+            yield f"{theirs}.weight", weights[f"vectors.{ours}"][:, order].contiguous()
+    words = len(weights["vectors.shared" if config.tie_embeddings else "vectors.projection"])
+    yield "final_logits_bias", weights["vectors.bias"][None] if config.output_bias else torch.zeros(1, words)
+    for each in layer_weights(config):
         for kind in ("weight", "bias"):
-            yield f"{name}.{kind}", weights[f"{ours}.{linear}.{kind}"][order]
-
-    yield from reads("self_attn.", "attention.query_key_value", ("q_proj", "k_proj", "v_proj"))
-    yield from writes("self_attn.out_proj", "attention.output")
-    yield from writes("self_attn_layer_norm", "attention_residual.norm")
-    if ours.startswith("decoder"):
-        yield from reads("encoder_attn.q_proj", "cross_attention.query")
-        yield from reads("encoder_attn.", "cross_attention.key_value", ("k_proj", "v_proj"))
-        yield from writes("encoder_attn.out_proj", "cross_attention.output")
-        yield from writes("encoder_attn_layer_norm", "cross_attention_residual.norm")
-    yield from reads("fc1", "feed_forward.inner")
-    yield from writes("fc2", "feed_forward.outer")
-    yield from writes("final_layer_norm", "feed_forward_residual.norm")
+            whole = weights[f"{each.ours}.{kind}"]
+            if not each.reads:
+                whole = whole[order]
+            elif kind == "weight":
+                whole = whole[:, order]
+            for name, part in zip(each.theirs, whole.chunk(len(each.theirs)), strict=True):
+                yield f"{name}.{kind}", part.contiguous()
 
 
 def settings_json(config: ModelConfig, tokenizer: Tokenizer) -> Json:

@@ -78,9 +78,6 @@ def check(config: "Config") -> None:
 
 
 def uses(config: "Config") -> Iterator[Use]:
-    """Say that the tokenizer may be that of the model to begin from, and that word vectors may be frozen."""
-    tuning = config.of(FineTuning)
-    if tuning.init_from:
+    """Say that the tokenizer may be that of the model to begin from."""
+    if config.of(FineTuning).init_from:
         yield Use("training.init_from", takes=frozenset({Capability.OWN_TOKENIZER}))
-    if tuning.freezes_vectors:
-        yield Use(f"training.freeze=[{','.join(tuning.freeze)}]", takes=frozenset({Capability.TRAINED_VECTORS}))

@@ -1,20 +1,17 @@
-"""Models of Hugging Face and exports of this project as runs."""
+"""Models of Hugging Face as runs."""
 
 from nmt.feature import Command, Feature, Group
 
 FEATURE = Feature(
-    summary="runs made of Hugging Face's Marian models (opus-mt) and of exports",
+    summary="runs made of Hugging Face's Marian models (opus-mt)",
     commands={
         "import": Command(
             "nmt.features.imports.command",
-            "make a run of a model in Hugging Face's Marian format, or of an export",
-            ("source", "importing", "name", "paths"),
+            "make a run of a Marian model of Hugging Face (opus-mt)",
+            ("source", "name", "paths"),
             takes_model="source",
             defaults=("name='${folder_name:${source}}'",),
         ),
     },
-    settings={
-        "importing": Group("nmt.features.imports.settings:ImportingConfig"),
-        "": Group("nmt.features.imports.settings:ImportedFolder"),
-    },
+    settings={"": Group("nmt.features.imports.settings:ImportedFolder")},
 )

@@ -30,6 +30,6 @@ def check(config: "Config") -> None:
 
 
 def uses(config: "Config") -> Iterator[Use]:
-    """Say that no process has whole weights, and that all processes run every layer."""
+    """Say that all processes run every layer."""
     if config.runtime.shard == "weights":
-        yield Use("runtime.shard=weights", NEEDS, frozenset({Capability.WHOLE_WEIGHTS}))
+        yield Use("runtime.shard=weights", NEEDS)

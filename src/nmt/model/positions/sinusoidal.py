@@ -1,7 +1,5 @@
 """Sinusoidal positions (section 3.5 of the paper)."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
@@ -26,11 +24,7 @@ class Sinusoidal(Positions):
 
 def sinusoids(length: int, width: int) -> Tensor:
     """Return PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(the same): (length, width), float64."""
-    return sinusoids_of(length, 10_000 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width))
-
-
-def sinusoids_of(length: int, frequencies: Tensor) -> Tensor:
-    """Return sines and cosines in turn of the first positions times each frequency: (length, 2 * frequencies)."""
+    frequencies = 10_000 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     angles = torch.arange(length, dtype=torch.float64)[:, None] * frequencies
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 
@@ -42,9 +36,8 @@ class SinusoidTable:
     (`BaseModel.build_position_tables`). Several threads may share it: each replaces the table only as a whole.
     """
 
-    def __init__(self, width: int, function: Callable[[int, int], Tensor] = sinusoids) -> None:
+    def __init__(self, width: int) -> None:
         self.width = width
-        self.function = function
         self.table = torch.empty(0, width)
 
     def __call__(self, places: Places, dtype: torch.dtype) -> Tensor:
@@ -53,5 +46,5 @@ class SinusoidTable:
         if len(table) < places.longest or table.device != device or table.dtype != dtype:
             length = max(MIN_TABLE_ROWS, 1 << (places.longest - 1).bit_length())
             with torch.inference_mode(False):  # training may use the table that decoding made
-                self.table = table = self.function(length, self.width).to(device, dtype)
+                self.table = table = sinusoids(length, self.width).to(device, dtype)
         return table.index_select(0, places.positions)

@@ -15,7 +15,6 @@ import numpy as np
 import sentencepiece
 
 from nmt.errors import UserError
-from nmt.features.imports.importer import FETCH_AGAIN
 from nmt.storage.files import read_json
 from nmt.text.changed_sentencepiece import (
     BOS_PIECE,
@@ -38,6 +37,8 @@ from nmt.text.sentencepiece_model import (
     read_pieces,
 )
 
+FETCH_AGAIN = "Fetch it again."
+"""What to do about a damaged file of somebody else's model."""
 OWN_KINDS = (NORMAL, USER_DEFINED, BYTE)
 """Types of pieces that text is split into."""
 BOS_NAMES = ("<s>", "<start>")

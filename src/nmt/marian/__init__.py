@@ -1,1 +1,0 @@
-"""Marian's files of a model, which one feature writes and another reads."""
