@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from nmt.data.sources.source import Languages, Pair
 from nmt.discovery import features, imported
 from nmt.text.blocks import blocks
 from nmt.text.lines import on_one_line
+from nmt.text.plain import pair_hashes, sentence_hashes
 
 CHUNK_PAIRS = 50_000
 """Pairs that are read, filtered and written together."""
@@ -102,7 +102,7 @@ _BEFORE_ADDED = (
 """Filters that are applied before those of features."""
 _AFTER_ADDED = (
     Filter("score", "score_column", _with_min_score),
-    Filter("duplicates", "deduplicate", lambda _: FirstSeen().keeps, digest=lambda _: hashes),
+    Filter("duplicates", "deduplicate", lambda _: FirstSeen().keeps, slow=True, digest=lambda _: hashes),
 )
 """Filters that are applied after those of features, because equal pairs may have different scores."""
 
@@ -255,8 +255,5 @@ class FirstSeen:
 
 def hashes(chunk: Sequence[Pair]) -> npt.NDArray[np.uint64]:
     """Return a hash of the two sides of each pair."""
-    return np.frombuffer(b"".join(map(_hash, chunk)), np.uint64)
-
-
-def _hash(pair: Pair) -> bytes:
-    return blake2b("\n".join(pair[:2]).encode(), digest_size=8).digest()
+    source, target = (sentence_hashes(pair[side] for pair in chunk) for side in (0, 1))
+    return pair_hashes(source, target)

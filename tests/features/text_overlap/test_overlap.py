@@ -14,9 +14,17 @@ from nmt.data.corpora import CorpusSplit
 from nmt.data.records import Manifest, TaskRecord
 from nmt.errors import UserError
 from nmt.features.text_overlap import overlap, task
-from tests.integration.toy import pairs
+from tests.integration import toy
 
 Texts = list[tuple[str, str]]
+LETTERS = str.maketrans("0123456789", "abcdefghij")
+
+
+def pairs(count: int, seed: int) -> Texts:
+    """Return sentence pairs that differ in letters."""
+    return [(source.translate(LETTERS), target.translate(LETTERS)) for source, target in toy.pairs(count, seed)]
+
+
 TRAIN: Texts = [*pairs(200, 1), ("a b", "c d"), ("twice", "one"), ("twice", "two")]
 
 

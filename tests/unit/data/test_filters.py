@@ -4,17 +4,20 @@ import random
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nmt.config.compose import compose
 from nmt.config.schema import DataConfig
+from nmt.data.corpora import CorpusSplit
 from nmt.data.engine import LocalProcesses
 from nmt.data.filters import (
     PIECES,
     FilterChain,
     FirstSeen,
+    HeldOutPair,
     chunks,
     filter_settings,
     has_at_most,
@@ -27,6 +30,7 @@ from nmt.data.filters import (
 from nmt.data.parallel_filter import PART_PAIRS, Keeps, ParallelFilter
 from nmt.data.sources.source import Pair
 from nmt.errors import ConfigError
+from nmt.features.text_overlap.overlap import Overlap, count_overlap
 
 
 def run(pairs: list[Pair], size: int = 3, **settings: object) -> tuple[list[Pair], dict[str, int]]:
@@ -83,6 +87,26 @@ def test_deduplication_agrees_with_a_set(size: int) -> None:
 
 def test_deduplication_does_not_mix_up_the_sides() -> None:
     assert FirstSeen().keeps(hashes([("a b", "c"), ("a", "b c"), ("c", "a b")])) == [True, True, True]
+
+
+def test_duplicates_overlap_and_its_warning_compare_letters_only(tmp_path: Path) -> None:
+    first, repeated = ("Page 1 of 20.", "Seite 1 von 20."), ("page 17  of 20", "SEITE 17 von 20!")
+    others = [("Page one of two.", "Seite eins."), ("Yes.", "वह की है"), ("Yes.", "वह का है"), ("1", "2"), ("1", "3")]
+    kept, dropped = run([first, repeated, *others], deduplicate=True)
+    assert kept == [first, *others]
+    assert dropped["duplicates"] == 1
+
+    config = DataConfig(drop_overlap="pair")  # type: ignore[call-arg]
+    overlap = [
+        each.knowing(config, lambda: [HeldOutPair(("en", "de"), *repeated)]) for each in training_filters(config)
+    ]
+    assert FilterChain(overlap, config).apply([first, *others]) == others
+
+    for split, found in (("train", [first, *others]), ("test", [repeated])):
+        for language, side in zip(("en", "de"), zip(*found, strict=True), strict=True):
+            (tmp_path / f"{split}.{language}").write_text("".join(f"{line}\n" for line in side))
+    counted = count_overlap(tmp_path, [CorpusSplit("main", name, DataConfig()) for name in ("train", "test")], print)
+    assert counted == {"test": Overlap(sentences=1, source=1, target=1, pair=1)}
 
 
 def test_settings_of_filters_exist_and_turn_them_on() -> None:

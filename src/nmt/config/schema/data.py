@@ -67,7 +67,7 @@ class DataConfig:
     min_score: float = 0.0
     """The lowest score that score_column may have."""
     deduplicate: bool = False
-    """Drop repeated training pairs."""
+    """Drop training pairs that repeat an earlier one; case, white space, punctuation and digits do not count."""
     max_pieces: int = 256
     """Drop training pairs with more word pieces than this in the source or the target."""
     tag: str = field(default="", metadata=OF_ONE_CORPUS)

@@ -12,12 +12,12 @@ import numpy.typing as npt
 from nmt.data.corpora import CorpusSplit
 from nmt.data.layout import CorpusLayout
 from nmt.data.sources.source import Languages
+from nmt.data.tags import untagged
+from nmt.text.lines import read_lines
+from nmt.text.plain import Hashes, pair_hashes, sentence_hashes
 
-Hashes = npt.NDArray[np.uint64]
 CHUNK_PAIRS = 100_000
 """Pairs compared together."""
-PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""An odd number that mixes the bits of one sentence's hash before the other's is added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ def count_overlap(folder: Path, splits: Sequence[CorpusSplit], advance: Callable
     """Return for each other split how many of its sentences the training text holds: by side, and as a pair.
 
     A sentence is compared with those of its language on both sides of the training text, and a pair with those of its
-    two languages in both directions. Sentences are compared by 64-bit hashes, without tags and without white space at
-    their ends. Only the hashes of the splits are in memory; the training text is read as a stream.
+    two languages in both directions. Sentences are compared by 64-bit hashes of their letters, without tags. Only the
+    hashes of the splits are in memory; the training text is read as a stream.
 
     Args:
         folder: The folder of the corpus.
@@ -80,7 +80,7 @@ def _keys(split: CorpusSplit) -> tuple[str, str, Languages]:
 def together(sides: Languages, source: Hashes, target: Hashes) -> tuple[Languages, Hashes]:
     """Return the languages in alphabetical order, and hashes of pairs, which are the same in both directions."""
     (first, left), (second, right) = sorted(((sides[0], source), (sides[1], target)), key=lambda each: each[0])
-    return (first, second), left * PAIR_FACTOR + right
+    return (first, second), pair_hashes(left, right)
 
 
 class _Seen:
@@ -105,16 +105,10 @@ class _Seen:
 
 def _hashes(folder: Path, split: CorpusSplit) -> Iterator[tuple[Hashes, Hashes, Hashes]]:
     """Yield the hashes of a split's source sentences, target sentences and pairs, chunk by chunk."""
-    source, target = CorpusLayout(folder).texts(split.name, split.languages)
-    tags = split.data.tag.encode(), b""
-    with source.open("rb") as left, target.open("rb") as right:
-        while True:
-            first, second = (
-                np.fromiter(
-                    (hash(line.removeprefix(tag).strip()) for line in islice(side, CHUNK_PAIRS)), np.int64
-                ).view(np.uint64)
-                for side, tag in zip((left, right), tags, strict=True)
-            )
-            if not len(first):
-                return
-            yield first, second, together(split.languages, first, second)[1]
+    sources, targets = map(read_lines, CorpusLayout(folder).texts(split.name, split.languages))
+    while True:
+        first = sentence_hashes(untagged(line, split.data.tag) for line in islice(sources, CHUNK_PAIRS))
+        second = sentence_hashes(islice(targets, CHUNK_PAIRS))
+        if not len(first):
+            return
+        yield first, second, together(split.languages, first, second)[1]

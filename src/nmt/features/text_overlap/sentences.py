@@ -13,8 +13,8 @@ from nmt.data.parallel_filter import Keeps
 from nmt.data.sources.source import Languages, Pair, languages
 from nmt.data.task import task_of
 from nmt.features.text_overlap.overlap import together
-from nmt.features.text_overlap.plain_text import Hashes, are_in, sentence_digest
 from nmt.features.text_overlap.settings import SIDE, OverlapData
+from nmt.text.plain import Hashes, sentence_digest, sentence_hashes
 
 Key = TypeVar("Key")
 
@@ -56,7 +56,7 @@ def judging(config: DataConfig, known: KnownSentences) -> Keeps:
     nothing = np.zeros(0, np.uint64)
 
     def keeps(chunk: Sequence[Pair]) -> list[bool]:
-        hashes = [np.frombuffer(b"".join(sentence_digest(pair[side]) for pair in chunk), np.uint64) for side in (0, 1)]
+        hashes = [sentence_hashes(pair[side] for pair in chunk) for side in (0, 1)]
         dropped: npt.NDArray[np.bool_] = np.zeros(len(chunk), dtype=bool)
         if by_side:
             for side in compared:
@@ -67,6 +67,14 @@ def judging(config: DataConfig, known: KnownSentences) -> Keeps:
         return [not each for each in dropped.tolist()]
 
     return keeps
+
+
+def are_in(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
+    """Return for each number whether it is one of the known ones, which are sorted."""
+    if not len(known):
+        return np.zeros(len(hashes), dtype=bool)
+    nearest = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    return np.asarray(known[nearest] == hashes)
 
 
 FILTER = Filter("overlap", "drop_overlap", judging, learn=learn)

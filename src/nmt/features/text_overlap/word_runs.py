@@ -17,9 +17,10 @@ from nmt.data.filters import Filter, HeldOutPair
 from nmt.data.parallel_filter import Keeps
 from nmt.data.sources.source import Pair, languages
 from nmt.data.task import task_of
-from nmt.features.text_overlap.plain_text import Hashes, sentence_digest, word_hash, words_of
 from nmt.features.text_overlap.settings import OverlapData
+from nmt.features.text_overlap.words import word_hash, words_of
 from nmt.text.blocks import blocks
+from nmt.text.plain import Hashes, sentence_digest
 
 Integers = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
