@@ -14,6 +14,9 @@ from nmt.data.text_task import CollectedSplit, TextTask
 from nmt.features.text_overlap.overlap import Overlap, count_overlap
 from nmt.features.text_overlap.settings import SIDE, OverlapData
 
+MIN_SHARE = 0.01
+"""The share of a split's sentences from which there is a warning: fewer hardly change its scores."""
+
 
 class _OverlapTask(TextTask):
     """Counts the development and test sentences that are also in the training text."""
@@ -56,7 +59,7 @@ def _counts(manifest: Manifest) -> dict[str, Overlap]:
 
 def gives_away(overlap: Overlap, *, targets_repeat: bool) -> bool:
     """Return whether the training text gives away a split; equal targets say nothing if they repeat anyway."""
-    return bool(overlap.source or (overlap.target and not targets_repeat))
+    return max(overlap.source, 0 if targets_repeat else overlap.target) > MIN_SHARE * overlap.sentences
 
 
 def _warning(split: str, overlap: Overlap) -> str:
