@@ -180,9 +180,10 @@ def test_manifest_cannot_name_files_outside_its_folder(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="is damaged"):
             PreparationTasks(folder, {}, lambda _: None).finish([])
     assert victim.read_text() == "stays"
-    del written["seal"]  # as earlier versions wrote it
+    del written["seal"]
     (folder / MANIFEST).write_text(json.dumps(written))
-    assert {name: asdict(record) for name, record in read_manifest(folder).tasks.items()} == written["steps"]
+    with pytest.raises(UserError, match="is damaged"):
+        read_manifest(folder)
 
 
 def test_decreasing_offsets_are_damage_even_with_a_valid_checksum(tmp_path: Path) -> None:

@@ -126,9 +126,9 @@ def read_manifest(folder: Path) -> Manifest:
     content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("steps"), dict):
         raise UserError(f"{path} is not a manifest of prepared data. Delete it and run again.")
-    recorded_seal = content.pop("seal", None)  # manifests of earlier versions have none
+    recorded_seal = content.pop("seal", None)
     records = content.pop("steps")
-    if recorded_seal not in (None, seal({**content, "steps": records})) or not all(map(_is_record, records.values())):
+    if recorded_seal != seal({**content, "steps": records}) or not all(map(_is_record, records.values())):
         raise UserError(f"{path} is damaged: its content is not what was written. Delete it and run again.")
     return Manifest({name: _read_record(record) for name, record in records.items()}, content)
 

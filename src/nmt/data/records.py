@@ -21,7 +21,7 @@ class Collected:
     dropped: dict[str, int]
     """Pairs dropped by each filter, in the order of the filters."""
     line_breaks: int = 0
-    """Sentences whose line breaks became spaces; records of earlier versions lack it."""
+    """Sentences whose line breaks became spaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Manifest:
 
     @property
     def settings(self) -> JsonObject:
-        """The settings of the preparation, by group; manifests of earlier versions may have none."""
+        """The settings of the preparation, by group."""
         found = self.about.get("settings")
         return found if isinstance(found, dict) else {}
 

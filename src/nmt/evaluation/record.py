@@ -16,7 +16,7 @@ from nmt.storage.files import read_json, write_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationRecord:
-    """The content of eval/<split>.json; what files of earlier versions lack is None or empty."""
+    """The content of eval/<split>.json."""
 
     split: str
     scores: Mapping[str, Score]

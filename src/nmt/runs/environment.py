@@ -43,7 +43,7 @@ class DataState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """The content of environment.json; a field that an earlier version did not write has its default."""
+    """The content of environment.json."""
 
     nmt: str = ""
     git: GitState | None = None

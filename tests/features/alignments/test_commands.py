@@ -18,7 +18,7 @@ from nmt.decoding.piece_attention import attend
 from nmt.features.alignments.error_rate import LinkCounts
 from nmt.features.alignments.linking import AlignmentSource, links
 from nmt.features.alignments.truth import TRUTH
-from nmt.storage.files import checksum, write_json
+from nmt.storage.files import checksum, seal, write_json
 from nmt.text.alignments import read_gold
 from tests.unit.small_models import LINES
 from tests.unit.tiny_run import write_tiny_run
@@ -62,7 +62,8 @@ def test_eval_scores_alignments_if_the_true_ones_are_known(run: Path, capsys: py
     write(folder / "test.alignments", gold)
     sums = {"test.alignments": checksum(folder / "test.alignments")}
     record = asdict(TaskRecord(inputs={}, outputs=sums, result={}))
-    write_json(CorpusLayout(folder).manifest, {"steps": {TRUTH.name("test"): record}})
+    steps = {"steps": {TRUTH.name("test"): record}}
+    write_json(CorpusLayout(folder).manifest, {**steps, "seal": seal(steps)})
     assert main(["eval", *overrides(run)]) == 0
     found = json.loads(file.read_text(encoding="utf-8"))["alignments"]
     engine = engine_of(run, alignment_layer=1, alignment_head=2, alignment_state="output")
@@ -81,7 +82,8 @@ def test_damaged_alignments_are_refused_before_translation(run: Path, capsys: py
     folder = run.parents[1] / "data" / "tiny"
     write(folder / "test.alignments", ["0-0"])
     record = asdict(TaskRecord(inputs={}, outputs={"test.alignments": "0"}, result={}))
-    write_json(CorpusLayout(folder).manifest, {"steps": {TRUTH.name("test"): record}})
+    steps = {"steps": {TRUTH.name("test"): record}}
+    write_json(CorpusLayout(folder).manifest, {**steps, "seal": seal(steps)})
     assert main(["eval", *overrides(run)]) == 2
     assert "test.alignments is not what was prepared" in capsys.readouterr().err
     assert not (run / "eval").exists()

@@ -162,7 +162,7 @@ def test_seed_of_a_run_does_not_change_the_demo_corpus(config: Config, monkeypat
     monkeypatch.setattr(demo, "_generate", demo._generate.__wrapped__)  # its cache knows no sizes
     settings = replace(config, data=DataConfig(corpus="own", source="demo", max_pieces=40))
     run(settings)
-    assert records(settings)["collect train"]["inputs"]["source"]["seed"] == 1  # that of earlier versions, by default
+    assert records(settings)["collect train"]["inputs"]["source"]["seed"] == 1
     assert run(replace(settings, seed=2)) == []
     assert "collect train" in run(with_data(settings, seed=2))
 

@@ -6,7 +6,7 @@ import pytest
 
 from nmt.errors import UserError
 from nmt.evaluation.split import read_split
-from nmt.storage.files import checksum, write_json
+from nmt.storage.files import checksum, seal, write_json
 
 LANGUAGES = ("en", "de")
 
@@ -16,9 +16,8 @@ def prepared(tmp_path: Path) -> Path:
     for language in LANGUAGES:
         (tmp_path / f"test.{language}").write_text(f"a sentence of {language}\n")
     outputs = {f"test.{language}": checksum(tmp_path / f"test.{language}") for language in LANGUAGES}
-    write_json(
-        tmp_path / "manifest.json", {"steps": {"collect test": {"inputs": {}, "outputs": outputs, "result": {}}}}
-    )
+    content = {"steps": {"collect test": {"inputs": {}, "outputs": outputs, "result": {}}}}
+    write_json(tmp_path / "manifest.json", {**content, "seal": seal(content)})
     return tmp_path
 
 

@@ -46,7 +46,4 @@ def _read_record(folder: Path) -> ExportRecord:
 
 
 def _search_of_export(folder: Path) -> DecodingConfig:
-    settings = folder / SETTINGS
-    if not settings.is_file():  # exports of older versions have none
-        return DecodingConfig()
-    return read_saved(settings, from_yaml).decoding.naming_no_file.for_any_engine
+    return read_saved(folder / SETTINGS, from_yaml).decoding.naming_no_file.for_any_engine

@@ -73,7 +73,7 @@ class ExportRecord:
     files: tuple[str, ...] = ()
     """Names of the other files of the export, with `/` after those of folders."""
     sha256: Mapping[str, str] = field(default_factory=dict)
-    """Their checksums, but for those of text for people, which may be edited; none in exports of older versions."""
+    """Their checksums, but for those of text for people, which may be edited."""
 
     def paths(self, folder: Path) -> list[Path]:
         """Return the files of the export in `folder`, export.json included."""

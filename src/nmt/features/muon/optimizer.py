@@ -93,7 +93,7 @@ class Muon(torch.optim.Optimizer):
 
     def _running_mean(self, matrix: Tensor) -> Tensor:
         state = self.state[matrix]
-        if "momentum_buffer" not in state:  # PyTorch's name for it, in checkpoints of earlier versions
+        if "momentum_buffer" not in state:
             state["momentum_buffer"] = torch.zeros_like(matrix)
         mean: Tensor = state["momentum_buffer"]
         return mean
