@@ -40,7 +40,7 @@ LOCK_FOR_AMD := $(if $(ON_AMD),awk '/^[a-z]/ { kept = !/^triton==/ } kept' requi
 TORCH_INSTALL := $(PIP_INSTALL) $(if $(INDEX),--index-url "$(INDEX)") --constraint constraints.lock torch
 
 LAUNCHED := demo data train batch average eval translate synthesize serve parse score export import report compare attention describe doctor \
-	tune table3 bench test test-all
+	table3 bench test test-all
 
 .DEFAULT_GOAL := help
 .PHONY: help setup wheels lock all $(LAUNCHED) lint format clean
@@ -110,7 +110,6 @@ compare: ## Print how runs differ: compare=[a,b]
 attention: ## Draw the attention weights of a sentence as a PNG
 describe: ## Estimate the size, memory, time and cost of a run
 doctor: ## Say what this machine has, and which features are off and why
-tune: ## Measure the settings that train fastest on this machine, for later runs of `make train`
 table3: ## Train and score the rows of the paper's Table 3; smaller: ARGS="table3.scale=multi30k" or small
 bench: ## Measure what to expect on this machine; compared with other toolkits: ARGS="setup", "train", or "--help"
 test: ## Run the quick tests, like CI

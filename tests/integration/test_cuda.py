@@ -16,8 +16,7 @@ from nmt.compute.machine import prepare_machine
 from nmt.config.keys import with_values
 from nmt.config.schema import ModelConfig
 from nmt.data.synthetic import synthetic_pairs
-from nmt.measuring import accuracy
-from nmt.measuring.steps import measured_batches
+from nmt.features.own_text.speed import measured_batches
 from nmt.model import operation_errors
 from nmt.model.attention import FlashAttend, PaddedAttend
 from nmt.model.attention_choice import plan_for
@@ -26,6 +25,7 @@ from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.new_trainer import new_trainer
+from tests.integration import accuracy
 from tests.integration.toy import run
 
 GPU = (pytest.mark.gpu, pytest.mark.slow)
@@ -112,14 +112,14 @@ def exact_step(longest: int = accuracy.LONGEST) -> accuracy.Step:
 
 @pytest.mark.parametrize("path", accuracy.training_paths("cpu", compiled=False), ids=lambda path: path.name)
 def test_training_step_on_a_cpu_equals_float64(path: accuracy.TrainingPath) -> None:
-    assert accuracy.compare_training(path, "cpu", exact_step(path.longest)).correct
+    assert accuracy.is_correct(path, "cpu", exact_step(path.longest))
 
 
 @pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("path", accuracy.training_paths("cuda", compiled=True), ids=lambda path: path.name)
 def test_training_step_on_a_gpu_equals_float64(path: accuracy.TrainingPath) -> None:
-    assert accuracy.compare_training(path, "cuda", exact_step(path.longest)).correct
+    assert accuracy.is_correct(path, "cuda", exact_step(path.longest))
 
 
 def test_training_step_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_training_step_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -
     path = path._replace(settings={**path.settings, "runtime.attention": "padded"})
     exact = exact_step()
     monkeypatch.setattr("nmt.model.attention.attention_mask", lambda *_, **__: None)
-    assert not accuracy.compare_training(path, "cpu", exact).correct
+    assert not accuracy.is_correct(path, "cpu", exact)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])

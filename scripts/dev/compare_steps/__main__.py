@@ -94,7 +94,8 @@ def work(options: argparse.Namespace) -> None:
     """Train for a turn whenever a line arrives."""
     from nmt.compute.machine import prepare_machine  # noqa: PLC0415 - from the sources of this variant
     from nmt.config.compose import compose  # noqa: PLC0415
-    from nmt.measuring.steps import measured_batches  # noqa: PLC0415
+    from nmt.data.batching import Batching  # noqa: PLC0415
+    from nmt.data.loader import DataPosition, global_batches  # noqa: PLC0415
     from nmt.runs.checkpoints import load  # noqa: PLC0415
     from nmt.training.build import build_state, open_data  # noqa: PLC0415
 
@@ -104,7 +105,16 @@ def work(options: argparse.Namespace) -> None:
     folder = config.run_folder / "checkpoints" / f"step-{step:08}"
     checkpoint = load(folder, trainer=True) if step else None
     trainer = build_state(config, machine, data.tokenizer, checkpoint).trainer
-    stream = measured_batches(trainer, data.train, seed=config.seed)
+    stream = global_batches(
+        data.train,
+        Batching.of(trainer.config, config.seed),
+        device_tokens=trainer.config.device_tokens,
+        start=DataPosition(),
+        rank=0,
+        devices=1,
+        threads=trainer.gradient.concurrency,
+        shapes=trainer.shapes(trainer.config.device_tokens),
+    )
     for batch in islice(stream, warmup):
         trainer.update(batch)
     for _ in sys.stdin:

@@ -25,7 +25,7 @@ from nmt.config.schema import Config, ModelConfig, RuntimeConfig, TrainingConfig
 from nmt.data.loader import GlobalBatch, MicroBatch
 from nmt.data.store import PairStore
 from nmt.data.synthetic import MAX_LENGTH, synthetic_pairs
-from nmt.measuring.steps import measured_batches, wait
+from nmt.features.own_text.speed import measured_batches, wait
 from nmt.model.packed import Packed
 from nmt.text.special import PAD
 from nmt.training.graph_shapes import RECORDED_AT

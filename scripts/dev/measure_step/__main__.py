@@ -5,6 +5,7 @@
 The text is synthetic: random words in sentences about as long as those of WMT14. Overrides are those of `nmt train`.
 """
 
+import resource
 import sys
 import time
 from pathlib import Path
@@ -17,7 +18,6 @@ from nmt.config.compose import compose
 from nmt.training.new_trainer import new_trainer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
-from nmt.measuring.steps import peak_memory
 from shared.command_line import run_tool, tool_parser
 from shared.synthetic import SyntheticText
 
@@ -47,6 +47,14 @@ def main() -> None:
     print(
         f"memory: estimated {estimated / 1e9:.2f} GB, measured {measured / 1e9:.2f} GB: {estimated / measured - 1:+.1%}"
     )
+
+
+def peak_memory(device: torch.device) -> int:
+    """Return the peak memory of this process in bytes: on the GPU, or of the whole process on a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_reserved(device)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class Case:
 
 
 SMALL = (
-    "runtime.device=cpu", "runtime.threads=1", "runtime.workers=1", "runtime.tuned=off", "engine=torch",
+    "runtime.device=cpu", "runtime.threads=1", "runtime.workers=1", "engine=torch",
     "model.layers=2", "model.d_model=32", "model.d_ff=64", "model.heads=2",
     "training.batch_tokens=300", "training.warmup_steps=4", "training.learning_rate=1e-2", "training.log_every=1",
     "training.valid_every=8", "training.valid_sentences=4", "training.save_every=8", "decoding.extra_length=6",

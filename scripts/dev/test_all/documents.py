@@ -61,7 +61,7 @@ FORGET = {
     'make synthesize ARGS="name=own input=': ("data/synthetic/own",),
 }
 """Folders deleted before a command, by its beginning: what another command made, to which it is an alternative."""
-ONCE = ("make table3", "make tune")
+ONCE = ("make table3",)
 """Commands that take minutes, on which nothing later stands: only the first document that has one runs it."""
 _PORT = Lock()
 

@@ -10,7 +10,7 @@ from test_all.stages import ROOT
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 """A block of code, with the name of its language."""
-INLINE = re.compile(r"`(?!.*COMMAND)((?:make \S+ ARGS=|make tune|\.venv/bin/|nmt \w+ \S*[=-])[^`]*)`")
+INLINE = re.compile(r"`(?!.*COMMAND)((?:make \S+ ARGS=|\.venv/bin/|nmt \w+ \S*[=-])[^`]*)`")
 """A command with arguments in a sentence or a table. Without arguments it is the name of a command."""
 GOES_ON = ("\\", "&&", "|")
 DOCUMENTS = (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")))

@@ -55,8 +55,6 @@ def run(config: Config) -> None:
             _print(message)
             return
         for each in prepared:
-            if checkpoint is None and distributed.is_main() and each.begin is not None:
-                each.begin(config)
             each.announce()
         transforms = transforms_for(config, data.tokenizer)
         state = build_state(config, machine, data.tokenizer, checkpoint, beginning)

@@ -57,7 +57,7 @@ def _measured(config: Config, size: ParameterCounts) -> MeasuredStep | None:
     name = config.describe.device
     path = measured_file(config.runs_folder, name)
     precision = precision_on(name, config.runtime.precision)
-    return nearest_step(path, size.total, precision, compiled=bool(config.runtime.compile))
+    return nearest_step(path, size.total, precision, compiled=config.runtime.compile)
 
 
 def estimate_as_json(config: Config, size: ParameterCounts, figures: Estimate) -> dict[str, Any]:

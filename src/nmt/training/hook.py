@@ -1,7 +1,7 @@
 """Observe the training of a model between its steps: see `Feature.hook`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -56,15 +56,3 @@ class TrainingHook:
     def report(self, step: int) -> Report:
         """Return what to say at the log line of a step. All processes call this at the same steps."""
         return Report()
-
-    def close(self) -> None:
-        """Act when training ends, for whatever reason."""
-
-
-@contextmanager
-def closing_hooks(hooks: Sequence[TrainingHook]) -> Iterator[None]:
-    """Close hooks after this block, however it ends."""
-    with ExitStack() as closing:
-        for hook in hooks:
-            closing.callback(hook.close)
-        yield

@@ -16,7 +16,6 @@ from nmt.training.checkpointing import CheckpointManager, checkpoint_bytes
 from nmt.training.clock import Deadline, Stopwatch, reachable_step
 from nmt.training.decision import Decision, Ending, Saving
 from nmt.training.divergence import check_same_weights, divergence_error, warnings_about
-from nmt.training.hook import closing_hooks
 from nmt.training.progress import TrainingProgress
 from nmt.training.state import TrainingState
 
@@ -63,7 +62,6 @@ class Loop:
         self._agreements = AgreementSchedule(self.trainer.step, state.training_seconds())
         ending = Ending.DONE if state.finished else None
         with (
-            closing_hooks(self.trainer.hooks),
             stop_signals() as stop_request,
             TrainingProgress(self.config.steps, self.trainer.step, distributed.is_main()) as self._progress,
         ):

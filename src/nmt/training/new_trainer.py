@@ -95,7 +95,7 @@ def try_operations(config: Config, machine: Machine, vocabulary: int) -> None:
         return
     runtime = config.runtime
     graphs = not (runtime.cuda_graphs is False or is_amd())
-    wanted = Wanted(vocabulary, runtime.attention, graphs, bool(runtime.compile))
+    wanted = Wanted(vocabulary, runtime.attention, graphs, runtime.compile)
     with distributed.together():
         failed = failures(config.model, machine, wanted)
     replace_all(

@@ -1,7 +1,7 @@
 """What features do before a run is trained."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from nmt.compute import distributed
@@ -16,8 +16,6 @@ class Prepared(NamedTuple):
     message: str = ""
     """One line for the user; empty if there is nothing to say."""
     is_warning: bool = False
-    begin: Callable[[Config], None] | None = None
-    """What else the main process does when training begins, and not when it is resumed."""
 
     def announce(self) -> None:
         """Print the message, on the first process only."""

@@ -21,7 +21,6 @@ from nmt.features.own_text import speed
 from nmt.features.own_text.prepare import plan_training
 from nmt.runs.layout import RunLayout
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.hook import TrainingHook
 from nmt.training.trainer import Trainer
 from tests.integration.toy import pairs, refuse, succeed
 
@@ -79,7 +78,7 @@ def test_run_is_measured_planned_and_resumed_as_planned(
 def test_steps_are_timed_in_micro_batches_that_fit_in_memory(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     succeed(["data", *words])
     config = composed_settings([*words, "training.batch_tokens=300", "data.max_pieces=60"])
-    sizes, ended = list[int](), list[TrainingHook]()
+    sizes = list[int]()
 
     def try_out(_: Trainer, batch: MicroBatch) -> None:
         if len(batch.labels) > 150:
@@ -88,18 +87,13 @@ def test_steps_are_timed_in_micro_batches_that_fit_in_memory(words: list[str], m
     def update(_: Trainer, batch: GlobalBatch) -> None:
         sizes.extend(len(each.labels) for each in batch.micro_batches)
 
-    def close(hook: TrainingHook) -> None:
-        ended.append(hook)
-
     monkeypatch.setattr(Trainer, "try_out", try_out)
-    monkeypatch.setattr(TrainingHook, "close", close)
     monkeypatch.setattr(speed, "update", update)
     pairs_of_run = open_training_text(config.data_folder, config.data)
     vocabulary = Tokenizer.load(config.data_folder).target_size
     seconds = speed.seconds_per_step(config, prepare_machine(config.runtime), pairs_of_run, (vocabulary, vocabulary))
     assert 0 < seconds < 5
     assert 0 < max(sizes) <= 150
-    assert ended  # what watches steps would wait for further ones
 
 
 def test_minutes_that_end_the_run_leave_steps_for_a_machine_that_is_faster_than_measured(

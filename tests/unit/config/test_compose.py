@@ -225,7 +225,7 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
         ("training.steps=abc", "training.steps=abc must be a whole number"),
         ("training.steps=1.5", "training.steps=1.5 must be a whole number"),
         ("model.dropout=high", "model.dropout=high must be a number"),
-        ("runtime.compile=perhaps", "runtime.compile=perhaps must be true, false or null"),
+        ("runtime.cuda_graphs=perhaps", "runtime.cuda_graphs=perhaps must be true, false or null"),
         ("data.train=a", "data.train=a must be a list, such as [a,b]"),
         ("training.steps=null", "training.steps=null must be a whole number"),
         ("name=null", "name=null must be text"),

@@ -19,8 +19,8 @@ class RuntimeConfig:
     """How training attends: auto (short on GPUs with bf16, PyTorch's fused attention on padded blocks on other GPUs in
     fp16, in C on CPUs, else padded), padded, flash, or short (a tile per sentence for batches of at most 128 tokens a
     sentence, otherwise flash)."""
-    compile: bool | None = None
-    """Compile the model with torch.compile, which is worthwhile in long runs; null is false unless tuned."""
+    compile: bool = False
+    """Compile the model with torch.compile, which is worthwhile in long runs."""
     cuda_graphs: bool | None = None
     """Record the forward and backward passes of each size of micro-batch as a CUDA graph, which the GPU replays without
     waiting for the processor; null is true on GPUs of NVIDIA, unless runtime.compile is true."""

@@ -20,7 +20,7 @@ class TrainingConfig:
     which needs fewer steps if batches are small."""
     device_tokens: int = field(default=0, metadata=ADJUSTABLE)
     """Most source tokens, and most target tokens, in a micro-batch on one device; larger shares accumulate
-    gradients. 0 for no limit unless tuned."""
+    gradients. 0 for no limit."""
     schedule: str = "inverse_sqrt"
     """Learning rate after the warmup."""
     warmup_steps: int = 4000

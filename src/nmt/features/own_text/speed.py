@@ -1,21 +1,25 @@
 """Measure what a training step takes on this machine, or on those that train together."""
 
+import gc
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import count
 
+import torch
+
 from nmt.compute import distributed
 from nmt.compute.machine import Machine, is_out_of_memory
 from nmt.config.schema import Config
+from nmt.data.batching import Batching
+from nmt.data.loader import DataPosition, GlobalBatch, global_batches
 from nmt.data.store import Pairs
 from nmt.errors import CommonError
-from nmt.measuring.steps import free_memory, measured_batches, update, wait
-from nmt.training.hook import closing_hooks
 from nmt.training.memory_check import tokens_that_fit
 from nmt.training.new_trainer import new_trainer
+from nmt.training.trainer import Trainer
 
 WARM_UP_STEPS = 2
 MAX_STEPS, MAX_SECONDS = 20, 4.0
@@ -55,8 +59,7 @@ def _timed(
     trainer.config = replace(trainer.config, device_tokens=tokens)
     batches = measured_batches(trainer, text, seed=config.seed, columns=trainer.columns)
     started, seconds, step = clock(), 0.0, 0
-    # a hook that watches steps must not wait for further ones
-    with closing_hooks(trainer.hooks), closing(batches):  # type: ignore[type-var] # it is a generator
+    with closing(batches):  # type: ignore[type-var] # it is a generator
         for step in count(1 - WARM_UP_STEPS):
             update(trainer, next(batches))
             wait(machine.device)
@@ -66,3 +69,40 @@ def _timed(
             if distributed.highest(step >= MAX_STEPS or (step > 0 and seconds >= MAX_SECONDS)):
                 break
     return max(distributed.gather_objects(seconds / step))
+
+
+def measured_batches(
+    trainer: Trainer, pairs: Pairs, *, seed: int = 1, columns: Sequence[str] = ()
+) -> Iterator[GlobalBatch]:
+    """Yield global batches of a text, from its first step on, for this process of those that train together."""
+    return global_batches(
+        pairs,
+        Batching.of(trainer.config, seed),
+        device_tokens=trainer.config.device_tokens,
+        start=DataPosition(),
+        rank=distributed.rank(),
+        devices=distributed.world_size(),
+        threads=trainer.gradient.concurrency,
+        shapes=trainer.shapes(trainer.config.device_tokens),
+        columns=columns,
+    )
+
+
+def update(trainer: Trainer, batch: GlobalBatch) -> None:
+    """Train on a batch; in fp16, repeat the step until the gradient of the scaled loss does not overflow."""
+    trainer.update(batch)
+    while trainer.loss_scale is not None and float(trainer.loss_scale.scale) < float(trainer.loss_scale.last_scale):
+        trainer.update(batch)  # nothing was changed but the scale
+
+
+def free_memory() -> None:
+    """Return the memory of what is no longer used to the GPU."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def wait(device: torch.device) -> None:
+    """Wait until the device has done what it was asked to do."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

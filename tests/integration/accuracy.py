@@ -1,8 +1,7 @@
 """Compare a device's results with float64 on the CPU, by relative norm."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -13,20 +12,9 @@ from nmt.config.keys import with_values
 from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, TrainingConfig
 from nmt.data.store import PairStore
 from nmt.data.synthetic import synthetic_pairs
-from nmt.measuring.search import Settings
-from nmt.measuring.steps import measured_batches, update
+from nmt.features.own_text.speed import measured_batches, update
 from nmt.model.attention import FlashAttend, PaddedAttend, ShortAttend
-from nmt.model.kernels.backend import may_have_flash_attention
-from nmt.model.kernels.short_attention import TILES
-from nmt.model.operation_errors import TOLERANCES as OPERATION_TOLERANCES
-from nmt.model.operation_errors import (
-    MakesAttend,
-    attention_error,
-    rectifier_error,
-    relative_error,
-    residual_error,
-    softmax_error,
-)
+from nmt.model.operation_errors import MakesAttend, relative_error
 from nmt.training.new_trainer import new_trainer
 
 WORDS = 1000
@@ -42,23 +30,11 @@ LOSS_TOLERANCES = {"fp32": 2e-6, "tf32": 1e-3, "fp16": 1e-3, "bf16": 5e-3}
 """The same for the loss, a mean over tokens, in which most of these errors cancel."""
 
 
-class Comparison(NamedTuple):
-    """How far the results of a device are from float64."""
-
-    name: str
-    loss_error: float | None
-    """None for a single operation, which has no loss."""
-    error: float
-    """Of the gradient, or the largest of an operation's results and gradients."""
-    tolerance: float
-    correct: bool
-
-
 class TrainingPath(NamedTuple):
     """A way to compute a training step."""
 
     name: str
-    settings: Settings
+    settings: Mapping[str, str | bool]
     precision: str
     """A key of TOLERANCES."""
     tf32: bool = True
@@ -85,7 +61,7 @@ def training_paths(device: str, half: str = "bf16", *, compiled: bool) -> list[T
     return [*paths, plain[half]._replace(name=f"{half}, long sentences", longest=LONGEST_OF_LONG)]
 
 
-def _with(path: TrainingPath, name: str, settings: Settings) -> TrainingPath:
+def _with(path: TrainingPath, name: str, settings: Mapping[str, str | bool]) -> TrainingPath:
     return path._replace(name=f"{path.name} {name}", settings={**path.settings, **settings})
 
 
@@ -134,16 +110,14 @@ def exact_step(longest: int = LONGEST) -> Step:
     return training_step(small_run("cpu", longest), Machine(torch.device("cpu"), torch.float64))
 
 
-def compare_training(path: TrainingPath, device: str, exact: Step) -> Comparison:
-    """Compare a training step on a device with the exact one, of the same text."""
+def is_correct(path: TrainingPath, device: str, exact: Step) -> bool:
+    """Return whether a training step on a device agrees with the exact one, of the same text."""
     config = with_values(small_run(device, path.longest), path.settings)
     machine = prepare_machine(config.runtime)
     with matrix_products(tf32=path.tf32):
         step = training_step(config, machine)
     loss_error, error = abs(step.loss / exact.loss - 1), relative_error(step.gradient, exact.gradient)
-    tolerance = TOLERANCES[path.precision]
-    correct = loss_error < LOSS_TOLERANCES[path.precision] and error < tolerance
-    return Comparison(path.name, loss_error, error, tolerance, correct)
+    return loss_error < LOSS_TOLERANCES[path.precision] and error < TOLERANCES[path.precision]
 
 
 @contextmanager
@@ -158,31 +132,3 @@ def matrix_products(*, tf32: bool) -> Iterator[None]:
 
 
 KINDS: dict[str, MakesAttend] = {"padded": PaddedAttend, "short": ShortAttend, "flash": FlashAttend}
-
-
-def compare_operations(device: torch.device, half: torch.dtype) -> Iterator[Comparison]:
-    """Compare each fused operation on a device with float64, in float32 and in its precision of 16 bits."""
-    for dtype in dict.fromkeys((torch.float32, half)):
-        tolerance = OPERATION_TOLERANCES[dtype]
-        for name, check in [*_fused_operations(device, dtype), *_attentions(device, dtype)]:
-            with matrix_products(tf32=False):
-                error = check()
-            precision = str(dtype).removeprefix("torch.")
-            yield Comparison(f"{name} in {precision}", None, error, tolerance, error < tolerance)
-
-
-def _fused_operations(device: torch.device, dtype: torch.dtype) -> Iterator[tuple[str, Callable[[], float]]]:
-    yield "dropout, add and norm", partial(residual_error, device, dtype, 0.3)
-    yield "softmax to gradient", partial(softmax_error, device, dtype)
-    yield "rectifier", partial(rectifier_error, device, dtype)
-
-
-def _attentions(device: torch.device, dtype: torch.dtype) -> Iterator[tuple[str, Callable[[], float]]]:
-    """Yield each attention that the device has, for the sentences of the largest tile and for longer ones."""
-    for kind, attend in KINDS.items():
-        if kind == "flash" and not may_have_flash_attention(device, dtype):
-            continue
-        for longest in (TILES[-1], LONGEST_OF_LONG)[: 1 if kind == "short" else 2]:
-            for causal in (False, True):
-                name = f"{kind} {'causal' if causal else 'cross'} attention, {longest} tokens"
-                yield name, partial(attention_error, attend, device, dtype, causal=causal, longest=longest)
