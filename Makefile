@@ -39,7 +39,7 @@ LOCKED := $(if $(ON_AMD),.venv/requirements.txt,requirements.lock)
 LOCK_FOR_AMD := $(if $(ON_AMD),awk '/^[a-z]/ { kept = !/^triton==/ } kept' requirements.lock > $(LOCKED))
 TORCH_INSTALL := $(PIP_INSTALL) $(if $(INDEX),--index-url "$(INDEX)") --constraint constraints.lock torch
 
-LAUNCHED := demo data train batch average eval translate synthesize serve parse score export import report compare attention describe doctor \
+LAUNCHED := demo data train batch average eval translate synthesize serve parse score export import report describe doctor \
 	table3 bench test test-all
 
 .DEFAULT_GOAL := help
@@ -105,9 +105,7 @@ score: ## Score given translations: lines of source, tab, translation
 data export: export NMT_INSTALL = $(PIP_INSTALL) --constraint constraints.lock
 export: ## Export a trained model for CTranslate2, Argos Translate, Hugging Face, ONNX or a web page, and verify it
 import: ## Make a run of a Hugging Face Marian model (opus-mt): ARGS="source=FOLDER name=NAME"
-report: ## Write an HTML page about a run, or about several: compare=[a,b]
-compare: ## Print how runs differ: compare=[a,b]
-attention: ## Draw the attention weights of a sentence as a PNG
+report: ## Write an HTML page about a run, or about how several differ: compare=[a,b]
 describe: ## Estimate the size, memory, time and cost of a run
 doctor: ## Say what this machine has, and which features are off and why
 table3: ## Train and score the rows of the paper's Table 3; smaller: ARGS="table3.scale=multi30k" or small

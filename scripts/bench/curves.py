@@ -1,7 +1,6 @@
 """Compare learning curves: the development loss after the same batches, with the same schedule."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +28,6 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
             results[f"{ENGINES[name].title} {precision}"] = bench.run(name, with_ours(name, job, options.ours))
     bench.print_title(f"Development loss per target token, {options.shape}, batches of {options.batch_tokens:,} tokens")
     print(render(results))
-    if options.chart:
-        _draw(results, options.chart)
     return {"curves": results}
 
 
@@ -51,22 +48,3 @@ def render(results: dict[str, Any]) -> str:
     ]
     seconds = [f"{points[-1]['seconds']:,.0f} s" for points in curves.values()]
     return "\n".join([table(("tokens", "updates", *curves), [*rows, ["time of the updates", "", *seconds]]), *lines])
-
-
-def _draw(results: dict[str, Any], path: Path) -> None:
-    """Draw the curves as SVG."""
-    import vl_convert  # noqa: PLC0415 - slow to import, and only needed here
-
-    values = [{"engine": name, **point} for name, result in results.items() for point in result.get("points", ())]
-    chart = {
-        "data": {"values": values},
-        "width": 640,
-        "height": 360,
-        "mark": {"type": "line", "point": True},
-        "encoding": {
-            "x": {"field": "tokens", "type": "quantitative", "title": "source and target tokens trained on"},
-            "y": {"field": "loss", "type": "quantitative", "title": "development loss", "scale": {"zero": False}},
-            "color": {"field": "engine", "type": "nominal", "title": None},
-        },
-    }
-    path.write_text(vl_convert.vegalite_to_svg(json.dumps(chart)), encoding="utf-8")

@@ -9,7 +9,7 @@ from nmt.compute.machine import PRECISIONS
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.discovery import imported, unsearchable_groups
-from nmt.estimate.parameters import ParameterCounts, describe_depth
+from nmt.estimate.parameters import describe_depth
 from nmt.evaluation.metrics import all_metrics, title
 from nmt.evaluation.record import EvaluationRecord
 from nmt.features.report.run import Run
@@ -34,20 +34,6 @@ class ReportedScore:
     paper: float | None
     signature: str
     """How the score was computed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A setting, and its value in the base experiment."""
-
-    key: str
-    value: object
-    base: object
-
-    @property
-    def differs(self) -> bool:
-        """Whether the run has another value than the base experiment."""
-        return self.value != self.base
 
 
 def scores(run: Run) -> list[ReportedScore]:
@@ -99,14 +85,6 @@ def scored_checkpoint(record: EvaluationRecord) -> str:
     return f"checkpoint {name}, step {checkpoint.step:,}; {decoding.in_words}"
 
 
-def operations(count: float) -> str:
-    """Return a number of floating-point operations with a suitable unit."""
-    for unit, size in (("P", 1e15), ("T", 1e12), ("G", 1e9)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}FLOP"
-    return f"{count / 1e6:.3g} MFLOP"
-
-
 def machine(environment: Environment | None) -> str:
     """Return the machines that a run was trained on, one after the other."""
     if environment is None:
@@ -131,18 +109,6 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{minutes:.0f} min" if minutes < 90 else f"{hours:.1f} h"
-
-
-def parameters(size: ParameterCounts) -> list[tuple[str, int, float]]:
-    """Return name, number and share of the parameters of embedding, encoder and decoder."""
-    return [(module, count, count / size.total) for module, count in size._asdict().items()]
-
-
-def settings(config: Config) -> list[Setting]:
-    """Return every setting with its value in the base experiment, the default of the schema."""
-    base = flatten(asdict(Config()))
-    # the settings of the corpora of a mixture have no defaults
-    return [Setting(key, value, base.get(key, "")) for key, value in flatten(asdict(config)).items()]
 
 
 def differences(configs: Mapping[str, Config]) -> list[tuple[str, list[object]]]:

@@ -1,220 +1,107 @@
-"""Make Vega-Lite specifications of charts. Colours are variables of the page's style sheet."""
+"""Draw curves as SVG, in the colours of the page's style sheet."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
+from markupsafe import Markup, escape
 
-Spec = dict[str, Any]
-"""A Vega-Lite chart."""
-
-MAX_POINTS = 800
+WIDTH, HEIGHT = 440, 170
+"""Size of the area of a chart, in CSS pixels; the labels of the axes are around it."""
+LEFT, BOTTOM, MARGIN = 52, 22, 10
+MAX_POINTS = 200
 """The largest number of points to draw of a curve; of a longer curve every second, third, ... point is drawn."""
-MAX_DOTS = 12
-"""A curve with at most this many points shows each as a dot, because a line of one point is invisible."""
+TICKS = 5
 COLOURS = 6
-"""The number of colours for series in the style sheet."""
-SHORT_LABELS = "format(datum.value, abs(datum.value) < 1000 ? '~g' : '~s')"
-"""Number format of an axis: 0.5, 20, 5k."""
-EXPONENT_LABELS = "datum.value ? format(datum.value, '~e') : '0'"
-"""Number format of an axis: 1e-4."""
-FULL_CHART_BUCKETS = 7
-"""The number of buckets that fill a bar chart; with fewer, the bars keep their width."""
-MIN_LOG_RANGE = 4
-"""The smallest ratio of highest to lowest value for which a logarithmic axis has enough labels."""
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """The vertical axis of a chart."""
-
-    title: str
-    format: str = ",.4~g"
-    """Format of the value in a tooltip."""
-    exponent: bool = False
-    """Whether labels have an exponent."""
-    log: bool = False
-    """Whether the axis is logarithmic if the values span a wide range."""
-    zero: bool = False
-    """Whether the axis begins at zero."""
-
-
-@dataclass(frozen=True, slots=True)
-class Marker:
-    """An event at a step, drawn as a vertical line."""
-
-    step: int
-    label: str
-    is_error: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """The scores of the sentences in a range, such as of lengths."""
-
-    label: str
-    sentences: int
-    scores: Mapping[str, float]
-    """By the name of the metric."""
-
+"""The number of colours for curves in the style sheet."""
 
 Curves = Mapping[str, Sequence[tuple[int, float]]]
-"""Points (step, value) of each series."""
+"""Points (step, value) of each curve, by its name."""
 
 
-def curves(series: Curves, y: Axis, markers: Sequence[Marker] = ()) -> Spec:
-    """Draw lines over the steps; the point nearest to the pointer has a tooltip."""
-    points = [
-        {"series": name, "step": step, "value": value}
-        for name, line in series.items()
-        for step, value in thin_out(line)
+def draw(title: str, curves: Curves, *, zero: bool = False) -> Markup:
+    """Draw curves over the steps; each point has a tooltip.
+
+    Args:
+        title: The title of the chart.
+        curves: The curves, of which at least one has a point.
+        zero: Whether the vertical axis begins at zero.
+    """
+    points = [point for line in curves.values() for point in line]
+    values = [value for _, value in points]
+    x = _Axis(0, max(step for step, _ in points) or 1, WIDTH)
+    y = _Axis(0 if zero else min(values), max(values), HEIGHT)
+    parts = [
+        *(_tick(y.place(tick), _short(tick)) for tick in y.ticks()),
+        *(_label(x.place(tick), _short(tick)) for tick in x.ticks()),
+        *(_curve(name, line, number, x, y) for number, (name, line) in enumerate(curves.items())),
     ]
-    values = [value for line in series.values() for _, value in line]
-    log = y.log and max(values) > MIN_LOG_RANGE * min(values)
-    scale: Spec = {"type": "log", "nice": False} if log else {"zero": y.zero and not y.log}
-    ticks: Spec = {"title": None, "labelExpr": EXPONENT_LABELS if y.exponent else SHORT_LABELS}
-    if log:
-        ticks["values"] = log_ticks(values)
-    steps: Spec = {"title": "step", "labelExpr": SHORT_LABELS}
-    encoding = {
-        "x": {"field": "step", "type": "quantitative", "scale": {"zero": True}, "axis": steps},
-        "y": {"field": "value", "type": "quantitative", "scale": scale, "axis": ticks},
-        "color": colour("series", list(series), legend=len(series) > 1),
-    }
-    tooltip = [
-        *([{"field": "series", "title": "curve"}] if len(series) > 1 else []),
-        {"field": "step", "format": ","},
-        {"field": "value", "title": y.title, "format": y.format},
-    ]
-    normal, errors = ([each for each in markers if each.is_error == is_error] for is_error in (False, True))
-    near = {"type": "point", "nearest": True, "on": "pointermove", "clear": "pointerout"}
-    hovered = {"condition": {"param": "hover", "empty": False, "value": 1}, "value": 0}
-    return {
-        "height": 150,
-        "data": {"values": points},
-        "layer": [
-            *(
-                _markers(found, colour)
-                for found, colour in ((normal, "var(--quiet)"), (errors, "var(--gone)"))
-                if found
-            ),
-            {"mark": {"type": "line", "strokeWidth": 1.75, "clip": True}, "encoding": encoding},
-            *_single_points(series, encoding),
-            {
-                "mark": {"type": "circle", "size": 60},
-                "params": [{"name": "hover", "select": near}],
-                "encoding": {**encoding, "opacity": hovered, "tooltip": tooltip},
-            },
-        ],
-    }
+    box = f"{-LEFT} {-MARGIN} {WIDTH + LEFT + MARGIN} {HEIGHT + BOTTOM + MARGIN}"
+    legend = Markup("").join(map(_legend, range(len(curves)), curves)) if len(curves) > 1 else ""
+    return Markup(
+        '<figure class="chart"><figcaption>{}</figcaption>{}<svg viewBox="{}" role="img">{}</svg></figure>'
+    ).format(title, legend, box, Markup("").join(parts))
 
 
-def _single_points(series: Curves, encoding: Spec) -> list[Spec]:
-    """Draw each point of the curves that have few points."""
-    few = [name for name, line in series.items() if 0 < len(line) <= MAX_DOTS]
-    shown = {"filter": {"field": "series", "oneOf": few}}
-    dots = {"transform": [shown], "mark": {"type": "circle", "size": 22, "opacity": 1}, "encoding": encoding}
-    return [dots] if few else []
+class _Axis:
+    """Maps values to pixels."""
+
+    def __init__(self, low: float, high: float, pixels: int) -> None:
+        self.step = _step((high - low) / TICKS or abs(high) / TICKS or 1.0)
+        self.low = math.floor(low / self.step) * self.step
+        self.high = max(high, self.low + self.step)
+        self.pixels = pixels
+
+    def place(self, value: float) -> float:
+        """Return the distance of a value from the beginning of the axis."""
+        return round(self.pixels * (value - self.low) / (self.high - self.low), 1)
+
+    def ticks(self) -> list[float]:
+        """Return the round values on the axis."""
+        count = math.floor((self.high - self.low) / self.step + 1e-9)
+        return [self.low + number * self.step for number in range(count + 1)]
 
 
-def _markers(markers: Sequence[Marker], colour: str) -> Spec:
-    """Draw vertical lines at events."""
-    return {
-        "data": {"values": [{"step": marker.step, "event": marker.label} for marker in markers]},
-        "mark": {"type": "rule", "strokeDash": [3, 3], "color": colour, "strokeWidth": 1.5},
-        "encoding": {
-            "x": {"field": "step", "type": "quantitative"},
-            "tooltip": [{"field": "event"}, {"field": "step", "format": ","}],
-        },
-    }
+def _step(at_least: float) -> float:
+    """Return the next of 1, 2 and 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(at_least))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= at_least * (1 - 1e-9))
 
 
-def histogram(sides: Mapping[str, npt.NDArray[np.float64]], edges: npt.NDArray[np.float64], x: str, y: str) -> Spec:
-    """Draw the histograms of source and target in one chart."""
-    values = [
-        {"side": side, "from": float(low), "to": float(high), "count": float(count)}
-        for side, counts in sides.items()
-        for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
-    ]
-    return {
-        "height": 170,
-        "data": {"values": values},
-        "encoding": {
-            "x": {
-                "field": "from", "type": "quantitative", "scale": {"domain": [float(edges[0]), float(edges[-1])]},
-                "axis": {"title": x, "grid": False},
-            },
-            "y": {
-                "field": "count", "type": "quantitative", "stack": None,
-                "axis": {"title": None, "labelExpr": SHORT_LABELS},
-            },
-            "color": colour("side", list(sides), legend=len(sides) > 1),
-        },
-        "layer": [
-            {"mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.5}},
-            {
-                "mark": {"type": "bar", "binSpacing": 0, "opacity": 0.18},
-                "encoding": {
-                    "x": {"field": "from", "bin": {"binned": True}, "type": "quantitative"},
-                    "x2": {"field": "to"},
-                    "tooltip": [
-                        {"field": "side"},
-                        {"field": "from", "title": f"{x}, from", "format": ",.4~g"},
-                        {"field": "to", "title": "to", "format": ",.4~g"},
-                        {"field": "count", "title": y, "format": ",.4~g"},
-                    ],
-                },
-            },
-        ],
-    }  # fmt: skip
+def _tick(at: float, label: str) -> Markup:
+    return Markup('<path class="tick" d="M0 {0}H{1}"/><text x="-6" y="{2}" text-anchor="end">{3}</text>').format(
+        HEIGHT - at, WIDTH, HEIGHT - at + 4, label
+    )
 
 
-def bars(buckets: Sequence[Bucket], x: str) -> Spec:
-    """Draw the scores of buckets, one bar per bucket and metric."""
-    values = [
-        {"bucket": bucket.label, "sentences": bucket.sentences, "score": name, "value": score}
-        for bucket in buckets
-        for name, score in bucket.scores.items()
-    ]
-    metrics = list(dict.fromkeys(name for bucket in buckets for name in bucket.scores))
-    return {
-        "height": 170,
-        "data": {"values": values},
-        "mark": {"type": "bar", "cornerRadiusEnd": 2},
-        "encoding": {
-            "x": {
-                "field": "bucket", "type": "ordinal", "sort": None, "axis": {"title": x, "labelAngle": 0},
-                "scale": {"paddingInner": 0.3, "paddingOuter": max(0.2, (FULL_CHART_BUCKETS - len(buckets)) / 2)},
-            },
-            "xOffset": {"field": "score", "sort": None},
-            "y": {"field": "value", "type": "quantitative", "axis": {"title": None}},
-            "color": colour("score", metrics, legend=True),
-            "tooltip": [
-                {"field": "bucket", "title": x},
-                {"field": "score"},
-                {"field": "value", "format": ".1f"},
-                {"field": "sentences", "format": ","},
-            ],
-        },
-    }  # fmt: skip
+def _label(at: float, label: str) -> Markup:
+    return Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(at, HEIGHT + 16, label)
 
 
-def log_ticks(values: Sequence[float]) -> list[float]:
-    """Return the labels of a logarithmic axis: 1, 2 and 5 times powers of ten, fewer for a wide range."""
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    steps = {1: (1.0, 2.0, 5.0), 2: (1.0, 2.0, 5.0), 3: (1.0, 3.0)}.get(high - low, (1.0,))
-    return [step * 10.0**power for power in range(low, high + 1) for step in steps]
+def _curve(name: str, line: Sequence[tuple[int, float]], number: int, x: _Axis, y: _Axis) -> Markup:
+    places = [(x.place(step), HEIGHT - y.place(value), step, value) for step, value in thin_out(line)]
+    path = "L".join(f"{across} {down}" for across, down, _, _ in places)
+    dots = (
+        f'<circle cx="{across}" cy="{down}" r="4"><title>{escape(name)}, step {step:,}: {value:.5g}</title></circle>'
+        for across, down, step, value in places
+    )
+    single = " single" if len(places) == 1 else ""
+    return Markup('<g class="series-{}{}"><path d="M{}"/>{}</g>').format(
+        number % COLOURS + 1, single, path, Markup("".join(dots))
+    )
 
 
-def colour(field: str, names: Sequence[str], *, legend: bool) -> Spec:
-    """Return an encoding that gives each name a colour of the page's palette, in order."""
-    palette = [f"var(--series-{index % COLOURS + 1})" for index in range(len(names))]
-    scale = {"domain": list(names), "range": palette}
-    shown = {"orient": "top", "title": None, "symbolType": "circle", "symbolOpacity": 1} if legend else None
-    return {"field": field, "type": "nominal", "scale": scale, "legend": shown}
+def _legend(number: int, name: str) -> Markup:
+    return Markup('<span class="legend series-{}">{}</span>').format(number % COLOURS + 1, name)
+
+
+def _short(value: float) -> str:
+    """Return a number for an axis, such as 0.5, 20, 5k or 1e-04."""
+    if value and abs(value) < 0.01:
+        return f"{value:.2g}"
+    for unit, size in (("M", 1e6), ("k", 1e3)):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}"
 
 
 def thin_out(points: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:

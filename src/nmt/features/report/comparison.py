@@ -10,16 +10,15 @@ from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest, Result
 
 from nmt.config.keys import written
-from nmt.errors import UserError
-from nmt.features.report import about, curves, translations
-from nmt.features.report.page import PageData, build_section, render
+from nmt.errors import UserError, for_this_installation
+from nmt.features.report import about, curves
+from nmt.features.report.page import SENTENCES, build_section, render
 from nmt.features.report.run import Evaluated, Run
+from nmt.features.report.sentences import Sentence, sentences
 from nmt.runs.scores import search_settings
 from nmt.runs.section import Absent
 
 BOOTSTRAP_SAMPLES = 1000
-MAX_SENTENCES = 1000
-"""The largest number of sentences of a split to show."""
 SIGNIFICANCE_LEVEL = 0.05
 """Differences with a smaller p-value count as significant."""
 
@@ -55,30 +54,20 @@ class ScoreComparison:
     scores: list[RunScore]
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
-    """A run in the head of the page."""
-
-    name: str
-    recipe: str
-    machine: str
-    duration: str
+Scores = Sequence[ScoreComparison] | Absent
+"""The scores of the runs, or why they have none in common."""
 
 
 class DifferingSentence(NamedTuple):
-    """A sentence that two runs translated differently; the script of the page reads it as a list."""
+    """A sentence that two runs translated differently."""
 
-    number: int
-    """Line number, from 1."""
-    source: str
-    first: translations.Segments
-    """The translation of the first run, compared with the translation of the second."""
-    second: translations.Segments
-    gain: float
-    """chrF of the second translation minus chrF of the first."""
-    chrf: float
-    """chrF of the second translation."""
-    reference: str
+    first: Sentence
+    second: Sentence
+
+    @property
+    def gain(self) -> float:
+        """ChrF of the second translation minus chrF of the first."""
+        return self.second.chrf - self.first.chrf
 
 
 def by_name(runs: Sequence[Run]) -> Runs:
@@ -162,66 +151,43 @@ def _run_score(run: str, result: Result | str, baseline: Result | str) -> RunSco
 
 
 def differing_sentences(runs: Runs, split: str) -> list[DifferingSentence]:
-    """Return the sentences of a split whose chrF differs between the first two runs, largest difference first."""
+    """Return the sentences of a split whose chrF differs most between the first two runs, largest difference first."""
     (_, first), (_, second), *_ = read_same_text(runs, split).items()
-    pairs = zip(translations.sentences(first), translations.sentences(second), strict=True)
-    differing = [(ours, theirs) for ours, theirs in pairs if ours.chrf != theirs.chrf]
-    differing.sort(key=lambda pair: -abs(pair[1].chrf - pair[0].chrf))
-    return [_differing_sentence(ours, theirs) for ours, theirs in differing[:MAX_SENTENCES]]
+    pairs = map(DifferingSentence, sentences(first), sentences(second))
+    return sorted((pair for pair in pairs if pair.gain), key=lambda pair: -abs(pair.gain))[:SENTENCES]
 
 
-def _differing_sentence(ours: translations.Sentence, theirs: translations.Sentence) -> DifferingSentence:
-    marked = translations.mark_differences("".join(ours.hypothesis), "".join(theirs.hypothesis))
-    gain, score = round(theirs.chrf - ours.chrf, 1), round(theirs.chrf, 1)
-    return DifferingSentence(ours.number, ours.source, *marked, gain, score, "".join(ours.reference))
-
-
-def _summary(run: Run) -> RunSummary:
-    duration = about.duration(run.training_seconds())
-    return RunSummary(run.name, about.recipe(run.config), about.machine(run.environment), duration)
-
-
-def comparison(runs: Runs) -> str:
+def comparison(runs: Runs, scores: Scores) -> str:
     """Return the page of a comparison."""
-    scores = build_section(lambda: compare_scores(runs))
-    differing = about.differences({name: run.config for name, run in runs.items()})
-    notes = [] if isinstance(scores, Absent) else search_warnings(runs)
-    return render_comparison(
-        runs,
-        list(runs)[:2],
-        {"comparisons": scores, "differences": differing, "columns": list(runs), "notes": notes},
+    pair = dict(list(runs.items())[:2])
+    return render(
+        "comparison.html",
+        runs=runs,
+        about=about,
+        scores=scores,
+        notes=search_warnings(runs),
+        curves=build_section(lambda: curves.overlaid_curves(runs)),
+        differences=about.differences({name: run.config for name, run in runs.items()}),
+        pair=list(pair),
+        sentences={split: build_section(partial(differing_sentences, pair, split)) for split in shared_splits(pair)},
     )
 
 
-def render_comparison(runs: Runs, pair: Sequence[str], sections: Mapping[str, object]) -> str:
-    """Return a page with curves of all runs, the sentences in which a pair of them differs, and further sections."""
-    two = {name: runs[name] for name in pair}
-    found = {split: build_section(partial(differing_sentences, two, split)) for split in shared_splits(two)}
-    usual = {
-        "runs": [_summary(run) for run in runs.values()],
-        "pair": list(pair),
-        "curves": build_section(lambda: curves.overlaid_curves(runs)),
-        "sentences": {split: each if isinstance(each, Absent) else len(each) for split, each in found.items()},
-        "groups": None,
-        "notes": [],
-    }
-    shown = {split: each for split, each in found.items() if not isinstance(each, Absent)}
-    return render("comparison.html", usual | dict(sections), PageData(sentences=shown))
-
-
-def as_text(runs: Runs) -> str:
+def as_text(runs: Runs, scores: Scores) -> str:
     """Return the scores and the settings that differ as plain text."""
-    width = max(map(len, runs))
-    lines, comparisons = [], compare_scores(runs)
-    for compared in comparisons:
+    width, lines = max(map(len, runs)), list[str]()
+    if isinstance(scores, Absent):
+        lines.append(f"scores: {for_this_installation(scores.reason)}")
+        scores = []
+    for compared in scores:
         lines.append(f"{compared.split}: {compared.metric}  ({compared.signature})")
         for each in compared.scores:
             margin = "" if each.margin is None else f" ± {each.margin:.2f}"
             p_value = "" if each.p_value is None else f"  p = {each.p_value:.3f}{' *' if each.is_significant else ''}"
             lines.append(f"  {each.run:<{width}}  {each.score:6.2f}{margin}{p_value}")
-    if any(each.p_value is not None for compared in comparisons for each in compared.scores):
-        lines.append(f"\n* differs significantly from {next(iter(runs))} (paired bootstrap, p < {SIGNIFICANCE_LEVEL})")
-    lines += ["", *(f"warning: {warning}" for warning in search_warnings(runs))]
+    if any(each.p_value is not None for compared in scores for each in compared.scores):
+        lines.append(f"* differs significantly from {next(iter(runs))} (paired bootstrap, p < {SIGNIFICANCE_LEVEL})")
+    lines += [*(f"warning: {warning}" for warning in search_warnings(runs))]
     differing = about.differences({name: run.config for name, run in runs.items()})
     lines.append("settings that differ:" if differing else "no settings differ")
     lines += [f"  {key}: {', '.join(map(str, values))}" for key, values in differing]

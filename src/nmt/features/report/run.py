@@ -9,7 +9,6 @@ from nmt.config.saved import from_yaml, read_saved
 from nmt.config.schema import Config
 from nmt.data.corpora import split_languages, split_settings
 from nmt.data.further_references import read_further_references
-from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.data.records import Manifest
 from nmt.data.tags import untagged
@@ -21,7 +20,6 @@ from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.runs.environment import Environment, read_environment
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
 from nmt.runs.metrics import MetricsEvent, read_metrics
-from nmt.storage.files import checksum
 from nmt.text.lines import read_lines
 
 
@@ -134,13 +132,6 @@ class Run:
         if not manifest.tasks:
             raise UserError(f"there is no prepared data in {self.data_folder}: run `make data` with the same settings")
         return manifest
-
-    def data_has_changed(self) -> bool:
-        """Return whether the data was prepared again after the run began."""
-        if self.environment is None or self.environment.data is None:
-            return False
-        manifest = CorpusLayout(self.data_folder).manifest
-        return manifest.is_file() and checksum(manifest) != self.environment.data.manifest
 
     def training_seconds(self) -> float:
         """Return the seconds that training took, without the time between an interruption and a resume."""
