@@ -1,12 +1,12 @@
 """Translate with the exports of a run as their users do, and compare the translations with those of the model.
 
-    make export ARGS="experiment=multi30k export=web"
+    make export ARGS="experiment=multi30k export=onnx"
     NODE_MODULES=node_modules .venv/bin/python scripts/dev/export_clients --run outputs/multi30k --source test.en
         --reference test.de
 
 The first rows are nmt itself. Each export in the folder `export` of the run is a row per client. The columns say which
 share of its translations is that of nmt with the same search, and that of the client above it. Every line is translated
-alone, on one core. NODE_MODULES names the folder with the npm packages onnxruntime-web and @huggingface/transformers,
+alone, on one core. NODE_MODULES names the folder with the npm package @huggingface/transformers,
 ARGOS_PYTHON a Python with argostranslate.
 """
 
@@ -37,7 +37,7 @@ from nmt.text.lines import read_lines
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
 sys.path.insert(0, str(Path(__file__).parents[3]))  # finds `tests`
 from shared.command_line import at_least, run_tool, tool_parser
-from tests.features.exports import clients, web_folder
+from tests.features.exports import clients
 
 CPU = torch.device("cpu")
 
@@ -88,17 +88,10 @@ def by_transformers_js(export: Export) -> Answer:
     return Answer([each["text"] for each in found["found"]], found["seconds"])
 
 
-def by_page(export: Export) -> Answer:
-    """Translate with the scripts of the page under Node."""
-    found = web_folder.ask(export.folder, "translate", lines=export.lines)
-    return Answer([each["text"] for each in found["found"]], found["seconds"])
-
-
 CLIENTS: dict[str, dict[str, Callable[[Export], Answer]]] = {
     "argos": {"Argos Translate": by_argos},
     "ctranslate2": {"CTranslate2": by_library},
     "onnx": {"onnxruntime": by_library, "transformers.js under Node": by_transformers_js},
-    "web": {"onnxruntime": by_library, "the scripts of the page under Node": by_page},
 }
 """By target, the clients by name."""
 

@@ -11,7 +11,6 @@ from test_all.stages import ROOT, Context, StageError
 NODE = ROOT / ".venv" / "node"
 NODE_MODULES = NODE / "node_modules"
 NPM_PACKAGES = (
-    "onnxruntime-web@1.30.0",
     "@huggingface/transformers@4.3.1",
     "axe-core@4.14.1",
 )

@@ -27,16 +27,15 @@ class StaticFile:
     media_type: str
 
 
-def read_page(package: str, *, without_script: str, head: str = "") -> dict[str, StaticFile]:
+def read_page(package: str, *, without_script: str) -> dict[str, StaticFile]:
     """Read the files of the page by name.
 
     Args:
         package: the package whose folder `static` has `api.js` and what it needs.
         without_script: what to say, after "This page needs JavaScript.", to browsers that run no scripts.
-        head: further elements of the head.
     """
     found = dict(sorted([*_static_files(__name__), *_static_files(package)]))
-    page = Template(found[INDEX].content.decode()).substitute(without_script=without_script, head=head)
+    page = Template(found[INDEX].content.decode()).substitute(without_script=without_script)
     return {**found, INDEX: StaticFile(page.encode(), found[INDEX].media_type)}
 
 

@@ -33,9 +33,7 @@ FEATURE = Feature(
             "ctranslate2": Choice("nmt.features.exports.ctranslate2:CTranslate2Exporter", "a fast engine", INT8),
             "huggingface": Choice("nmt.features.exports.huggingface:HuggingFaceExporter", "MarianMTModel"),
             "onnx": Choice("nmt.features.exports.onnx:OnnxExporter", "transformers.js and onnxruntime", INT8),
-            "web": Choice(
-                "nmt.features.exports.web.exporter:WebExporter", "a page that translates in the browser", INT8
-            ),
+            "web": Choice("nmt.features.exports.onnx:WebExporter", "a page that translates in the browser", INT8),
         },
     },
 )

@@ -64,9 +64,7 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
     use_operations(config.runtime.c_operations, only=torch.float32)  # as `nmt translate` does: its speed is compared
     model, tokenizer = load_model(checkpoint, settings.model, CPU)
     export = config.of(ExportConfig)
-    trained = TrainedModel(
-        checkpoint, settings, tokenizer, beam_search_of(config), export.quantization, export.onnxruntime_web
-    )
+    trained = TrainedModel(checkpoint, settings, tokenizer, beam_search_of(config), export.quantization)
     usual = TorchEngine([model], tokenizer, trained.decoding, CPU)
     with replacing_folder(folder) as partial:
         exporter.write(partial, trained)

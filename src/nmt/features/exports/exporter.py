@@ -53,8 +53,6 @@ class TrainedModel:
     """The beam search that `eval` would score it with."""
     quantization: str
     """The number format to store weights in: float32 or int8."""
-    runtime: str = ""
-    """The folder of the program that runs the export, if the export contains it; empty is where it is installed."""
 
 
 class Exporter(Protocol):

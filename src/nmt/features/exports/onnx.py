@@ -1,7 +1,10 @@
 """Export to ONNX, in the layout that transformers.js and optimum read."""
 
 from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 
 from nmt.config.checks import SEEN_IN_WEIGHTS, marked
 from nmt.config.choices import CHOICES
@@ -19,7 +22,7 @@ from nmt.features.exports.exporter import (
     example_sentence,
 )
 from nmt.features.exports.onnx_engine import OnnxEngine
-from nmt.features.exports.onnx_graphs import ENCODER, quantize, write_graphs
+from nmt.features.exports.onnx_graphs import DECODER, ENCODER, quantize, write_graphs
 from nmt.features.exports.tokenizer_json import (
     check_tokenizer_is_expressible,
     check_tokenizer_json,
@@ -27,10 +30,12 @@ from nmt.features.exports.tokenizer_json import (
     tokenizer_json,
 )
 from nmt.model.interface import TranslationModel
-from nmt.storage.files import write_json
+from nmt.storage.files import write_json, write_text
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 
+VERSION = "4.3.1"
+"""The version of transformers.js that the page loads, which the tests use."""
 GRAPHS = "onnx"
 """The folder of the graphs."""
 QUANTIZED = "_quantized"
@@ -41,10 +46,11 @@ class OnnxExporter:
     """Writes graphs for encoder and decoder, and the tokenizer."""
 
     library = "transformers.js"
+    target = "onnx"
 
     def check(self, config: ModelConfig) -> None:
         """See `Exporter.check`."""
-        check_expressible("onnx", config, expressible(config))
+        check_expressible(self.target, config, expressible(config))
 
     def positions(self, config: ModelConfig) -> int:
         """See `Exporter.positions`."""
@@ -53,7 +59,7 @@ class OnnxExporter:
     def write(self, folder: Path, trained: TrainedModel) -> None:
         """See `Exporter.write`; int8 weights are written beside those in float32."""
         settings = trained.settings
-        check_tokenizer_is_expressible("onnx", settings, trained.tokenizer)
+        check_tokenizer_is_expressible(self.target, settings, trained.tokenizer)
         positions = self.positions(settings.model)
         model, _ = load_model(trained.checkpoint, settings.model, huggingface.CPU)
         limit = huggingface.longest(trained, positions)
@@ -96,6 +102,39 @@ class OnnxExporter:
             "transformers.js searches greedily (it takes the first token of each beam if `num_beams` is larger), and "
             f"not as nmt does with beam {decoding.beam} and alpha {decoding.alpha:g}; the export was compared that "
             f"way. Unknown words are left out. {huggingface.SPECIAL_TEXT}"
+        )
+
+
+class WebExporter(OnnxExporter):
+    """Writes the same folder with a page that translates in the browser, and with int8 weights without the others."""
+
+    target = "web"
+
+    def write(self, folder: Path, trained: TrainedModel) -> None:
+        """See `Exporter.write`."""
+        super().write(folder, trained)
+        dtype = "fp32"
+        if trained.quantization == "int8":
+            dtype = "q8"
+            for name in (ENCODER, DECODER):
+                (folder / GRAPHS / f"{name}.onnx").unlink()
+        data = trained.settings.data
+        values = {"name": trained.settings.name, "source": data.source_lang, "target": data.target_lang}
+        page = Template(files(__package__).joinpath("index.html").read_text(encoding="utf-8"))
+        escaped = {key: escape(value) for key, value in values.items()}
+        write_text(folder / "index.html", page.substitute(escaped, dtype=dtype, version=VERSION))
+
+    def usage(self, settings: Config, decoding: DecodingConfig) -> str:
+        """See `Exporter.usage`."""
+        return (
+            "Put the folder on any server of static files, and open it in a browser. On this machine:\n\n"
+            "```sh\n"
+            "python3 -m http.server --bind 127.0.0.1 --directory . 8000\n"
+            "```\n\n"
+            "Then open http://127.0.0.1:8000. The page translates in the browser and sends no text anywhere. It takes "
+            f"transformers.js {VERSION} from a network for the distribution of programs, unless these files are in the "
+            "folder: `transformers.min.js` of the npm package @huggingface/transformers, and "
+            "`ort-wasm-simd-threaded.asyncify.mjs` and `.wasm` of the onnxruntime-web that it depends on.\n"
         )
 
 

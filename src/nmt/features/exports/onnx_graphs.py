@@ -27,8 +27,6 @@ OPSET = 17
 ENCODER, DECODER = "encoder_model", "decoder_model_merged"
 """Names of the files."""
 PAST, PRESENT = "past_key_values", "present"
-ATTENTION = "attention"
-"""The output with the cross-attention, which only the graph of our own search has."""
 KeysAndValues = tuple[Tensor, Tensor]
 """Keys (B, h, places, d_k) and values (B, h, places, d_v)."""
 
@@ -63,7 +61,6 @@ class PaddedCrossAttention:
         """Project the output (T, d_model); only the first `new` places, all or none, are not yet in the cache."""
         self.batch, self.mask, self.memory, self.new, self.past = batch, mask, memory, new, past
         self.present: KeysAndValues | None = None
-        self.weights: Tensor | None = None
 
     def __call__(self, queries: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
         """See `AttendSource`."""
@@ -73,8 +70,7 @@ class PaddedCrossAttention:
             torch.cat([self.past[0], keys[:, :, : self.new]], 2),
             torch.cat([self.past[1], values[:, :, : self.new]], 2),
         )
-        self.weights = attention_weights(heads, self.present[0], self.mask)
-        return _mixed(self.weights, self.present[1])
+        return _mixed(attention_weights(heads, self.present[0], self.mask), self.present[1])
 
 
 class EncoderGraph(nn.Module):
@@ -112,13 +108,6 @@ class DecoderGraph(nn.Module):
         self, source_mask: Tensor, tokens: Tensor, memory: Tensor, cached: Tensor, *past: Tensor
     ) -> tuple[Tensor, ...]:
         """Return the scores of the next tokens and the cache: of each layer, keys and values of target and source."""
-        scores, _, present = self.run(source_mask, tokens, memory, cached, past)
-        return scores + self.never, *present
-
-    def run(
-        self, source_mask: Tensor, tokens: Tensor, memory: Tensor, cached: Tensor, past: tuple[Tensor, ...]
-    ) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """Return the scores (B, L, V), the cross-attention (B, L, S) as the mean of layers and heads, and the cache."""
         batch, length = tokens.shape
         use: Any = cached.to(torch.int64)[0]
         before = past[0].shape[2] * use  # a client may give a cache of any length in the first step
@@ -130,27 +119,14 @@ class DecoderGraph(nn.Module):
         future, ended = torch.arange(before + length) > own[:, None], (source_mask == 0)[:, None, None]
         stream, transform = self.model.embed("target", tokens.reshape(-1), places), self.model.transform(places)
         present: list[Tensor] = []
-        weights: list[Tensor] = []
         for index, layer in enumerate(self.model.decoder):
             keys, values, source_keys, source_values = past[4 * index : 4 * index + 4]
             attend = PaddedSelfAttention(batch, future, (keys, values))
             cross = PaddedCrossAttention(batch, ended, memory, new, (source_keys, source_values))
             stream = layer(stream, transform, attend, cross)
             present += [*(attend.present or ()), *(cross.present or ())]
-            weights.append(cast(Tensor, cross.weights))
         scores = self.model.logits(self.model.decoder_norm(stream))
-        return scores.view(batch, length, -1), torch.cat(weights, 1).mean(1), present
-
-
-class ShowingDecoderGraph(DecoderGraph):
-    """The decoder for our own search: no token is impossible, and it shows what the target attends to."""
-
-    def forward(
-        self, source_mask: Tensor, tokens: Tensor, memory: Tensor, cached: Tensor, *past: Tensor
-    ) -> tuple[Tensor, ...]:
-        """Return the scores of the next tokens, the cross-attention (B, L, S), and the cache."""
-        scores, weights, present = self.run(source_mask, tokens, memory, cached, past)
-        return scores, weights, *present
+        return scores.view(batch, length, -1) + self.never, *present
 
 
 def _blocks(batch: Any, *streams: Tensor, heads: int = 0) -> tuple[Tensor, ...]:
@@ -170,9 +146,8 @@ def cache_names(layers: int) -> list[str]:
     return [f"{index}.{side}" for index in range(layers) for side in sides]
 
 
-def write_graphs(folder: Path, model: TranslationModel, positions: int, *, shows_attention: bool = False) -> None:
+def write_graphs(folder: Path, model: TranslationModel, positions: int) -> None:
     """Write both graphs into a folder; sentences have at most this number of tokens."""
-    decoder: type[DecoderGraph] = ShowingDecoderGraph if shows_attention else DecoderGraph
     config = model.config
     batch, source, target, past = 2, 3, 4, 5  # all different, and none is 1, which would be taken for a constant
     tokens, mask = torch.ones(batch, source, dtype=torch.int64), torch.ones(batch, source, dtype=torch.int64)
@@ -186,10 +161,9 @@ def write_graphs(folder: Path, model: TranslationModel, positions: int, *, shows
     lengths = [past, past, source, source] * config.decoder_depth
     cache = [torch.zeros(batch, config.heads, length, width) for length, width in zip(lengths, widths, strict=True)]
     inputs = (mask, torch.ones(batch, target, dtype=torch.int64), torch.zeros(batch, source, config.d_model))
-    axes_of_attention = {0: "batch_size", 1: "decoder_sequence_length", 2: "encoder_sequence_length"}
     axes = {name: {0: "batch_size", 2: f"past_{name.split('.')[1]}_sequence_length"} for name in names}
     _trace(
-        decoder(model, positions), (*inputs, torch.tensor([True]), *cache), folder / f"{DECODER}.onnx",
+        DecoderGraph(model, positions), (*inputs, torch.tensor([True]), *cache), folder / f"{DECODER}.onnx",
         {
             "encoder_attention_mask": text,
             "input_ids": {0: "batch_size", 1: "decoder_sequence_length"},
@@ -199,7 +173,6 @@ def write_graphs(folder: Path, model: TranslationModel, positions: int, *, shows
         },
         {
             "logits": {0: "batch_size", 1: "decoder_sequence_length"},
-            **({ATTENTION: axes_of_attention} if shows_attention else {}),
             **{f"{PRESENT}.{name}": {0: "batch_size", 2: f"present_{axes[name][2]}"} for name in names},
         },
     )  # fmt: skip

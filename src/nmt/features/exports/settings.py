@@ -32,8 +32,6 @@ class ExportConfig:
     export if CTranslate2 is installed, else the model itself. If false, an earlier comparison is not used either."""
     licence: str = ""
     """Licence of the weights, such as cc-by-4.0, which the model card states."""
-    onnxruntime_web: str = ""
-    """Folder of the npm package onnxruntime-web, for export.target=web; empty is `node_modules/onnxruntime-web`."""
 
     def __post_init__(self) -> None:
         """Check the values."""
