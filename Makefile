@@ -40,10 +40,10 @@ LOCK_FOR_AMD := $(if $(ON_AMD),awk '/^[a-z]/ { kept = !/^triton==/ } kept' requi
 TORCH_INSTALL := $(PIP_INSTALL) $(if $(INDEX),--index-url "$(INDEX)") --constraint constraints.lock torch
 
 LAUNCHED := demo data train batch average eval translate synthesize serve parse score export import report describe doctor \
-	table3 bench test test-all
+	table3 bench test
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels lock all $(LAUNCHED) lint format clean
+.PHONY: help setup wheels lock all $(LAUNCHED) test-all lint format clean
 
 help: ## List the targets
 	@echo 'make TARGET [ARGS="KEY=VALUE ... GROUP=NAME ..."]'
@@ -111,7 +111,9 @@ doctor: ## Say what this machine has, and which features are off and why
 table3: ## Train and score the rows of the paper's Table 3; smaller: ARGS="table3.scale=multi30k" or small
 bench: ## Measure what to expect on this machine; compared with other toolkits: ARGS="setup", "train", or "--help"
 test: ## Run the quick tests, like CI
-test-all: ## Run everything that can be tested here, in stages: ARGS="--list", "--only wheel old"
+test-all: $(READY) ## Run all tests, slow ones too, and use the wheel outside the clone
+	@$(LAUNCH) $@
+	@.ci/wheel
 
 lint: $(READY) ## Check style and types
 	@$(VENV_PYTHON) -m ruff check

@@ -64,7 +64,7 @@ def command(target: str, words: Sequence[str], processes: int = 1) -> list[str]:
         case "test":
             return ["-m", "pytest", *PARALLEL, *words]
         case "test-all":
-            return [str(SCRIPTS / "dev" / "test_all"), *words]
+            return ["-m", "pytest", *PARALLEL, "-m", "", *words]
         case "bench":
             named = words and "=" not in words[0]
             return [str(SCRIPTS / "bench"), *(() if named else ["machine"]), *words]

@@ -49,7 +49,7 @@ def parsed(text: str) -> Iterator[Words]:
     text = re.sub(r"(^|\s)#[^\n]*", r"\1", text).replace("\\\n", " ")
     lexer = shlex.shlex(text, posix=True, punctuation_chars="|&;\n")
     lexer.whitespace, lexer.whitespace_split = " \t", True
-    for ends, words in groupby(lexer, lambda word: not word.strip("|&;\n")):
+    for ends, words in groupby(lexer, lambda word: bool(word) and not word.strip("|&;\n")):
         command = list(words)
         while command and re.fullmatch(r"[A-Z_]+=\S*", command[0]):
             command.pop(0)
@@ -106,7 +106,8 @@ def check_python(words: Words) -> None:
 
 
 def check_pytest(words: Words) -> None:
-    files = [ROOT / word for word in words if word.endswith(".py")]
+    places = [ROOT / word for word in words if word.startswith("tests/")]
+    files = [file for place in places for file in (place.rglob("test_*.py") if place.is_dir() else [place])]
     names = [name for file in files for name in re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.M)]
     if "-k" in words:
         names = [name for name in names if words[words.index("-k") + 1] in name]

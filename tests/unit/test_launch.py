@@ -52,7 +52,7 @@ def noted(notes: Path) -> list[Note]:
 def make(folder: Path, *words: str, by_environment: str | None = None) -> list[Note]:
     """Run make in an empty folder, with stubs for the programs it would start; return what they noted."""
     notes, programs = folder / "notes", folder / "stand ins"
-    for program in (programs / "python", folder / "scripts" / "lock"):
+    for program in (programs / "python", folder / "scripts" / "lock", folder / ".ci" / "wheel"):
         note_taker(program, notes)
     shutil.copy(MAKEFILE, folder)
     (folder / "requirements.lock").touch()  # what `make wheels` reads, and where it writes
@@ -105,7 +105,6 @@ def launched(
         "nmt/__main__.py",
         "pytest.py",
         "scripts/bench/__main__.py",
-        "scripts/dev/test_all/__main__.py",
         "scripts/torchrun",
     ):
         note_taker(folder / program, notes, code)
@@ -141,8 +140,8 @@ def test_args_are_passed_to_pytest(tmp_path: Path) -> None:
     assert launched(tmp_path, "test", "-k 'one or two'")[:2] == (7, [["pytest", *PARALLEL, "-k", "one or two"]])
 
 
-def test_args_are_passed_to_the_stages(tmp_path: Path) -> None:
-    assert launched(tmp_path, "test-all", "--only wheel")[:2] == (7, [["test_all", "--only", "wheel"]])
+def test_all_tests_run_without_a_choice_of_markers(tmp_path: Path) -> None:
+    assert launched(tmp_path, "test-all", "-k beam")[:2] == (7, [["pytest", *PARALLEL, "-m", "", "-k", "beam"]])
 
 
 def test_unclosed_quotation_mark_is_an_error_and_nothing_starts(tmp_path: Path) -> None:

@@ -1,1 +1,0 @@
-"""The stages of `make test-all`."""
