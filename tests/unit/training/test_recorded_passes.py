@@ -259,7 +259,7 @@ def test_processes_that_record_passes_train_as_those_that_average_during_the_bac
 OBSTACLES = {
     "they need a GPU of NVIDIA": (CPU, []),
     "in fp16 the factor of the loss changes": (GPU._replace(precision=torch.float16), []),
-    "the loss has more than one term": (GPU, ["training.z_loss=1e-4"]),
+    "the loss has more than one term": (GPU, ["training.r_drop=5"]),
     "layers are skipped at random": (GPU, ["model.layer_drop=0.1"]),
 }
 
