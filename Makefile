@@ -92,7 +92,7 @@ demo: ## Run the whole chain on the embedded corpus, on a CPU, offline, in minut
 data: ## Fetch, filter and tokenise a corpus
 train: ## Train, or resume training, on all GPUs or the CPU
 batch: ## Print the sentences of one training step: ARGS="batch.step=1234"
-average: ## Average checkpoints, chosen by the validation loss or as in the paper
+average: ## Average checkpoints, as the development set chooses or as in the paper
 eval: ## Translate and score the test set, on all GPUs or the CPU
 translate: ## Translate standard input, or input=FILE
 synthesize: ## Translate input=FILE, of any size, into a corpus to train on, on all GPUs or the CPU

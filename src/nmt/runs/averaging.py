@@ -1,81 +1,42 @@
-"""Average a run's last or best checkpoints, which the paper evaluates (section 6.1)."""
+"""Average the last checkpoints of a run, which the paper evaluates (section 6.1), or those that validate best."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from torch import Tensor
 
 from nmt.config.saved import from_yaml, read_saved, read_settings
-from nmt.config.schema import AveragingConfig
 from nmt.errors import UserError
 from nmt.runs.checkpoint_files import read_meta, write
-from nmt.runs.checkpoints import Checkpoint, Checkpoints, Saved, check_weights, load, rank, resolve
+from nmt.runs.checkpoints import Checkpoint, Checkpoints, Saved, check_weights, load, rank
 from nmt.runs.compatibility import differences
 from nmt.runs.layout import SETTINGS, RunLayout
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A checkpoint, or several to average, that may be chosen as the result of a run."""
-
-    name: str
-    """A description: last, average of the best 3, ..."""
-    checkpoints: list[Saved]
-    """The checkpoints, newest or best first."""
-    is_late: bool
-    """Whether all of them are among the last ones that are kept."""
-
-    @property
-    def paths(self) -> list[Path]:
-        """Their folders."""
-        return [checkpoint.path for checkpoint in self.checkpoints]
+def last_checkpoints(checkpoints: Checkpoints, count: int) -> list[Path]:
+    """Return the last checkpoints, earliest step first: `count` of them, or all if the run has fewer."""
+    return _paths(_scheduled(_regular(_saved(checkpoints)))[-count:])
 
 
-def choose(checkpoints: Checkpoints, config: AveragingConfig) -> list[Path]:
-    """Return the checkpoints to average, earliest step first: those named, else the best, else the last.
+def candidates(checkpoints: Checkpoints, keep_last: int, keep_best: int) -> dict[str, list[Path]]:
+    """Return what the development set chooses from, by name: lists of checkpoints to average, earliest step first.
 
-    If the run has fewer checkpoints than the settings ask for, return those that it has.
-    """
-    if config.checkpoints:
-        return _named(checkpoints.run_folder, config.checkpoints)
-    saved = _regular(_saved(checkpoints))
-    if config.best:
-        ranked = rank(saved, checkpoints.best_by)[: config.best]
-        chosen = sorted(ranked, key=lambda checkpoint: checkpoint.step)
-    else:
-        chosen = _scheduled(saved)[-config.last :]
-    if not chosen:
-        raise UserError(f"no checkpoint in {checkpoints.folder} was validated: set averaging.last instead of best")
-    return [checkpoint.path for checkpoint in chosen]
-
-
-def candidates(checkpoints: Checkpoints, keep_last: int, keep_best: int) -> list[Candidate]:
-    """Return the candidates among which the development set chooses, each set of checkpoints once.
-
-    Args:
-        checkpoints: The checkpoints of the run.
-        keep_last: The largest number of last checkpoints to average.
-        keep_best: The largest number of best checkpoints to average.
+    They are the last checkpoint alone, and the last and the best that are kept; the same list occurs once.
     """
     saved = _saved(checkpoints)
     regular = _regular(saved)
-    newest, best = _scheduled(regular)[::-1][:keep_last], rank(regular, checkpoints.best_by)[:keep_best]
-    named = [("last", saved[-1:]), *_averages("last", newest)]
-    named += [("best", rank(saved, checkpoints.best_by)[:1]), *_averages("best", best)]
-    late = {checkpoint.path for checkpoint in [*newest, saved[-1]]}
-    merged: dict[frozenset[Path], Candidate] = {}
-    for name, chosen in named:
-        key = frozenset(checkpoint.path for checkpoint in chosen)
-        if key in merged:
-            merged[key] = replace(merged[key], name=f"{merged[key].name}, {name}")
-        elif chosen:
-            merged[key] = Candidate(name, chosen, is_late=key <= late)
-    return list(merged.values())
+    newest, best = _scheduled(regular)[-keep_last:], rank(regular, checkpoints.best_by)[:keep_best]
+    found = {"the last checkpoint": saved[-1:], f"the last {len(newest)}": newest, f"the best {len(best)}": best}
+    paths: dict[str, list[Path]] = {}
+    for name, chosen in found.items():
+        if chosen and _paths(chosen) not in paths.values():
+            paths[name] = _paths(chosen)
+    return paths
 
 
-def _averages(name: str, ordered: list[Saved]) -> list[tuple[str, list[Saved]]]:
-    return [(f"average of the {name} {count}", ordered[:count]) for count in range(2, len(ordered) + 1)]
+def _paths(chosen: Sequence[Saved]) -> list[Path]:
+    return [each.path for each in sorted(chosen, key=lambda each: each.step)]
 
 
 def _saved(checkpoints: Checkpoints) -> list[Saved]:
@@ -99,41 +60,20 @@ def _scheduled(saved: list[Saved]) -> list[Saved]:
     return [checkpoint for checkpoint in saved if not checkpoint.only_best][-kept:] or saved[-1:]
 
 
-class Mean:
-    """The mean of checkpoints' weights, summed in float64 with one checkpoint in memory at a time."""
-
-    def __init__(self) -> None:
-        self._paths: list[Path] = []
-        self._first: Checkpoint
-        self._sums: dict[str, Tensor] = {}
-        self._like: dict[str, Tensor] = {}
-        """The weights on the meta device, for their shapes and types."""
-
-    def of(self, paths: Sequence[Path]) -> dict[str, Tensor]:
-        """Return the mean of these checkpoints; those that the previous call has read are not read again."""
-        if self._paths != list(paths[: len(self._paths)]):
-            self._paths, self._sums = [], {}
-        for path in paths[len(self._paths) :]:
-            self._add(path)
-        return {name: (total / len(paths)).to(self._like[name].dtype) for name, total in self._sums.items()}
-
-    def _add(self, path: Path) -> None:
-        checkpoint = load(path)
-        if self._paths:
-            _check_same_kind(self._first, checkpoint)
-            check_weights({name: like.shape for name, like in self._like.items()}, checkpoint.weights, path)
-            for name, weight in checkpoint.weights.items():
-                self._sums[name] += weight
-        else:
-            self._first = replace(checkpoint, weights={})
-            self._like = {name: weight.to("meta") for name, weight in checkpoint.weights.items()}
-            self._sums = {name: weight.double() for name, weight in checkpoint.weights.items()}
-        self._paths.append(path)
-
-
 def average(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """Return the mean of the checkpoints' weights."""
-    return Mean().of(paths)
+    """Return the mean of the checkpoints' weights, summed in float64 with one checkpoint in memory at a time."""
+    first = load(paths[0])
+    types = {name: weight.dtype for name, weight in first.weights.items()}
+    shapes = {name: weight.shape for name, weight in first.weights.items()}
+    sums = {name: weight.double() for name, weight in first.weights.items()}
+    first = replace(first, weights={})
+    for path in paths[1:]:
+        checkpoint = load(path)
+        _check_same_kind(first, checkpoint)
+        check_weights(shapes, checkpoint.weights, path)
+        for name, weight in checkpoint.weights.items():
+            sums[name] += weight
+    return {name: (total / len(paths)).to(types[name]) for name, total in sums.items()}
 
 
 def write_averaged(run_folder: Path, paths: Sequence[Path], newest_step: int) -> Path:
@@ -160,16 +100,6 @@ def write_averaged(run_folder: Path, paths: Sequence[Path], newest_step: int) ->
         origin=newest.meta.origin,
     )
     return folder
-
-
-def _named(run_folder: Path, names: Sequence[str]) -> list[Path]:
-    paths: list[Path] = []
-    for name in names:
-        path = resolve(run_folder, name)
-        if path in paths:
-            raise UserError(f"averaging.checkpoints names {path.name} twice ({', '.join(names)}): name each once")
-        paths.append(path)
-    return paths
 
 
 def _check_same_kind(first: Checkpoint, other: Checkpoint) -> None:

@@ -14,7 +14,7 @@ from nmt.config.compose import check_effects, compose
 from nmt.config.conf_folder import conf_folder, groups, options
 from nmt.config.keys import all_keys, describe_keys
 from nmt.config.saved import from_yaml, to_yaml
-from nmt.config.schema import AveragingConfig, Config, DataConfig
+from nmt.config.schema import Config, DataConfig
 from nmt.errors import ConfigError
 from nmt.runs import compatibility
 
@@ -162,17 +162,7 @@ PAPER = [name for name in options("experiment") if name.startswith(("wmt14_", "t
 def test_only_the_papers_experiments_fix_the_number_of_averaged_checkpoints(experiment: str) -> None:
     averaging = composed("experiment", experiment).averaging
     expected = (20 if experiment.startswith("wmt14_") and experiment.endswith("_big") else 5) * (experiment in PAPER)
-    assert (averaging.checkpoints, averaging.best, averaging.last) == ([], 0, expected)
-
-
-@pytest.mark.parametrize("experiment", ["own", "multi30k", "iwslt14", "demo"])
-@pytest.mark.parametrize("given", ["averaging.best=5", "averaging.last=5"])
-def test_an_average_of_five_needs_no_other_setting(experiment: str, given: str) -> None:
-    assert number_averaged(compose([f"experiment={experiment}", given]).averaging) == 5
-
-
-def number_averaged(averaging: AveragingConfig) -> int:
-    return averaging.best or averaging.last
+    assert averaging.last == expected
 
 
 def test_there_is_an_experiment_for_each_of_the_twenty_rows_of_table_3() -> None:
@@ -213,7 +203,7 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
         ("optimizer.beta2=0.9", "did you mean training.adam_beta2?"),
         ("experimet=demo", "did you mean experiment?"),
         ("xyzzy=3", "`nmt COMMAND --help` lists the settings"),
-        ("averaging=5", "averaging; it is a group of settings: set averaging.checkpoints"),
+        ("averaging=5", "averaging; it is a group of settings: set averaging.last"),
         ("data.train.0=x", "did you mean data.train?"),
         ("model@model=big", "there is no setting model@model"),
         ("+training.steps=3", "write it without the +"),
@@ -422,8 +412,7 @@ def test_every_setting_has_a_type_in_words_and_a_meaning() -> None:
 
 
 def test_keys_are_found_by_group_and_by_name() -> None:
-    names = [key.name for key in describe_keys("averaging")]
-    assert names == ["averaging.checkpoints", "averaging.best", "averaging.last"]
+    assert [key.name for key in describe_keys("averaging")] == ["averaging.last"]
     (steps,) = describe_keys("training.steps")
     assert (steps.type, steps.default, steps.meaning) == ("int", 100_000, "Number of updates of the weights.")
     (train,) = describe_keys("data.train")

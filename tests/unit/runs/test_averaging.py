@@ -11,10 +11,9 @@ import yaml
 from torch import Tensor
 
 from nmt.commands import average as stage
-from nmt.config.schema import AveragingConfig, Config, PathsConfig, TrainingConfig
+from nmt.config.schema import AveragingConfig, Config, PathsConfig
 from nmt.errors import UserError
-from nmt.runs.averaging import Mean, average, candidates, choose, write_averaged
-from nmt.runs.checkpoint_files import read_meta
+from nmt.runs.averaging import average, candidates, last_checkpoints, write_averaged
 from nmt.runs.checkpoints import Checkpoints, DamagedError, load, load_last_good, resolve
 
 SETTINGS = asdict(Config())
@@ -102,150 +101,98 @@ def test_a_stale_average_gives_a_warning(run: Path, capsys: pytest.CaptureFixtur
     assert "averaged is of step 1, training is at step 2: `make average`" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("settings", [AveragingConfig(checkpoints=["1", "2"]), AveragingConfig(best=1)])
-def test_an_average_without_the_newest_checkpoint_is_stale_only_once_training_has_saved_another(
-    tmp_path: Path, settings: AveragingConfig, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = Config(paths=PathsConfig(outputs=str(tmp_path)), training=TrainingConfig(keep_best=1), averaging=settings)
-    for step, loss in ((1, 3.0), (2, 1.0), (3, 2.0)):
-        save(config.run_folder, step, loss=loss)
-    stage.run(config)
-    averaged = resolve(config.run_folder, "averaged")
-    assert (read_meta(averaged).step, read_meta(averaged).newest_step) == (2, 3)
-    assert capsys.readouterr().err == ""
-    save(config.run_folder, 4, loss=4.0)
-    resolve(config.run_folder, "averaged")
-    assert "averaged is of step 2, training is at step 4: `make average`" in capsys.readouterr().err
-
-
 def test_an_average_is_stale_if_training_has_saved_a_checkpoint_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = Config(paths=PathsConfig(outputs=str(tmp_path)), averaging=AveragingConfig(last=1))
     save(config.run_folder, 1)
 
-    def choose_before_a_save(*given: Any) -> list[Path]:
-        chosen = choose(*given)
+    def choose_before_a_save(checkpoints: Checkpoints, count: int) -> list[Path]:
+        chosen = last_checkpoints(checkpoints, count)
         save(config.run_folder, 2)
         return chosen
 
-    monkeypatch.setattr(stage, "choose", choose_before_a_save)
+    monkeypatch.setattr(stage, "last_checkpoints", choose_before_a_save)
     stage.run(config)
     resolve(config.run_folder, "averaged")
     assert "averaged is of step 1, training is at step 2" in capsys.readouterr().err
 
 
-def test_checkpoints_are_chosen_by_step_by_score_or_by_name(run: Path) -> None:
+def last_steps(run: Path, count: int) -> list[int]:
+    return [load(path).step for path in last_checkpoints(Checkpoints(run), count)]
+
+
+def found_steps(run: Path, keep_last: int, keep_best: int, best_by: str = "loss") -> dict[str, list[int]]:
+    found = candidates(Checkpoints(run, best_by), keep_last, keep_best)
+    return {name: [load(path).step for path in paths] for name, paths in found.items()}
+
+
+def test_the_last_are_those_of_the_highest_steps_and_the_best_those_of_the_best_scores(run: Path) -> None:
     bleu = {99_999_999: 9.0, 100_000_000: 30.0, 200_000_000: 20.0, 1_000_000_000: 25.0}
     for step, score in bleu.items():
         save(run, step, loss=score, bleu=score)
-
-    def chosen(best_by: str = "loss", **settings: Any) -> list[int]:
-        return [load(path).step for path in choose(Checkpoints(run, best_by), AveragingConfig(**settings))]
-
-    assert chosen(last=2) == [200_000_000, 1_000_000_000]
-    assert chosen(last=3) == [100_000_000, 200_000_000, 1_000_000_000]
-    assert chosen("bleu", best=2) == [100_000_000, 1_000_000_000]
-    assert chosen("loss", best=2, last=4) == [99_999_999, 200_000_000]
-    assert chosen(checkpoints=["200000000", "best", "last"], best=1) == [200_000_000, 99_999_999, 1_000_000_000]
+    assert last_steps(run, 2) == [200_000_000, 1_000_000_000]
+    assert last_steps(run, 3) == [100_000_000, 200_000_000, 1_000_000_000]
+    assert found_steps(run, 2, 2, "bleu")["the best 2"] == [100_000_000, 1_000_000_000]
+    assert found_steps(run, 2, 2, "loss")["the best 2"] == [99_999_999, 200_000_000]
 
 
-@pytest.mark.parametrize(
-    ("config", "expected"), [(AveragingConfig(last=2), [1100, 1200]), (AveragingConfig(best=2), [1000, 1100])]
-)
-def test_an_interim_checkpoint_is_not_averaged(run: Path, config: AveragingConfig, expected: list[int]) -> None:
-    for step in (1000, 1100, 1200):
-        save(run, step, loss=step / 100)
+def test_an_interim_checkpoint_is_in_no_average(run: Path) -> None:
+    for step, loss in ((1000, 3.0), (1100, 1.0), (1200, 2.0)):
+        save(run, step, loss=loss)
     save(run, 1213, interim=True, loss=0.5)
-    assert [load(path).step for path in choose(Checkpoints(run), config)] == expected
+    assert last_steps(run, 2) == [1100, 1200]
+    assert found_steps(run, 3, 1) == {
+        "the last checkpoint": [1213],
+        "the last 3": [1000, 1100, 1200],
+        "the best 1": [1100],
+    }
 
 
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [(AveragingConfig(last=2), [1000, 1100]), (AveragingConfig(last=9), [1000, 1100]),
-     (AveragingConfig(best=2), [1050, 1100])],
-)  # fmt: skip
-def test_the_best_between_scheduled_checkpoints_is_not_among_the_last(
-    run: Path, config: AveragingConfig, expected: list[int]
-) -> None:
+def test_the_best_between_scheduled_checkpoints_is_not_among_the_last(run: Path) -> None:
     for step, loss in ((1000, 3.0), (1050, 1.0), (1100, 2.0)):
         save(run, step, only_best=step == 1050, loss=loss)
-    assert [load(path).step for path in choose(Checkpoints(run), config)] == expected
-    found = {each.name: [saved.step for saved in each.checkpoints] for each in candidates(Checkpoints(run), 3, 2)}
-    assert found["average of the last 2"] == [1100, 1000]
+    assert last_steps(run, 2) == last_steps(run, 9) == [1000, 1100]
+    assert found_steps(run, 3, 2) == {
+        "the last checkpoint": [1100],
+        "the last 2": [1000, 1100],
+        "the best 2": [1050, 1100],
+    }
 
 
 def test_a_checkpoint_kept_as_one_of_the_best_is_not_among_the_last(run: Path) -> None:
     settings = {"training": SETTINGS["training"] | {"keep_last": 2}, "averaging": SETTINGS["averaging"] | {"last": 2}}
     for step in (100, 300, 400):  # 200 is gone, because only two are kept
         save(run, step, settings=settings, loss=float(step))
-    assert [load(path).step for path in choose(Checkpoints(run), AveragingConfig(last=3))] == [300, 400]
-    found = [[saved.step for saved in each.checkpoints] for each in candidates(Checkpoints(run), 5, 1)]
-    assert found == [[400], [400, 300], [100]]
+    assert last_steps(run, 3) == [300, 400]
+    assert list(found_steps(run, 5, 1).values()) == [[400], [300, 400], [100]]
 
 
 @pytest.mark.parametrize("last", [1, 5])
-def test_a_run_with_only_an_interim_checkpoint_uses_it_and_says_so(
+def test_a_run_with_only_an_interim_checkpoint_uses_it(
     tmp_path: Path, last: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = Config(name="short", paths=PathsConfig(outputs=str(tmp_path)), averaging=AveragingConfig(last=last))
     save(config.run_folder, 13, interim=True)
     stage.run(config)
-    assert "note: the run has only step-00000013, which was saved because it was interrupted" in capsys.readouterr().out
+    assert "averaged step-00000013 into" in capsys.readouterr().out
     assert load(config.run_folder / "checkpoints" / "averaged").meta.averaged_from == ["step-00000013"]
-
-
-def test_candidates_are_the_last_the_best_and_their_averages_without_duplicates(run: Path) -> None:
-    for step, loss in ((100, 3.0), (200, 1.0), (300, 2.0), (400, 4.0)):
-        save(run, step, loss=loss)
-    save(run, 417, interim=True)
-    found = {each.name: [saved.step for saved in each.checkpoints] for each in candidates(Checkpoints(run), 3, 3)}
-    assert found == {
-        "last": [417],  # alone, and in no average
-        "average of the last 2": [400, 300],
-        "average of the last 3": [400, 300, 200],
-        "best": [200],
-        "average of the best 2": [200, 300],
-        "average of the best 3": [200, 300, 100],
-    }
 
 
 def test_candidates_of_the_same_checkpoints_are_one(run: Path) -> None:
     save(run, 1)
-    save(run, 2, loss=2.0)
-    assert [each.name for each in candidates(Checkpoints(run), 5, 5)] == ["last, best", "average of the last 2"]
-    save(run, 3, loss=1.0)
-    names = [each.name for each in candidates(Checkpoints(run), 2, 2)]
-    assert names == ["last, best", "average of the last 2, average of the best 2"]
-
-
-def test_candidates_of_a_run_without_validations_are_its_last(run: Path) -> None:
-    save(run, 1)
+    assert found_steps(run, 5, 5) == {"the last checkpoint": [1]}
     save(run, 2)
-    assert [each.name for each in candidates(Checkpoints(run), 5, 5)] == ["last", "average of the last 2"]
+    assert found_steps(run, 5, 5) == {"the last checkpoint": [2], "the last 2": [1, 2]}
+    save(run, 3, loss=1.0)
+    assert found_steps(run, 2, 2) == {"the last checkpoint": [3], "the last 2": [2, 3]}
+
+
+def test_a_run_without_checkpoints_is_an_error(run: Path) -> None:
     with pytest.raises(UserError, match=r"no checkpoints in .*: run `make train`"):
-        candidates(Checkpoints(run.parent / "other"), 5, 5)
-
-
-def test_a_running_mean_equals_the_mean_of_any_sequence_of_selections(run: Path) -> None:
-    paths = {step: save(run, step) for step in (1, 2, 3)}
-    mean = Mean()
-    for steps in ([3], [3, 2], [3, 2, 1], [1], [1, 3], [2, 3]):
-        for name, weight in mean.of([paths[step] for step in steps]).items():
-            np.testing.assert_array_equal(weight.numpy(), numpy_mean(steps, name))
-
-
-def test_missing_checkpoints_are_errors_that_say_what_exists(run: Path) -> None:
+        last_checkpoints(Checkpoints(run), 2)
     with pytest.raises(UserError, match=r"no checkpoints in .*: run `make train`"):
-        choose(Checkpoints(run), AveragingConfig(last=2))
-    save(run, 1)
-    with pytest.raises(UserError, match=r"no checkpoint in .* was validated: set averaging.last"):
-        choose(Checkpoints(run), AveragingConfig(best=2))
-    save(run, 2, loss=1.0)
-    with pytest.raises(UserError, match=r"no checkpoint 3 in .*; there are step-00000001, step-00000002"):
-        choose(Checkpoints(run), AveragingConfig(checkpoints=["1", "3"]))
-    with pytest.raises(UserError, match=r"names step-00000002 twice \(2, best\)"):
-        choose(Checkpoints(run), AveragingConfig(checkpoints=["2", "best"]))
+        candidates(Checkpoints(run), 5, 5)
 
 
 @pytest.mark.parametrize(
@@ -275,57 +222,24 @@ def test_a_damaged_checkpoint_is_never_averaged(run: Path) -> None:
         average(paths)
 
 
-@pytest.mark.parametrize("settings", [AveragingConfig(last=2), AveragingConfig(best=2)])
-def test_a_damaged_checkpoint_is_not_replaced_by_another(run: Path, settings: AveragingConfig) -> None:
+def test_a_damaged_checkpoint_is_not_replaced_by_another(run: Path) -> None:
     folders = [save(run, step, loss=1.0 / step) for step in (1, 2, 3)]
     (folders[-1] / "meta.json").write_text("{")
     with pytest.raises(DamagedError, match=f"{folders[-1].name}/meta.json is damaged .*: delete {folders[-1]}"):
-        choose(Checkpoints(run), settings)
+        last_checkpoints(Checkpoints(run), 2)
 
 
-def test_the_command_names_the_averaged_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = Config(
-        name="table3/a1",
-        paths=PathsConfig(outputs=str(tmp_path)),
-        training=TrainingConfig(best_by="loss", keep_best=2),
-        averaging=AveragingConfig(best=2),
-    )
-    config.run_folder.parent.mkdir()
-    for step, loss in ((1, 3.0), (2, 1.0), (3, 2.0)):
-        save(config.run_folder, step, loss=loss)
-    stage.run(config)
-    lines = capsys.readouterr().out.splitlines()
-    folder = config.run_folder / "checkpoints"
-    assert lines == [
-        f"averaged 2 checkpoints into {folder / 'averaged'}:",
-        f"  {folder / 'step-00000002'}",
-        f"  {folder / 'step-00000003'}",
-    ]
-    np.testing.assert_array_equal(load(folder / "averaged").weights["bias"].numpy(), numpy_mean([2, 3], "bias"))
-
-
-@pytest.mark.parametrize(
-    ("settings", "taken", "note"),
-    [
-        (AveragingConfig(last=3), [1, 2], "averaging.last=3 asks for more, but the run has no others; a longer"),
-        (AveragingConfig(best=2), [2], "averaging.best=2 asks for more, but the run has no others that were validated"),
-    ],
-)
 def test_a_run_that_stopped_early_is_averaged_over_its_checkpoints(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: AveragingConfig, taken: list[int], note: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = Config(
-        name="short",
-        paths=PathsConfig(outputs=str(tmp_path)),
-        training=TrainingConfig(keep_best=2),
-        averaging=settings,
-    )
+    config = Config(name="table3/a1", paths=PathsConfig(outputs=str(tmp_path)), averaging=AveragingConfig(last=3))
+    config.run_folder.parent.mkdir()
     save(config.run_folder, 1)
-    save(config.run_folder, 2, loss=1.0)
+    save(config.run_folder, 2)
     stage.run(config)
-    head, *paths, last = capsys.readouterr().out.splitlines()
-    assert head.startswith(f"averaged {len(taken)} checkpoint{'s' if len(taken) > 1 else ''} into ")
-    assert [Path(path.strip()).name for path in paths] == [f"step-{step:08}" for step in taken]
-    assert last.startswith(f"note: {note}")
-    weights = load(config.run_folder / "checkpoints" / "averaged").weights["bias"].numpy()
-    np.testing.assert_array_equal(weights, numpy_mean(taken, "bias"))
+    folder = config.run_folder / "checkpoints" / "averaged"
+    assert capsys.readouterr().out == (
+        f"averaged step-00000001, step-00000002 into {folder} "
+        "(averaging.last=3 asks for more, but the run has no others)\n"
+    )
+    np.testing.assert_array_equal(load(folder).weights["bias"].numpy(), numpy_mean([1, 2], "bias"))

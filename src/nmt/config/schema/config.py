@@ -84,18 +84,10 @@ class Config:
 
     def _check_averaging(self) -> None:
         """Make sure that training keeps the checkpoints to average."""
-        averaging, training = self.averaging, self.training
-        if averaging.checkpoints:
-            return
-        if not averaging.best and averaging.last > training.keep_last:
+        if self.averaging.last > self.training.keep_last:
             raise ConfigError(
-                f"averaging.last={averaging.last} is more than the training.keep_last={training.keep_last} "
+                f"averaging.last={self.averaging.last} is more than the training.keep_last={self.training.keep_last} "
                 "checkpoints kept: raise training.keep_last or lower averaging.last"
-            )
-        if averaging.best > training.keep_best:
-            raise ConfigError(
-                f"averaging.best={averaging.best} is more than the training.keep_best={training.keep_best} "
-                "checkpoints kept: raise training.keep_best or lower averaging.best"
             )
 
     def _check_longest_sentence(self) -> None:

@@ -132,17 +132,12 @@ class TrainingConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AveragingConfig:
-    """Which checkpoints are averaged: by the first of these three settings that is set, or by the development set."""
+    """Which checkpoints are averaged."""
 
-    checkpoints: list[str] = field(default_factory=list)
-    """Names of the checkpoints to average (step-00001000, best, ...)."""
-    best: int = 0
-    """Number of checkpoints to average, those with the best validation."""
     last: int = 5
-    """Number of latest checkpoints to average (the paper: 5 for base, 20 for big). If all three settings are unset,
-    the development set chooses: the last checkpoint, the best one, or the average of the kept last or best ones."""
+    """Number of last checkpoints to average (the paper: 5 for base, 20 for big). 0 translates the development set with
+    the last checkpoint, and with the averages of the last and of the best ones that are kept, and takes the best."""
 
     def __post_init__(self) -> None:
-        """Check the values."""
-        check_at_least("averaging.best", self.best, 0)
+        """Check the value."""
         check_at_least("averaging.last", self.last, 0)
