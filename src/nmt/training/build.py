@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
-from nmt.compute.replaced import Fast, works
 from nmt.config.saved import flatten, to_yaml
 from nmt.config.schema import Config
 from nmt.data.prepared import require_prepared, verify_task
@@ -20,7 +19,6 @@ from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.beginning import Beginning
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
-from nmt.training.host_copies import HostCopier
 from nmt.training.new_trainer import new_trainer
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
@@ -107,11 +105,9 @@ def build_checkpoint_manager(
     config: Config, machine: Machine, data: TrainingData, origin: Mapping[str, Any] | None
 ) -> CheckpointManager:
     """Return the checkpoint manager of a run, given the record of the model that it began from."""
-    copies = machine.device.type == "cuda" and works(Fast.PINNED)
     return CheckpointManager(
         Checkpoints(config.run_folder, config.training.best_by),
         CheckpointContents(data.tokenizer.files, to_yaml(config), data.fingerprint, origin),
         config.training,
         in_background=machine.device.type != "cpu",
-        copier=HostCopier(machine.device) if copies and distributed.is_main() else None,
     )

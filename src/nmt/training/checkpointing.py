@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from nmt.compute import distributed
@@ -15,7 +14,6 @@ from nmt.config.schema import TrainingConfig
 from nmt.errors import UserError
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, load_last_good
 from nmt.storage.mirror import publish
-from nmt.training.host_copies import HostCopier
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
 
@@ -48,11 +46,9 @@ class CheckpointManager:
         config: TrainingConfig,
         *,
         in_background: bool,
-        copier: HostCopier | None = None,
     ) -> None:
-        """If `in_background`, write checkpoints while training continues; `copier` copies from a GPU for that."""
+        """If `in_background`, write checkpoints while training continues."""
         self.checkpoints, self.contents, self.config = checkpoints, contents, config
-        self._copier, self._guarded = copier, False
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint") if in_background else None
         self._pending: Future[None] | None = None
         self.write_seconds = 0.0
@@ -74,18 +70,9 @@ class CheckpointManager:
                 if self._writer is None:
                     self._write(step, weights, saved, valid, interim, only_best)
                 else:
-                    (weights, saved), copied = self._copy((weights, saved), state.trainer.optimizer)
-                    write = partial(self._write, step, weights, saved, valid, interim, only_best, copied)
+                    weights, saved = copy_to_cpu((weights, saved))
+                    write = partial(self._write, step, weights, saved, valid, interim, only_best)
                     self._pending = self._writer.submit(write)
-
-    def _copy(self, value: Any, optimizer: torch.optim.Optimizer) -> tuple[Any, torch.cuda.Event | None]:
-        """Return a copy of the state, and the event to wait for before it is read, if there is one."""
-        if self._copier is None:
-            return copy_to_cpu(value), None
-        if not self._guarded:
-            optimizer.register_step_pre_hook(self._copier.before_update)
-            self._guarded = True
-        return self._copier.copy(value)
 
     def check_writer(self) -> None:
         """Raise the error of a checkpoint that the background could not write, instead of training on without it."""
@@ -128,11 +115,8 @@ class CheckpointManager:
         valid: Mapping[str, float],
         interim: bool,
         only_best: bool,
-        copied: torch.cuda.Event | None = None,
     ) -> None:
         start = time.monotonic()
-        if copied is not None:
-            copied.synchronize()
         self.checkpoints.save(
             step,
             weights=weights,

@@ -1,11 +1,10 @@
 """A checkpoint contains the state of the step at which it was saved, even if training continues meanwhile."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent import futures
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
@@ -13,18 +12,16 @@ import torch
 from nmt.data.store import PairStore
 from nmt.errors import CommonError, UserError
 from nmt.runs.checkpoints import Checkpoints, load
-from nmt.training import host_copies
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
-from nmt.training.host_copies import HostCopier
 from nmt.training.state import TrainingState
 from tests.unit.training.test_trainer import TRAINING, batches_of, store, trainer, weights
 
 __all__ = ["store"]
 
 
-def checkpoint_manager(folder: Path, *, in_background: bool, copier: HostCopier | None = None) -> CheckpointManager:
+def checkpoint_manager(folder: Path, *, in_background: bool) -> CheckpointManager:
     contents = CheckpointContents({}, "seed: 1\n", "data")
-    return CheckpointManager(Checkpoints(folder), contents, TRAINING, in_background=in_background, copier=copier)
+    return CheckpointManager(Checkpoints(folder), contents, TRAINING, in_background=in_background)
 
 
 def training_state() -> TrainingState:
@@ -60,87 +57,11 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return opened
 
 
-class Stream:
-    """A stream of a GPU that makes its copies as late as it may: only when something waits for them."""
-
-    active: "Stream | None" = None
-    progress: threading.Event
-    """Set when the GPU has come as far as a process waits for."""
-
-    def __init__(self, *_: object) -> None:
-        self.work: list[Callable[[], object]] = []
-        self.lock = threading.Lock()
-
-    def record_event(self) -> "Event":
-        return Event(self, len(self.work))
-
-    def wait_stream(self, other: "Stream") -> None:
-        assert not other.work
-
-    def wait_event(self, event: "Event") -> None:
-        event.finish()  # this stream computes immediately what it is given after this call
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        Stream.active = self
-        yield
-        Stream.active = None
-
-
-class Event(NamedTuple):
-    """A point in the work of a stream."""
-
-    stream: Stream
-    end: int
-
-    def synchronize(self) -> None:
-        assert Stream.progress.wait(10)
-        self.finish()
-
-    def finish(self) -> None:
-        with self.stream.lock:
-            for copy in self.stream.work[: self.end]:
-                copy()
-            self.stream.work[: self.end] = [lambda: None] * self.end
-
-
-@pytest.fixture
-def copier(monkeypatch: pytest.MonkeyPatch) -> HostCopier:
-    """Return a copier from the CPU whose streams are late."""
-    default, copy = Stream(), torch.Tensor.copy_
-
-    def late_copy(self: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
-        if Stream.active is None:
-            return copy(self, source, non_blocking)
-        assert non_blocking
-        Stream.active.work.append(lambda: copy(self, source))
-        return self
-
-    progress = threading.Event()
-    progress.set()
-    monkeypatch.setattr(Stream, "progress", progress, raising=False)
-    monkeypatch.setattr(torch.cuda, "Stream", Stream)
-    monkeypatch.setattr(torch.cuda, "stream", lambda stream: stream())
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: default)
-    monkeypatch.setattr(torch.Tensor, "record_stream", lambda *_: None)
-    monkeypatch.setattr(torch.Tensor, "copy_", late_copy)
-    monkeypatch.setattr(host_copies, "page_locked", lambda shape, dtype: torch.full(shape, 7, dtype=dtype))
-    return HostCopier(torch.device("cpu"))
-
-
-@pytest.fixture(params=["copied by the process", "copied by a stream"])
-def any_copier(request: pytest.FixtureRequest) -> HostCopier | None:
-    return request.getfixturevalue("copier") if request.param == "copied by a stream" else None
-
-
 def test_training_during_a_background_write_does_not_change_the_checkpoint(
     store: PairStore,
     tmp_path: Path,
     gate: threading.Event,
-    any_copier: HostCopier | None,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Stream, "progress", gate, raising=False)
     state = training_state()
     ours = state.trainer
     batches = batches_of(store, TRAINING, 5)
@@ -149,7 +70,7 @@ def test_training_during_a_background_write_does_not_change_the_checkpoint(
     before, saved_trainer = weights(ours), ours.to_save()
     expected = {key: value for key, value in saved_trainer.items() if key != "optimizer"}
     moments = [each["exp_avg"].clone() for each in saved_trainer["optimizer"]["state"].values()]
-    manager = checkpoint_manager(tmp_path, in_background=True, copier=any_copier)
+    manager = checkpoint_manager(tmp_path, in_background=True)
     save(manager, state)
     for item in batches[3:]:
         ours.update(item)  # in place, while the writer waits
@@ -169,12 +90,10 @@ def test_training_during_a_background_write_does_not_change_the_checkpoint(
     assert same(found_moments, moments)
 
 
-def test_checkpoints_are_written_in_order_and_pruned(
-    store: PairStore, tmp_path: Path, any_copier: HostCopier | None
-) -> None:
+def test_checkpoints_are_written_in_order_and_pruned(store: PairStore, tmp_path: Path) -> None:
     state = training_state()
     ours = state.trainer
-    manager = checkpoint_manager(tmp_path, in_background=True, copier=any_copier)
+    manager = checkpoint_manager(tmp_path, in_background=True)
     expected = {}
     for item in batches_of(store, TRAINING, 9):
         ours.update(item)
@@ -186,16 +105,6 @@ def test_checkpoints_are_written_in_order_and_pruned(
     steps = [saved.step for saved in found]
     assert steps[-TRAINING.keep_last :] == list(range(10 - TRAINING.keep_last, 10))
     assert len(steps) <= TRAINING.keep_last + TRAINING.keep_best
-
-
-def test_buffers_are_reused_for_tensors_of_the_same_shape(copier: HostCopier) -> None:
-    first, done = copier.copy({"a": torch.arange(3), "b": [torch.ones(2), None]})
-    done.synchronize()
-    place = first["a"].data_ptr()
-    second, done = copier.copy({"a": torch.arange(3) + 1, "b": [torch.ones(4), 1.5], "c": (torch.zeros(()),)})
-    done.synchronize()
-    assert second["a"].data_ptr() == place
-    assert same(second, {"a": torch.tensor([1, 2, 3]), "b": [torch.ones(4), 1.5], "c": (torch.zeros(()),)})
 
 
 def test_close_waits_for_the_writer(store: PairStore, tmp_path: Path, gate: threading.Event) -> None:
