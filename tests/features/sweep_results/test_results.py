@@ -1,8 +1,6 @@
-"""What a run returns to a search, its record, and the table and plot of the page."""
+"""What a run returns to a search, and its record."""
 
 import json
-import os
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -17,11 +15,7 @@ from nmt.config.multirun import multirun
 from nmt.config.schema import Config
 from nmt.config.swept_run import SweptRun
 from nmt.errors import ConfigError, UserError
-from nmt.features.sweep_results.record import RunRecord, Sweep, read_sweeps, write_record
-from nmt.features.sweep_results.section import _shown, all_runs
 from nmt.features.sweep_results.watch import read_result, watch
-from nmt.runs.layout import RunLayout
-from nmt.runs.section import ShownRun
 
 VALIDATIONS = (
     {"loss": 3.0, "perplexity": 20.0, "bleu": 5.0},
@@ -99,6 +93,12 @@ def swept(folder: Path, number: int = 0, *words: str, searching: bool = True, **
     return SweptRun(number, named, compose(["experiment=demo", *words]), "all", str(folder), searching)
 
 
+def records(folder: Path) -> list[dict[str, Any]]:
+    """Return the records of a sweep in the order of the runs."""
+    found = [json.loads(file.read_text()) for file in (folder / "sweeps" / "demo").glob("*.json")]
+    return sorted(found, key=lambda each: (each["number"], str(each["values"])))
+
+
 def test_a_search_without_a_result_is_told_what_to_do(tmp_path: Path) -> None:
     config = finished(tmp_path, "sweep.metric=test.comet")
     with pytest.raises(UserError, match=r"no test\.comet.*`nmt eval` does not compute it"):
@@ -124,8 +124,7 @@ def test_a_run_that_diverged_says_so_and_not_that_it_was_never_validated(tmp_pat
     with pytest.raises(UserError, match=r"no loss.*has diverged"):
         watch(swept(tmp_path, seed="1"), lambda: config)
     assert watch(swept(tmp_path, seed="2", searching=False), lambda: config) is None
-    ((_, records),) = read_sweeps(tmp_path)
-    assert [(each.result, "has diverged" in each.error) for each in records] == 2 * [(None, True)]
+    assert [(each["result"], "has diverged" in each["error"]) for each in records(tmp_path)] == 2 * [(None, True)]
     unvalidated = finished(tmp_path / "other", validations=())
     with pytest.raises(UserError, match=r"lower training\.valid_every"):
         watch(swept(tmp_path, seed="3"), lambda: unvalidated)
@@ -137,8 +136,9 @@ def test_a_failed_run_is_recorded_and_raised(tmp_path: Path) -> None:
 
     with pytest.raises(UserError, match="no data here"):
         watch(swept(tmp_path, model__dropout="0.1"), fail)
-    ((_, (record,)),) = read_sweeps(tmp_path)
-    assert (record.error, record.result, record.values) == ("no data here", None, {"model.dropout": "0.1"})
+    (record,) = records(tmp_path)
+    assert (record["error"], record["result"]) == ("no data here", None)
+    assert record["values"] == {"model.dropout": "0.1"}
 
 
 def test_a_failed_command_that_does_not_train_leaves_the_record_of_the_training(
@@ -155,115 +155,7 @@ def test_a_failed_command_that_does_not_train_leaves_the_record_of_the_training(
     monkeypatch.setattr(import_module("nmt.commands.evaluate"), "run", fail)
     assert main(["train", *words]) == 0
     assert main(["eval", *words]) == 2
-    ((_, records),) = read_sweeps(tmp_path)
-    assert [(each.result, each.error) for each in records] == [(2.0, ""), (2.0, "")]
-
-
-def run_all(folder: Path) -> list[Config]:
-    """Watch three runs, of which the second fails."""
-    configs = []
-    for number, loss in enumerate((3.0, None, 2.0)):
-        config = finished(folder, f"name=demo-{number}", validations=({"loss": loss or 1.0},))
-
-        def do(config: Config = config, loss: float | None = loss) -> Config:
-            if loss is None:
-                raise UserError("a <b>bad</b> value")
-            return config
-
-        try:
-            watch(swept(folder, number, model__dropout=f"0.{number}"), do)
-        except UserError:
-            continue
-        configs.append(config)
-    return configs
-
-
-def test_the_page_of_each_run_has_all_runs_in_their_order_and_marks_the_best(tmp_path: Path) -> None:
-    for config in run_all(tmp_path):
-        section = all_runs(ShownRun(config, {}))
-        assert section is not None
-        rows = re.findall(r"<tr>\n<td>(.*?)</tr>", section.body, re.DOTALL)
-        cells = [re.findall(r"(?:<td>|^)(.*?)</td>", row) for row in rows]
-        here = int(config.name[-1])
-        first = [f"{number + 1}{' (this run)' if number == here else ''}" for number in range(3)]
-        failed = "no result: a &lt;b&gt;bad&lt;/b&gt; value"
-        assert cells == [[first[0], "0.0", "3.0000"], [first[1], "0.1", failed], [first[2], "0.2", "2.0000 (best)"]]
-
-
-def test_the_plot_has_a_point_per_result_and_the_best_is_lowest(tmp_path: Path) -> None:
-    section = all_runs(ShownRun(run_all(tmp_path)[0], {}))
-    assert section is not None
-    points = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="5"( class="best")?>', section.body)
-    assert points == [("0.0", "0.0", ""), ("640.0", "220.0", ' class="best"')]
-
-
-@pytest.mark.parametrize(
-    ("metric", "best"),
-    [("test.chrf", 2), ("test.comet", 2), ("test.bracket_f1", 2), ("test.ter", 1), ("test.nll", 1), ("loss", 1)],
-)
-def test_the_highest_score_and_the_lowest_error_are_the_best(metric: str, best: float) -> None:
-    records = [
-        RunRecord(sweep="demo", number=number, values={}, metric=metric, result=float(number)) for number in (1, 2)
-    ]
-    shown = _shown(Sweep(metric, records)).best
-    assert shown is not None
-    assert shown.result == best
-
-
-def test_only_results_of_the_newest_metric_are_compared(tmp_path: Path) -> None:
-    for age, (metric, result) in enumerate((("loss", 2.0), ("loss", 3.0), ("test.bleu", 20.0), ("test.bleu", 1.0))):
-        write_record(swept(tmp_path, age, seed=str(age)), metric=metric, result=result)
-        os.utime(tmp_path / "sweeps" / "demo" / f"seed_{age}.json", (1e9 - age, 1e9 - age))
-    write_record(swept(tmp_path, 4, seed="4"), error="failed")
-    (sweep,) = read_sweeps(tmp_path)
-    shown = _shown(sweep)
-    assert (shown.metric, [each.result for each in shown.records]) == ("loss", [2.0, 3.0, None, None, None])
-    assert shown.best is not None
-    assert shown.best.result == 2.0
-
-
-def test_runs_that_vary_other_settings_are_not_mixed(tmp_path: Path) -> None:
-    for number in range(2):
-        write_record(swept(tmp_path, number, seed=str(number)), result=1.0)
-        write_record(swept(tmp_path, number, model__dropout=f"0.{number}"), result=1.0)
-    (sweep,) = read_sweeps(tmp_path)
-    assert [each.values for each in sweep.records] == [
-        {"model.dropout": "0.0"}, {"model.dropout": "0.1"}, {"seed": "0"}, {"seed": "1"}
-    ]  # fmt: skip
-
-
-def test_a_run_outside_of_sweeps_has_no_section(tmp_path: Path) -> None:
-    config = run_all(tmp_path)[0]
-    assert all_runs(ShownRun(replace(config, name="other"), {})) is None
-    assert all_runs(ShownRun(replace(config, paths=replace(config.paths, outputs=str(tmp_path / "no"))), {})) is None
-
-
-@pytest.mark.parametrize(
-    "content", ["", "[]", "{}", '{"sweep": "a", "number": 1, "values": {"a": 1}, "result": "x"}', "{"]
-)
-def test_a_damaged_record_is_named_and_left_out(
-    content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = run_all(tmp_path)[0]
-    file = tmp_path / "sweeps" / "demo" / "other.json"
-    before = all_runs(ShownRun(config, {}))
-    file.write_text(content)
-    assert before is not None
-    assert all_runs(ShownRun(config, {})) == before
-    assert f"warning: {file} is not the record of a run" in capsys.readouterr().err
-
-
-def test_files_of_runs_in_the_folder_of_sweeps_are_no_records(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = compose(["experiment=demo", f"paths.outputs={tmp_path}", "name=sweeps/table3/mine"])
-    checkpoint = RunLayout(config.run_folder).checkpoint(100)
-    checkpoint.mkdir(parents=True)
-    (checkpoint / "meta.json").write_text("{}")
-    (config.run_folder / "config.yaml").touch()
-    write_record(swept(tmp_path, 0, "name=table3/base", seed="1"), result=2.0)
-    assert [record.sweep for _, (record,) in read_sweeps(tmp_path)] == ["table3/base"]
-    assert not capsys.readouterr().err
+    assert [(each["result"], each["error"]) for each in records(tmp_path)] == [(2.0, ""), (2.0, "")]
 
 
 def test_the_runs_of_a_grid_are_recorded_under_the_run_that_they_change(tmp_path: Path) -> None:
@@ -273,10 +165,9 @@ def test_the_runs_of_a_grid_are_recorded_under_the_run_that_they_change(tmp_path
 
     words = ["experiment=demo", f"paths.outputs={tmp_path}", "model.dropout=0.1,0.2", "training.steps=30"]
     multirun(job, words, recorded_as="train")
-    ((_, records),) = read_sweeps(tmp_path)
-    assert [(each.number, each.values, each.result) for each in records] == [
+    found = records(tmp_path)
+    assert [(each["number"], each["values"], each["result"]) for each in found] == [
         (0, {"model.dropout": "0.1"}, 2.0),
         (1, {"model.dropout": "0.2"}, 2.0),
     ]
-    assert [each.run for each in records] == ["demo-model.dropout_0.1", "demo-model.dropout_0.2"]
-    assert {each.sweep for each in records} == {"demo"}
+    assert [each["run"] for each in found] == ["demo-model.dropout_0.1", "demo-model.dropout_0.2"]

@@ -1,19 +1,20 @@
-"""Do a run of a sweep, record its result, and return it to the search."""
+"""Do a run of a sweep, record its result in outputs/sweeps/<name>/<values>.json, and return it to the search."""
 
 from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
 
+from nmt.config.plain_names import settings_name
 from nmt.config.schema import Config
 from nmt.config.swept_run import SweptRun
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.record import read_evaluation
-from nmt.features.sweep_results.record import write_record
 from nmt.features.sweep_results.settings import FIGURES, SweepConfig
 from nmt.launched import is_main_process
 from nmt.runs.layout import RunLayout, scores_file
 from nmt.runs.metrics import MetricsEvent, read_metrics
 from nmt.runs.scores import scores_folder
+from nmt.storage.files import write_json
 
 
 def watch(swept: SweptRun, do: Callable[[], Config | None]) -> float | None:
@@ -29,7 +30,7 @@ def watch(swept: SweptRun, do: Callable[[], Config | None]) -> float | None:
         if reason and swept.searching:
             raise UserError(reason)
     except Exception as error:
-        _record(swept, error=(str(error).strip().splitlines() or [type(error).__name__])[-1])
+        _record(swept, result=None, error=(str(error).strip().splitlines() or [type(error).__name__])[-1])
         raise
     _record(swept, run=config.name, metric=config.of(SweepConfig).metric, result=result, error=reason)
     return result
@@ -47,9 +48,11 @@ def _check_metric(swept: SweptRun) -> None:
 
 
 def _record(swept: SweptRun, **found: object) -> None:
-    """Write the record of a run on the main process, if the run has values of its own."""
+    """Write the result or error of a run on the main process, if the run has values of its own."""
     if swept.values and is_main_process():
-        write_record(swept, **found)
+        folder = Path(swept.outputs, "sweeps", swept.base.name)
+        record = {"sweep": swept.base.name, "number": swept.number, "values": dict(swept.values), **found}
+        write_json(folder / f"{settings_name(swept.values)}.json", record)
 
 
 def read_result(config: Config) -> float | None:
