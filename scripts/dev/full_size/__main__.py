@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.commands.data import table
+from nmt.commands.data import summary
 from nmt.compute.processes import run_in_process
 from nmt.config.compose import compose
 from nmt.config.schema import Config
@@ -132,7 +132,7 @@ def _prepare(config: Config, meter: Meter, pairs: int) -> None:
     start = time.perf_counter()
     manifest = prepare(config, say, engine)
     print(f"prepared in {time.perf_counter() - start:.0f} s, fetching included", flush=True)
-    print("", *table(manifest, config), sep="\n", flush=True)
+    print("", *summary(manifest, config), sep="\n", flush=True)
 
 
 def _waiting() -> Callable[[int], int]:

@@ -27,8 +27,6 @@ def run_chain(config: Config) -> dict[str, float]:
         if is_for_all and not is_together and launched_processes() > 1:
             _wait_for_all(config)
         is_together = is_for_all
-        if is_main_process():
-            print(f"\n== {name} ==", flush=True)
         started = time.monotonic()
         if is_for_all or is_main_process():
             run_command(COMMANDS[name], config)

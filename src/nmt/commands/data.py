@@ -4,13 +4,13 @@ import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from textwrap import wrap
 
 from nmt.config.schema import Config, DataConfig
 from nmt.config.schema.corpora import corpora_of
 from nmt.data.corpora import is_training_text, naming_corpus
 from nmt.data.earlier_tokenizer import earlier_tokenizer
 from nmt.data.filter_counts import filter_counts
-from nmt.data.layout import CorpusLayout
 from nmt.data.prepare import prepare
 from nmt.data.records import Manifest
 from nmt.data.sources.file_languages import has_one_side, named_languages
@@ -20,6 +20,9 @@ from nmt.data.text_task import text_tasks
 from nmt.errors import UserError
 from nmt.text.language import base_code
 
+WIDTH = 120
+"""The longest line, in characters."""
+
 
 def run(config: Config) -> None:
     """Prepare the corpus and print its figures."""
@@ -27,17 +30,18 @@ def run(config: Config) -> None:
         if corpus.source == "files":
             with naming_corpus(prefix):
                 _check_order(corpus)
-    manifest = prepare(config)
-    print()
-    for line in table(manifest, config):
+    manifest = prepare(config, _say)
+    for line in summary(manifest, config):
         print(line)
-    print()
-    seconds = [f"{name} {record.seconds:.1f}" for name, record in manifest.tasks.items()]
-    print(f"seconds: {', '.join(seconds)}")
-    print(f"prepared in {config.data_folder} (figures and checksums: {CorpusLayout(config.data_folder).manifest.name})")
     found = (each.warnings(config, manifest) for each in text_tasks())
     for line in chain(_language_warnings(config), *found):
         print(f"warning: {line}", file=sys.stderr, flush=True)
+
+
+def _say(line: str) -> None:
+    """Print why a task runs again; the summary covers tasks that are done."""
+    if ": done in" not in line:
+        print(line, flush=True)
 
 
 def _check_order(data: DataConfig) -> None:
@@ -72,32 +76,40 @@ def _differ(named: str, meant: str) -> bool:
     return first != second and len(first) == len(second)
 
 
-def table(manifest: Manifest, config: Config) -> list[str]:
-    """Return lines with the pairs and tokens of each split, the pairs that filters dropped, and the tokenizer."""
-    width = max(8, *(len(split) + 2 for split in manifest.splits("encode")))
-    lines = [f"{'split':<{width}}{'read':>12}{'kept':>12}{'source tokens':>16}{'target tokens':>16}"]
-    for split in manifest.splits("encode"):
-        read, encoded = manifest.collected(split).read, manifest.encoded(split)
-        tokens = f"{encoded.source.tokens:>16,}{encoded.target.tokens:>16,}"
-        lines.append(f"{split:<{width}}{read:>12,}{encoded.pairs:>12,}{tokens}")
-    lines += [*_left_out(manifest), *_joined(manifest)]
-    for split in manifest.splits("encode"):
-        if is_training_text(split):
-            lines += ["", *_filter_table(manifest, split)]
-    lines.append("")
-    trained = manifest.tokenizer()
+def summary(manifest: Manifest, config: Config) -> list[str]:
+    """Return lines with the pairs of each split, the pairs that filters dropped, and the size of the vocabulary."""
+    trained, splits = manifest.tokenizer(), manifest.splits("encode")
     sizes = sorted({trained.source_vocabulary, trained.target_vocabulary})
-    for seen in trained.lines:
-        skipped = f"skipped {seen.too_long:,} over-long, {seen.reserved:,} reserved, {seen.empty:,} empty"
-        lines.append(f"tokenizer learned from {seen.used:,} of {seen.offered:,} lines ({skipped})")
+    pairs = ", ".join(f"{split} {manifest.encoded(split).pairs:,}" for split in splits)
+    vocabulary = " and ".join(f"{size:,}" for size in sizes)
+    seconds = sum(record.seconds for record in manifest.tasks.values())
+    lines = [f"pairs: {pairs}; {vocabulary} word pieces; prepared in {seconds:.0f} s in {config.data_folder}"]
+    lines += [*(_dropped(manifest, split) for split in splits if is_training_text(split))]
+    lines += [*_left_out(manifest), *_joined(manifest)]
+    if any(seen.too_long or seen.reserved for seen in trained.lines):
+        skipped = " and ".join(f"{seen.too_long:,} over-long, {seen.reserved:,} reserved" for seen in trained.lines)
+        lines.append(f"the tokenizer did not learn from all lines: skipped {skipped}")
     if not trained.lines and (earlier := earlier_tokenizer(config)):
         asked = config.tokenizer.vocab_size
         lines.append(
             f"tokenizer kept from {earlier.kept_from}"
             + ("" if asked in sizes else f", with its own pieces, not tokenizer.vocab_size={asked}")
         )
-    lines.append(f"vocabulary: {' and '.join(f'{size:,}' for size in sizes)} word pieces")
-    return lines
+    return [shown for line in lines if line for shown in _wrapped(line)]
+
+
+def _wrapped(line: str) -> list[str]:
+    return wrap(line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _dropped(manifest: Manifest, split: str) -> str:
+    """Return how many pairs of a corpus's training text each filter dropped; empty if none did."""
+    first, *filters = filter_counts(manifest, split)
+    counts = [
+        f"{each.dropped:,} {each.name}{f' ({each.limit})' if each.limit else ''}" for each in filters if each.dropped
+    ]
+    dropped = sum(each.dropped for each in filters)
+    return f"filters dropped {dropped:,} of {first.left:,} pairs of {split}: {', '.join(counts)}" if dropped else ""
 
 
 def _left_out(manifest: Manifest) -> list[str]:
@@ -119,16 +131,3 @@ def _joined(manifest: Manifest) -> list[str]:
         for split, count in counts.items()
         if count
     ]
-
-
-def _filter_table(manifest: Manifest, split: str) -> list[str]:
-    """Return lines with the pairs of a corpus's training text that each filter dropped and left, in order."""
-    first, *filters = filter_counts(manifest, split)
-    read, left = first.left, [first, *filters][-1].left
-    labels = [f"{each.name} ({each.limit})" if each.limit else each.name for each in filters]
-    width = max(36, *map(len, labels))
-    lines = [f"{f'filter of {split}':<{width}}{'dropped':>12}{'share':>9}{'left':>13}"]
-    for label, each in zip(labels, filters, strict=True):
-        lines.append(f"{label:<{width}}{each.dropped:>12,}{each.dropped / read:>9.2%}{each.left:>13,}")
-    lines.append(f"{'all':<{width}}{read - left:>12,}{(read - left) / read:>9.2%}{left:>13,}")
-    return lines

@@ -101,10 +101,8 @@ def _scored(config: Config, split: Split, evaluation: Evaluation, loaded: Loaded
 
 def _print(split: str, evaluation: Evaluation, loaded: LoadedModel, folder: Path) -> None:
     print(
-        f"{split}: {len(evaluation.hypotheses):,} sentences in {evaluation.seconds:.1f} s "
-        f"({evaluation.sentences_per_second:,.1f} per second) by {loaded.path}; "
-        f"perplexity of the references {evaluation.perplexity:.2f} (nll {evaluation.nll:.4f}); "
-        f"written to {scores_file(folder, split)}"
+        f"{split}: {len(evaluation.hypotheses):,} sentences in {evaluation.seconds:.1f} s by {loaded.path.name}, "
+        f"perplexity {evaluation.perplexity:.2f}; scores are in {scores_file(folder, split)}"
     )
     for line in evaluation.findings.lines(loaded.engine.config):
         print(line)

@@ -7,16 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import torch
-
 from nmt.compute import distributed, joining
-from nmt.compute.machine import reason_for_precision
 from nmt.compute.replaced import Fast, works
 from nmt.compute.uptime import uptime
 from nmt.config.schema import Config
 from nmt.data.batching import Batching
 from nmt.data.loader import global_batches
-from nmt.data.micro_batch_size import micro_batch_tokens
 from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import Pairs
 from nmt.data.transform import BatchTransform, transforms_for
@@ -130,20 +126,16 @@ def _fit_in_memory(config: Config, trainer: Trainer, train: Pairs, transforms: S
 
 
 def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:
-    """Print what is trained on what, and how a global batch is divided."""
+    """Print what is trained on what."""
     training, devices = config.training, distributed.world_size()
     parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
-    device_tokens = micro_batch_tokens(training.batch_tokens, training.device_tokens, devices)
-    micro_batches = -(-training.batch_tokens // (devices * device_tokens))
+    machine = f"{devices} x {trainer.machine}" if devices > 1 else str(trainer.machine)
     parallel = trainer.gradient.concurrency
     threads = f" in {parallel} threads" if parallel > 1 else ""
-    operations = " with operations in C" if uses_operations(torch.get_num_threads() // parallel) else ""
     graphs = " with CUDA graphs" if trainer.gradient.passes is not None else ""
-    machine = f"{trainer.machine} ({reason_for_precision(trainer.machine, config.runtime)})"
     _print(
-        f"run {config.name} in {config.run_folder}: {parameters:,} parameters, {len(train):,} sentence pairs\n"
-        f"batches of at most {training.batch_tokens:,} source and target tokens: {devices} x "
-        f"{device_tokens:,} on {machine}{operations}{threads}{graphs}, accumulated {micro_batches} times"
+        f"run {config.name}: {parameters:,} parameters, {len(train):,} pairs, {training.steps:,} steps of "
+        f"{training.batch_tokens:,} tokens on {machine}{threads}{graphs}"
     )
     if config.runtime.c_operations and trainer.machine.device.type == "cpu" and not uses_operations():
         _print("no working C compiler (cc): training is slower without its operations in C")

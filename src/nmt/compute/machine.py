@@ -80,18 +80,6 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
     return Machine(device, PRECISIONS[_fast_precision(device) if config.precision == "auto" else config.precision])
 
 
-def reason_for_precision(machine: Machine, config: RuntimeConfig) -> str:
-    """Return why a machine computes in its precision."""
-    if config.precision != "auto":
-        reason = f"runtime.precision={config.precision}"
-        slow = machine.device.type == "cpu" and machine.precision_name not in ("fp32", _fast_precision(machine.device))
-        return f"{reason}, which is slow on this CPU" if slow else reason
-    kind = "CPU" if machine.device.type == "cpu" else "GPU"
-    if machine.precision == torch.bfloat16:
-        return f"this {kind} has fast bf16"
-    return f"this {kind} has no fast bf16{', but fast fp16' if machine.precision == torch.float16 else ''}"
-
-
 def precision_of_gpu(capability: tuple[int, int]) -> str:
     """Return the precision in which CUDA devices of a compute capability train fastest."""
     if capability >= BF16_CAPABILITY:

@@ -25,7 +25,7 @@ class PreparationTasks:
         Args:
             folder: The folder of the corpus.
             about: Entries at the beginning of the manifest.
-            say: Takes a line of progress.
+            say: Takes a line about a task that runs again, or that is done.
         """
         self._folder = folder
         self._say = say
@@ -56,11 +56,11 @@ class PreparationTasks:
         changed = _changed(earlier, inputs)
         reason = self._reason(earlier, [key for key in changed if key not in minor], outputs)
         if not reason:
-            self._say(
-                f"{name}: kept, although its {' and '.join(changed)} changed" if changed else f"{name}: unchanged"
-            )
+            if changed:
+                self._say(f"{name}: kept, although its {' and '.join(changed)} changed")
             return
-        self._say(f"{name}: {reason}")
+        if earlier:
+            self._say(f"{name}: {reason}")
         start = time.perf_counter()
         result = task()
         seconds = round(time.perf_counter() - start, 2)
@@ -87,7 +87,7 @@ class PreparationTasks:
     def _reason(self, record: TaskRecord | None, changed: Sequence[str], outputs: Sequence[str]) -> str:
         """Return why a task must run; empty if it need not."""
         if record is None:
-            return "started"
+            return "new"
         if changed or list(record.outputs) != list(outputs):
             return f"running again: its {' and '.join(changed) or 'files'} changed"
         missing = [output for output in outputs if not (self._folder / output).is_file()]

@@ -30,11 +30,7 @@ Say = Callable[[str], None]
 """Takes a line of progress."""
 
 
-def _print(line: str) -> None:
-    print(line, flush=True)
-
-
-def prepare(config: Config, say: Say = _print, given_engine: Engine | None = None) -> Manifest:
+def prepare(config: Config, say: Say = print, given_engine: Engine | None = None) -> Manifest:
     """Bring the prepared corpus up to date with the settings; return its manifest.
 
     Args:

@@ -53,4 +53,4 @@ def split_compounds(line: str) -> str:
 
 def _tokenizer_signature(language: str) -> str:
     compounds = "atat" if language in COMPOUND_LANGUAGES else "whole"
-    return f"moses-{language}-{version('sacremoses')}|quotes:plain|hyphens:whole|compounds:{compounds}"
+    return f"moses-{language}-{version('sacremoses')}|quotes:plain|compounds:{compounds}"

@@ -1,12 +1,16 @@
-"""Show the progress of training: a bar on a terminal, plain lines in a log file."""
+"""Show the progress of training: a bar on a terminal, a line now and then in a log file."""
 
 import sys
+import time
 from types import TracebackType
 from typing import Self
 
 from tqdm import tqdm
 
 from nmt.training.hook import Report
+
+LINE_SECONDS, LINE_SHARE = 60, 0.1
+"""Between two lines of a log file pass at least this many seconds, and this share of the time since the start."""
 
 
 class TrainingProgress:
@@ -20,7 +24,9 @@ class TrainingProgress:
             done: Steps that are done already.
             shown: Whether to show anything.
         """
-        self._steps, self._done, self._shown = steps, done, shown
+        self._steps, self._done, self._begun_at, self._shown = steps, done, done, shown
+        self._started = self._last_line = time.monotonic()
+        self._validation = ""
         self._bar = tqdm(
             total=steps, initial=done, unit="step", dynamic_ncols=True, disable=None if shown else True, file=sys.stderr
         )
@@ -35,11 +41,16 @@ class TrainingProgress:
         self._steps = self._bar.total = step
 
     def show(self, text: str) -> None:
-        """Show the latest figures: next to the bar, or as a line with the step if there is no bar."""
+        """Show the latest figures, and those of the last validation: next to the bar, or in a line if one is due."""
+        figures = "; ".join(filter(None, (text, self._validation)))
         if not self._bar.disable:
-            self._bar.set_postfix_str(text, refresh=False)
-        else:
-            self.write(f"step {self._done}/{self._steps}  {text}")
+            self._bar.set_postfix_str(figures, refresh=False)
+        elif self._line_is_due():
+            self.write(f"step {self._done:,} of {self._steps:,}, {self._time_left()} left: {figures}")
+
+    def show_validation(self, text: str) -> None:
+        """Take the figures of a validation, which are shown from now on."""
+        self._validation = text
 
     def write(self, line: str) -> None:
         """Write a line above the bar."""
@@ -55,6 +66,18 @@ class TrainingProgress:
     def close(self) -> None:
         """Stop updating the bar, and leave it on the screen."""
         self._bar.close()
+
+    def _line_is_due(self) -> bool:
+        now = time.monotonic()
+        if now - self._last_line < max(LINE_SECONDS, LINE_SHARE * (now - self._started)):
+            return False
+        self._last_line = now
+        return True
+
+    def _time_left(self) -> str:
+        """Return the time until the end at the speed since the start."""
+        seconds = (time.monotonic() - self._started) / max(1, self._done - self._begun_at)
+        return tqdm.format_interval(seconds * (self._steps - self._done))
 
     def __enter__(self) -> Self:
         return self

@@ -93,7 +93,7 @@ def test_a_shape_that_the_user_gives_is_compared(tuning: list[str], changes: lis
 def test_a_run_can_begin_on_the_corpus_of_its_origin(settings: list[str], outputs: Path, whole: Path) -> None:
     tuning = [*settings, "name=tuned", f"paths.outputs={outputs}", "training.init_from=toy", "training.steps=1"]
     assert " weights, 0 left out" in succeed(["train", *tuning])
-    assert "tokenizer: unchanged" in succeed(["data", *tuning])
+    assert "tokenizer: " not in succeed(["data", *tuning])
     assert "is finished" in succeed(["train", *settings, f"paths.outputs={outputs}"])
 
 
@@ -104,7 +104,7 @@ def test_a_resumed_run_does_not_need_its_origin(tuning: list[str], outputs: Path
     shutil.rmtree(outputs / "tuned")
     succeed(["train", *tuning, "training.steps=20"])
     shutil.rmtree(outputs / "toy")
-    assert "tokenizer: unchanged" in succeed(["data", *tuning])
+    assert "tokenizer: " not in succeed(["data", *tuning])
     succeed(["train", *tuning])
     found = weights(outputs / "tuned")
     assert all(torch.equal(found[name], expected[name]) for name in expected)
@@ -153,7 +153,7 @@ def test_an_extended_vocabulary_does_not_need_its_origin_again(tuning: list[str]
     chosen = [*tuning, "training.init_vocabulary=extend", "tokenizer.vocab_size=150"]
     succeed(["data", *chosen])
     (outputs / "toy").rename(outputs / "gone")
-    assert "tokenizer: unchanged" in succeed(["data", *chosen])
+    assert "tokenizer: " not in succeed(["data", *chosen])
     assert "training.init_from=toy is neither a run" in refuse(["data", *chosen, "tokenizer.vocab_size=160"])
     assert "training.init_from=toy is neither a run" in refuse(["data", *chosen, "data.corpus=other"])
 

@@ -76,7 +76,7 @@ def test_each_corpus_has_its_own_tasks_filters_and_splits(mixed: Config) -> None
     assert min(counts) > 0
     assert (mixed.data_folder / "french.train.fr").is_file()
     assert split_languages(mixed.data, "french.train") == ("en", "fr")
-    assert any(line.startswith("filter of more.train") for line in command.table(manifest, mixed))
+    assert any("pairs of more.train: " in line for line in command.summary(manifest, mixed))
     require_prepared(mixed)
     assert run(mixed) == []
 

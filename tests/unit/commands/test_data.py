@@ -107,9 +107,8 @@ def test_two_models_that_share_a_vocabulary_are_kept(tmp_path: Path, capsys: pyt
     (tmp_path / "two").mkdir()
     Tokenizer(model, model).save(tmp_path / "two")  # as Marian's models have them
     kept = [*words, f"tokenizer.folder={tmp_path}/two"]
-    for said in ("tokenizer: done", "tokenizer: unchanged"):
+    for _ in range(2):
         data.run(compose(kept))
-        captured = capsys.readouterr()
-        assert said in captured.out + captured.err
+        assert "running again" not in capsys.readouterr().out
     assert Tokenizer.load(tmp_path / "own").models == (model, model)
     require_prepared(compose(kept))

@@ -22,7 +22,6 @@ from nmt.compute.machine import (
     is_out_of_memory,
     memory_of,
     prepare_machine,
-    reason_for_precision,
 )
 from nmt.config.choices import CHOICES
 from nmt.config.schema import RuntimeConfig
@@ -177,14 +176,6 @@ def test_more_threads_than_a_machine_can_use_are_refused(
     with pytest.raises(UserError, match=message) as refused:
         prepare_machine(RuntimeConfig(device="cpu", threads=limit + 1))
     assert len(str(refused.value).splitlines()) == 1
-
-
-def test_a_precision_that_is_slow_on_a_cpu_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
-    for precision, slow in (("fp32", False), ("bf16", True), ("fp16", True)):
-        config = RuntimeConfig(device="cpu", precision=precision)
-        reason = reason_for_precision(prepare_machine(config), config)
-        assert reason == f"runtime.precision={precision}{', which is slow on this CPU' if slow else ''}"
 
 
 @pytest.mark.parametrize(

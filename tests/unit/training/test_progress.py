@@ -1,4 +1,4 @@
-"""A bar on a terminal, plain lines elsewhere, nothing in the other processes."""
+"""A bar on a terminal, a line now and then elsewhere, nothing in the other processes."""
 
 import io
 
@@ -18,12 +18,29 @@ def train(progress: TrainingProgress) -> None:
             progress.advance()
             if step % 2 == 0:
                 progress.show(f"loss {step}.0")
-        progress.write("valid loss 3.0")
+            progress.show_validation(f"validation: loss {step}.5")
+        progress.write("warning: hot")
 
 
-def test_without_a_terminal_progress_is_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    train(TrainingProgress(steps=14, done=10))
-    assert capsys.readouterr().err == "step 12/14  loss 2.0\nstep 14/14  loss 4.0\nvalid loss 3.0\n"
+def test_without_a_terminal_a_line_is_shown_each_minute(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter([0.0, 59.0, 61.0, 61.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    train(TrainingProgress(steps=16, done=10))
+    line = "step 14 of 16, 00:30 left: loss 4.0; validation: loss 3.5"
+    assert capsys.readouterr().err.splitlines() == [line, "warning: hot"]
+
+
+def test_lines_become_rarer_in_a_long_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    seconds = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: seconds)
+    progress = TrainingProgress(steps=1_000_000)
+    for _ in range(12 * 60):
+        seconds += 60
+        progress.advance()
+        progress.show("loss 1.0")
+    assert 40 < len(capsys.readouterr().err.splitlines()) < 70
 
 
 def test_on_a_terminal_progress_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,9 +49,9 @@ def test_on_a_terminal_progress_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> Non
     train(TrainingProgress(steps=14, done=10))
     written = terminal.getvalue()
     assert "14/14" in written
-    assert "loss 4.0" in written
-    assert "step 12/14" not in written
-    assert "valid loss 3.0\n" in written
+    assert "loss 4.0; validation: loss 3.5" in written
+    assert "step 12 of 14" not in written
+    assert "warning: hot\n" in written
 
 
 @pytest.mark.parametrize("stream", [io.StringIO, Terminal])
@@ -47,11 +64,8 @@ def test_processes_other_than_the_main_one_show_nothing(
     assert output.getvalue() == ""
 
 
-@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
-def test_a_run_that_has_no_time_for_all_steps_shows_its_end(
-    monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO]
-) -> None:
-    output = stream()
+def test_a_run_that_has_no_time_for_all_steps_shows_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = Terminal()
     monkeypatch.setattr("sys.stderr", output)
     progress = TrainingProgress(steps=20, done=10)
     progress.expect_end(14)
