@@ -7,9 +7,9 @@ expands it: `;`, `$(...)` and `${oc.env:HOME}` reach the command as they were wr
     .venv/bin/python scripts/launch.py train experiment=multi30k
 """
 
+import logging
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +18,8 @@ from typing import NoReturn
 SCRIPTS = Path(__file__).resolve().parent
 ON_ALL_GPUS = ("train", "eval", "synthesize")
 USER_ERROR = 2
+STOPPED = 143
+"""Exit code of nmt after it was asked to stop and saved a checkpoint."""
 HELP = ("-h", "--help")
 LEAST_TOKENS = 1024
 """Source tokens, and target tokens, that a GPU should get per step: with fewer, it waits for its host."""
@@ -27,24 +29,26 @@ PARALLEL = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
 Files start in the order of their names, so the slow ones of tests/integration come first. By default, files with few
 tests would come last, and these are slow ones.
 """
+FOR_TORCHRUN = {
+    "PET_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1",
+    "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "120",  # seconds in which the processes may save
+}
+"""Environment variables that torchrun reads, unless they are set."""
 
 
 def main() -> None:
-    """Replace this process with the target's command."""
+    """Replace this process with the target's command, or start the command once per GPU."""
     if not sys.argv[1:]:
         refuse("name a target, such as train")
     target, *words = sys.argv[1:]
     try:
-        words += split_words(os.environ.pop("ARGS", ""))
+        words += shlex.split(os.environ.pop("ARGS", "").replace("\\\n", ""))
     except ValueError as error:
         refuse(f"ARGS cannot be split into words ({error}): close or escape the quotation mark")
     uses_gpus = target in ON_ALL_GPUS and not any(word in HELP for word in words)
-    processes = gpu_count() if uses_gpus else 1
-    if processes > 1:
-        processes = useful_processes(target, words, processes)
-    if processes > 1:
-        check_settings(words)
-    os.execv(sys.executable, [sys.executable, *command(target, words, processes)])
+    if uses_gpus and (gpus := gpu_count()) > 1 and (processes := useful_processes(target, words, gpus)) > 1:
+        sys.exit(run_together(processes, target, words))
+    os.execv(sys.executable, [sys.executable, *command(target, words)])
 
 
 def refuse(message: str) -> NoReturn:
@@ -53,12 +57,7 @@ def refuse(message: str) -> NoReturn:
     sys.exit(USER_ERROR)
 
 
-def split_words(text: str) -> list[str]:
-    """Split ARGS into words as a shell would, with nothing expanded."""
-    return shlex.split(text.replace("\\\n", ""))
-
-
-def command(target: str, words: Sequence[str], processes: int = 1) -> list[str]:
+def command(target: str, words: Sequence[str]) -> list[str]:
     """Return the arguments that Python takes for a target."""
     match target:
         case "test":
@@ -68,16 +67,20 @@ def command(target: str, words: Sequence[str], processes: int = 1) -> list[str]:
         case "bench":
             named = words and "=" not in words[0]
             return [str(SCRIPTS / "bench"), *(() if named else ["machine"]), *words]
-    nmt = ["-m", "nmt", target, *words]
-    if processes == 1:
-        return nmt
-    return [str(SCRIPTS / "torchrun"), "--standalone", f"--nproc-per-node={processes}", *nmt]
+    return ["-m", "nmt", target, *words]
+
+
+def gpu_count() -> int:
+    """Return the number of GPUs that PyTorch finds; its import takes two seconds, so few targets ask for it."""
+    import torch  # noqa: PLC0415
+
+    return int(torch.cuda.device_count())
 
 
 def useful_processes(target: str, words: Sequence[str], gpus: int) -> int:
     """Return how many processes to start: one on a CPU, and for a launcher that starts the run itself.
 
-    Training starts no more than have `LEAST_TOKENS` of each batch.
+    Training starts no more than have `LEAST_TOKENS` of each batch. Exit if the settings are wrong.
     """
     from nmt.config.compose import compose  # noqa: PLC0415 - slow to import, and most targets do without it
     from nmt.config.conf_folder import adding_folder  # noqa: PLC0415
@@ -91,9 +94,9 @@ def useful_processes(target: str, words: Sequence[str], gpus: int) -> int:
         if line.shows or any("hydra/launcher=" in word and not word.endswith("=basic") for word in launching):
             return 1
         with adding_folder(line.flags.config_dir):
-            config = compose(first_run(settings))
-    except UserError:
-        return gpus  # `check_settings`, or the run itself, reports it
+            config = compose(first_run(settings) if line.is_multirun else settings)
+    except UserError as error:
+        refuse(str(error))
     if config.runtime.device == "cpu":
         return 1
     tokens = config.training.batch_tokens
@@ -107,38 +110,22 @@ def useful_processes(target: str, words: Sequence[str], gpus: int) -> int:
     return useful
 
 
-def first_of_search(words: Sequence[str]) -> list[str]:
-    """Return the words of the first run of a search, which needs results that `describe` does not have."""
-    from nmt.config.flags import parse  # noqa: PLC0415 - slow to import, and most targets do without it
-    from nmt.config.multirun import first_run, split  # noqa: PLC0415
-    from nmt.errors import UserError  # noqa: PLC0415
+def run_together(processes: int, target: str, words: Sequence[str]) -> int:
+    """Start processes with torchrun; return the exit code of the first that failed, which has said why."""
+    os.environ.update({**FOR_TORCHRUN, **os.environ})
+    logging.disable(logging.WARNING)  # such as a line for each process that torchrun ends after another has failed
+    from torch.distributed.elastic.multiprocessing import SignalException  # noqa: PLC0415
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # noqa: PLC0415
+    from torch.distributed.run import main as torchrun  # noqa: PLC0415
 
     try:
-        line = parse(words)
-        if not (line.is_multirun and any(word.startswith("hydra/sweeper=") for word in line.overrides)):
-            return [*words]
-        folder = line.flags.config_dir
-        return [*([f"--config-dir={folder}"] if folder else []), *first_run(split(line.overrides)[0])]
-    except UserError:
-        return [*words]  # `describe` reports it
-
-
-def check_settings(words: Sequence[str]) -> None:
-    """Exit if the settings are wrong, so that the mistake is reported once and not by every process."""
-    check = [sys.executable, *command("describe", first_of_search(words))]
-    if code := subprocess.run(check, stdout=subprocess.DEVNULL, check=False).returncode:
-        sys.exit(code)
-
-
-def gpu_count() -> int:
-    """Return the number of GPUs that a run may use, at least 1 because a CPU run is one process.
-
-    PyTorch counts NVIDIA's and AMD's GPUs without using them, and leaves out those that CUDA_VISIBLE_DEVICES or
-    HIP_VISIBLE_DEVICES hides. Its import takes about two seconds, so other targets do without it.
-    """
-    import torch  # noqa: PLC0415
-
-    return max(1, torch.cuda.device_count())
+        torchrun(["--standalone", f"--nproc-per-node={processes}", *command(target, words)])
+    except ChildFailedError as error:
+        code = int(error.get_first_failure()[1].exitcode)
+        return code if code >= 0 else 128 - code
+    except SignalException:
+        return STOPPED
+    return 0
 
 
 if __name__ == "__main__":

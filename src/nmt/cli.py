@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import textwrap
+import time
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from nmt.config.schema import Config
 
 _HELP = ("-h", "--help")
+SECONDS_FOR_FIRST_RANK = 1
+"""How long other ranks leave the first one to print an error that all share: torchrun ends it when one exits."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -155,7 +158,9 @@ def _print_error(error: UserError) -> None:
     """Print an error that all ranks share on the first rank only; any other names its rank."""
     if is_main_process():
         print(f"nmt: {_printable(str(error))}", file=sys.stderr)
-    elif not isinstance(error, CommonError):
+    elif isinstance(error, CommonError):
+        time.sleep(SECONDS_FOR_FIRST_RANK)
+    else:
         print(f"nmt: rank {launched_rank()}: {_printable(str(error))}", file=sys.stderr)
 
 

@@ -96,8 +96,6 @@ def check_command(words: Words) -> None:
 def check_python(words: Words) -> None:
     if words[:2] == ("-m", "pytest"):
         check_pytest(words[2:])
-    elif words[0] == "scripts/torchrun":
-        check_torchrun(words)
     elif words[0] == "-m":
         module = ROOT / words[1].replace(".", "/")
         assert module.is_dir() or module.with_suffix(".py").is_file()
@@ -142,6 +140,7 @@ CHECKS: dict[str, Callable[[Words], None]] = {
     "make": check_make,
     "nmt": check_command,
     ".venv/bin/nmt": check_command,
+    ".venv/bin/torchrun": check_torchrun,
     ".venv/bin/python": check_python,
     "python": check_python,
     "sbatch": check_slurm,

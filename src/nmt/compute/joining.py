@@ -64,7 +64,7 @@ def _join(backend: str, timeout: timedelta) -> None:
     except ValueError as error:
         raise UserError(
             f"the environment has WORLD_SIZE={os.environ['WORLD_SIZE']} but is not torchrun's ({error}): "
-            "start several processes with scripts/torchrun, or unset WORLD_SIZE for one"
+            "start several processes with torchrun, or unset WORLD_SIZE for one"
         ) from error
     store.set_timeout(timeout)
     attempt = PrefixStore(_attempt(store, own_rank, size, timeout), store)

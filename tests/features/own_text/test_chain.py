@@ -171,7 +171,7 @@ def test_many_passes_drop_merges_of_bpe(
 def test_processes_that_train_together_measure_together(words: list[str], tmp_path: Path) -> None:
     """Both measure their own time and make the same plan, and join again to train."""
     succeed(["data", *words])
-    torchrun = [sys.executable, str(TOP / "scripts" / "torchrun"), "--standalone", "--nproc-per-node=2"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     command = [*torchrun, "-m", "nmt", "train", *words, "own.minutes=0.05"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr

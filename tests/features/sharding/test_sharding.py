@@ -93,7 +93,7 @@ def test_an_unknown_way_to_divide_is_an_error(capsys: pytest.CaptureFixture[str]
 
 def test_a_single_process_has_nothing_to_divide(settings: list[str], tmp_path: Path) -> None:
     error = refuse(["train", *settings, "runtime.shard=weights", f"paths.outputs={tmp_path}"])
-    assert "there is only one: start several with scripts/torchrun, or leave it out" in error
+    assert "there is only one: start several with torchrun, or leave it out" in error
 
 
 class Divided(SmallMemoryTrainer):

@@ -37,7 +37,7 @@ class DividedWeights(Replicas):
         if processes == 1:
             raise CommonError(
                 "runtime.shard=weights divides the weights between processes, but there is only one: start several "
-                "with scripts/torchrun, or leave it out"
+                "with torchrun, or leave it out"
             )
         self.model, self.config, self.precision = objective.model, config, machine.precision
         self._device = machine.device
