@@ -106,7 +106,7 @@ data export: export NMT_INSTALL = $(PIP_INSTALL) --constraint constraints.lock
 export: ## Export a trained model for CTranslate2, Argos Translate, Hugging Face, ONNX or a web page, and verify it
 import: ## Make a run of a Hugging Face Marian model (opus-mt): ARGS="source=FOLDER name=NAME"
 report: ## Write an HTML page about a run, or about how several differ: compare=[a,b]
-describe: ## Estimate the size, memory, time and cost of a run
+describe: ## Estimate the size, memory and time of a run
 doctor: ## Say what this machine has, and which features are off and why
 table3: ## Train and score the rows of the paper's Table 3; smaller: ARGS="table3.scale=multi30k" or small
 bench: ## Measure what to expect on this machine; compared with other toolkits: ARGS="setup", "train", or "--help"

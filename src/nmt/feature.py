@@ -139,8 +139,6 @@ class Feature:
     advice: Mapping[str, str] = field(default_factory=dict)
     """By the name of a setting that regularises, a function that takes all settings and the number of passes over the
     training text, and returns the value that suits them: see `nmt.config.advice`."""
-    cost: str = ""
-    """A function that takes the settings of training and returns a `nmt.estimate.cost.Cost`."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """By the name of the metric, `module:name` of a `nmt.evaluation.metric.Metric`."""
     findings: Mapping[str, str] = field(default_factory=dict)

@@ -34,7 +34,7 @@ LAYERS = [
     Layer("section 6.1: beam search, and the engines that translate", ("nmt.decoding",)),
     Layer("the folder of a run: checkpoints, averages, metrics", ("nmt.runs",)),
     Layer("text to tokens to batches", ("nmt.data",)),
-    Layer("parameters, memory, time and money, by formula", ("nmt.estimate",)),
+    Layer("parameters, memory and time, by formula", ("nmt.estimate",)),
     Layer("section 3: the Transformer", ("nmt.model",)),
     Layer("fused operations: Triton for GPUs, C for CPUs, plain PyTorch elsewhere", ("nmt.model.kernels",)),
     Layer("the tokenizer and lines of text", ("nmt.text",)),

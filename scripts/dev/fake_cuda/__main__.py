@@ -56,7 +56,12 @@ def _arguments() -> argparse.Namespace:
         prog="fake_cuda", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, such as model=big")
-    parser.add_argument("--device", default="h100", help="device of the estimate; default: h100")
+    parser.add_argument(
+        "--device",
+        choices=("h200", "h100", "a100", "v100"),
+        default="h100",
+        help="device of the estimate; default: h100",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--top", type=int, default=0, metavar="N", help="also list the N slowest operations")
     parser.add_argument("--no-graphs", action="store_true", help="do not count compiled graphs, which takes longest")

@@ -12,6 +12,10 @@ from fake_cuda.step import PHASES, count_step
 from nmt.config.compose import compose
 from nmt.estimate.hardware import find_device
 
+BANDWIDTHS = {"h200": 4.8e12, "h100": 3.35e12, "a100": 2.04e12, "v100": 900e9}
+"""Bytes per second from and to the memory of a device."""
+LAUNCH_SECONDS = 4e-6
+
 
 class Report(NamedTuple):
     """The counts of a step."""
@@ -43,7 +47,8 @@ def measure(overrides: list[str], device_name: str, *, with_graphs: bool) -> Rep
     device = find_device(device_name)
 
     def seconds(moved: int, flops: int, dtype: torch.dtype) -> float:
-        return device.seconds(moved, flops, "fp32" if dtype == torch.float32 else "bf16")
+        peak = device.peak("fp32" if dtype == torch.float32 else "bf16")
+        return max(LAUNCH_SECONDS, moved / (0.85 * BANDWIDTHS[device_name]), flops / (0.62 * peak))
 
     with fake_cuda(device.memory, device.capability) as mode:
         counter = Counter(seconds, None if device.fused else plain_operations())

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from nmt.compute.machine import HALF_PRECISIONS, prepare_machine
+from nmt.compute.machine import HALF_PRECISIONS, device_name, prepare_machine
 from nmt.config.choices import CHOICES, find
 from nmt.config.schema import Config
 from nmt.data.batches import PairLengths, plan_epoch
@@ -21,12 +21,9 @@ from nmt.data.records import TrainedTokenizer, encode_task
 from nmt.data.task import task_of
 from nmt.data.training_text import open_training_text
 from nmt.errors import ConfigError, for_this_installation
-from nmt.estimate.hardware import Estimate, find_device, precision_on
-from nmt.estimate.memory import ActivationStorage, Memory, activation_storage
-from nmt.estimate.memory_need import MemoryNeed
-from nmt.estimate.named_device import Share, estimate_as_json, estimate_lines, run_estimate
+from nmt.estimate.hardware import Estimate, duration, estimate, find_device, measured_peak, precision_on
+from nmt.estimate.memory import ActivationStorage, Memory, activation_storage, micro_batches, run_memory
 from nmt.estimate.parameters import ParameterCounts, count_parameters, step_flops
-from nmt.estimate.run_memory import RunMemory, divides_weights, micro_batches
 from nmt.model.kernels.backend import is_old_gpu
 
 TYPICAL_LENGTH = 30
@@ -79,12 +76,10 @@ class RunFigures:
     """Memory per device with sentences of average length."""
     longest_memory: int
     """Bytes per device for a micro-batch of the longest sentences."""
-    need: MemoryNeed | None
-    """What the run needs of devices of the type that is named; None if none is."""
-    estimate: Estimate | None
-    """None if no type of device is named."""
+    estimate: Estimate
+    """The time of the steps."""
 
-    def as_json(self, config: Config) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the figures as JSON objects, whose keys scripts rely on."""
         return {
             "parameters": {"total": self.parameters.total, **self.parameters._asdict()},
@@ -98,8 +93,7 @@ class RunFigures:
             "accumulation": self.accumulation,
             "data": asdict(self.data) if self.data else None,
             "memory": {"total": self.memory.total, **self.memory._asdict(), "longest_sentences": self.longest_memory},
-            "memory_need": self.need and self.need._asdict(),
-            "estimate": self.estimate and estimate_as_json(config, self.parameters, self.estimate),
+            "estimate": self.estimate._asdict(),
         }
 
 
@@ -108,8 +102,8 @@ def run(config: Config) -> None:
     if config.output not in ("-", "json"):
         raise ConfigError(f"output={config.output}: describe writes to standard output only; remove output=")
     figures = describe(config, _device_count(config))
-    if "json" in (config.output, config.describe.format):
-        print(json.dumps(figures.as_json(config), indent=2))
+    if config.output == "json":
+        print(json.dumps(figures.as_json(), indent=2))
     else:
         print(as_text(config, figures))
 
@@ -125,8 +119,7 @@ def describe(config: Config, devices: int) -> RunFigures:
     data = _epoch_figures(config) if tokenizer else None
     length = math.ceil(data.mean_length) if data else TYPICAL_LENGTH
     longest = data.longest if data else config.data.max_pieces + 1
-    memory = RunMemory(config, size, words.target, _activation_storage(config))
-    available = find_device(config.describe.device).memory if config.describe.device else 0
+    storage = _activation_storage(config)
     return RunFigures(
         vocabularies=words,
         parameters=size,
@@ -138,11 +131,19 @@ def describe(config: Config, devices: int) -> RunFigures:
         device_batch=device_batch,
         accumulation=accumulation,
         data=data,
-        memory=memory.per_device(devices, length),
-        longest_memory=memory.per_device(devices, longest).total,
-        need=memory.need(devices, longest, available) if available else None,
-        estimate=run_estimate(config, size, flops, Share(devices, accumulation, device_batch, length), words),
+        memory=run_memory(config, size, words.target, devices, length, storage),
+        longest_memory=run_memory(config, size, words.target, devices, longest, storage).total,
+        estimate=_estimate(config, flops, devices),
     )
+
+
+def _estimate(config: Config, flops: int, devices: int) -> Estimate:
+    """Return how long a run takes on devices of the type that is named, or like that of this machine."""
+    if name := config.describe.device:
+        precision = precision_on(name, config.runtime.precision)
+        return estimate(flops, name, precision, find_device(name).peak(precision), devices)
+    machine = prepare_machine(config.runtime)
+    return estimate(flops, device_name(machine.device), machine.precision_name, measured_peak(machine), devices)
 
 
 def _vocabularies(config: Config, tokenizer: TrainedTokenizer | None) -> Vocabularies:
@@ -207,7 +208,7 @@ def as_text(config: Config, figures: RunFigures) -> str:
         *([f"warning: {warning}"] if (warning := config.training.warmup_warning) else []),
         _data_line(figures.data),
         *_memory_lines(config, figures),
-        *estimate_lines(config, figures.parameters, figures.estimate, figures.devices),
+        *_time_lines(figures),
     ]
     return "\n".join(lines)
 
@@ -227,24 +228,24 @@ def _memory_lines(config: Config, figures: RunFigures) -> list[str]:
     lines = [f"memory: about {memory.total / 1e9:.1f} GB per device of {device or 'this machine'} ({amounts})"]
     if longest > 1.01 * memory.total:
         lines.append(f"  with a batch of the longest sentences: {longest / 1e9:.1f} GB")
-    if figures.need and not figures.need.fits:
-        lines.append(
-            f"  more than the {find_device(device).memory / 1e9:.0f} GB of one {device}{_advice(config, figures)}"
-        )
+    if device and longest > (available := find_device(device).memory):
+        lines.append(f"  more than the {available / 1e9:.0f} GB of one {device}: {_advice(memory, available)}")
     return lines
 
 
-def _advice(config: Config, figures: RunFigures) -> str:
+def _advice(memory: Memory, available: float) -> str:
     """Say how a run that is too large for a device can fit."""
-    need, memory = figures.need, figures.memory
-    assert need is not None
-    ways = [name for name in CHOICES["runtime.shard"] if find("runtime.shard", name).divides_weights]
-    if need.fits_in_small_batches or not ways:
-        return ": lower training.device_tokens"
-    reason = ", in training or in a validation, which gathers all weights on each"
-    if not divides_weights(config):
-        state = (memory.parameters + memory.gradients + memory.optimizer) / 1e9
-        reason = f", of which weights, gradients and averages take {state:.1f} GB"
-    if not need.devices:
-        return f"{reason}: lower training.device_tokens, and divide the weights by runtime.shard={ways[0]}"
-    return f"{reason}: divide these between at least {need.devices} devices by runtime.shard={ways[0]}"
+    state, ways = memory.total - memory.activations, CHOICES["runtime.shard"]
+    dividing = [name for name in ways if find("runtime.shard", name).divides_weights]
+    if state < available or not dividing:
+        return "lower training.device_tokens"
+    return f"{state / 1e9:.1f} GB do not depend on the batch; divide them by runtime.shard={dividing[0]}"
+
+
+def _time_lines(figures: RunFigures) -> list[str]:
+    found = figures.estimate
+    return [
+        f"time: about {duration(found.hours)} on {figures.devices} x {found.device}, if training reaches "
+        f"{found.share:.0%} of {found.peak / 1e12:.3g} TFLOP/s in {found.precision};",
+        "  without communication between devices, validation and checkpoints",
+    ]

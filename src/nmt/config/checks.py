@@ -29,8 +29,6 @@ ONLY_IN_TRAINING = {"only_in_training": True}
 """Metadata of a setting under `model.` that changes nothing that a trained model computes."""
 DROPS = {**ONLY_IN_TRAINING, "drops": True}
 """Metadata of a setting under `model.` that is the probability with which training leaves out parts of the model."""
-COMPARES_DROPOUT = {"compares_dropout": True}
-"""Metadata of a setting under `training.` that is the weight of a loss between passes with different dropout."""
 SEEN_IN_WEIGHTS = {"seen_in_weights": True}
 """Metadata of a setting under `model.` whose difference shows in the names or shapes of weights."""
 ONLY_WITH = "only_with"

@@ -1,23 +1,22 @@
-"""What a run would take on devices that are not here: hours, energy and money, from stated assumptions."""
+"""How fast devices multiply, and how long a run takes if it reaches one share of that."""
 
-from itertools import pairwise
+import math
+import time
 from typing import NamedTuple
 
-from nmt.compute.machine import BF16_CAPABILITY, precision_of_gpu
+import torch
+
+from nmt.compute.machine import BF16_CAPABILITY, Machine, precision_of_gpu
 from nmt.errors import ConfigError, nearest
 
-SUSTAINED = 0.8
-"""Share of a device's peak that one large matrix product reaches."""
-PRODUCT_SHARE = 0.62
-"""Share of the peak that the matrix products of a training step reach, which are smaller."""
-BANDWIDTH_SHARE = 0.85
-"""Share of the memory bandwidth that an operation reaches."""
-LAUNCH_SECONDS = 4e-6
-"""The least time of an operation: what the host takes to start it, and the GPU to begin and end it."""
+SHARE = 0.4
+"""The share of the peak of matrix products that training is assumed to reach. In bf16, base reached 33% of that of an
+H200 and big 43%; in fp32, a small model reached 57% of that of a Zen 3."""
+SECONDS_OF_PRODUCTS = 0.3
 
 
 class Device(NamedTuple):
-    """A device's data sheet, and what renting one costs."""
+    """A device's data sheet."""
 
     capability: tuple[int, int]
     """Its compute capability, which decides what it can multiply."""
@@ -27,12 +26,6 @@ class Device(NamedTuple):
     """FLOP/s of dense matrix products in fp32: in TF32 if the device has it, because training then uses it."""
     memory: float
     """Bytes."""
-    bandwidth: float
-    """Bytes per second from and to its memory."""
-    watts: float
-    """Board power under load; the rest of its machine is not counted."""
-    price: float
-    """US dollars for an hour: an assumption about what clouds ask, good to a factor of two."""
 
     def peak(self, precision: str) -> float:
         """Return the FLOP/s of dense matrix products in `bf16`, `fp16` or `fp32`."""
@@ -43,45 +36,39 @@ class Device(NamedTuple):
         """Whether flash attention and the fused operations of `nmt.model.kernels` run on it."""
         return self.capability >= BF16_CAPABILITY
 
-    def seconds(self, moved: float, flops: float, precision: str) -> float:
-        """Return the time of an operation that reads and writes `moved` bytes, by the roofline model."""
-        products = flops / (PRODUCT_SHARE * self.peak(precision))
-        return max(LAUNCH_SECONDS, moved / (BANDWIDTH_SHARE * self.bandwidth), products)
-
 
 DEVICES = {
-    "b200": Device((10, 0), 2250e12, 1125e12, 180e9, 8e12, 1000, 5.5),
-    "h200": Device((9, 0), 989e12, 494e12, 141e9, 4.8e12, 700, 3.5),
-    "h100": Device((9, 0), 989e12, 494e12, 80e9, 3.35e12, 700, 3.0),
-    "a100": Device((8, 0), 312e12, 156e12, 80e9, 2.04e12, 400, 1.8),
-    "l40s": Device((8, 9), 362e12, 183e12, 48e9, 864e9, 350, 1.2),
-    "l4": Device((8, 9), 121e12, 60e12, 24e9, 300e9, 72, 0.8),
-    "rtx4090": Device((8, 9), 165e12, 82.6e12, 24e9, 1008e9, 450, 0.5),
-    "v100": Device((7, 0), 125e12, 15.7e12, 16e9, 900e9, 300, 1.0),
-    "v100-32gb": Device((7, 0), 125e12, 15.7e12, 32e9, 900e9, 300, 1.2),
-    "t4": Device((7, 5), 65e12, 8.1e12, 16e9, 320e9, 70, 0.4),
-    "p100": Device((6, 0), 9.5e12, 9.5e12, 16e9, 732e9, 300, 0.5),
+    "b200": Device((10, 0), 2250e12, 1125e12, 180e9),
+    "h200": Device((9, 0), 989e12, 494e12, 141e9),
+    "h100": Device((9, 0), 989e12, 494e12, 80e9),
+    "a100": Device((8, 0), 312e12, 156e12, 80e9),
+    "l40s": Device((8, 9), 362e12, 183e12, 48e9),
+    "l4": Device((8, 9), 121e12, 60e12, 24e9),
+    "rtx4090": Device((8, 9), 165e12, 82.6e12, 24e9),
+    "v100": Device((7, 0), 125e12, 15.7e12, 16e9),
+    "v100-32gb": Device((7, 0), 125e12, 15.7e12, 32e9),
+    "t4": Device((7, 5), 65e12, 8.1e12, 16e9),
+    "p100": Device((6, 0), 9.5e12, 9.5e12, 16e9),
 }
 """By the names that `describe.device` takes. The P100, which the paper used, has no tensor cores: its products of fp16
 that are added up in fp32 are not faster."""
 
 
 class Estimate(NamedTuple):
-    """What a run takes, as far as the operations of its steps tell."""
+    """How long the steps of a run take."""
 
-    floor_hours: float
-    """If every floating-point operation ran as fast as in a large matrix product."""
+    device: str
+    precision: str
+    peak: float
+    """FLOP/s of a device."""
+    share: float
+    """The share of the peak that training is assumed to reach."""
     hours: float
-    kilowatt_hours: float
-    dollars: float
 
 
-def known_device(full_name: str, memory: float) -> str:
-    """Return the name here of a GPU that calls itself `NVIDIA H100 80GB HBM3`, for example; empty if there is none."""
-    words = full_name.lower().replace("-", " ").split()
-    spellings = {*words, *map("".join, pairwise(words))}
-    fitting = [name for name in DEVICES if name.partition("-")[0] in spellings and "laptop" not in words]
-    return min(fitting, key=lambda name: abs(DEVICES[name].memory - memory), default="")
+def estimate(flops: float, device: str, precision: str, peak: float, count: int) -> Estimate:
+    """Return how long some floating-point operations take on `count` devices with this peak."""
+    return Estimate(device, precision, peak, SHARE, flops / (count * SHARE * peak) / 3600)
 
 
 def find_device(name: str) -> Device:
@@ -101,15 +88,20 @@ def precision_on(name: str, wanted: str) -> str:
     return fastest if wanted == "auto" else wanted
 
 
-def estimate(flops: float, seconds: float, peak: float, device: Device, count: int) -> Estimate:
-    """Return what a run takes on `count` devices with this peak of FLOP/s.
+def measured_peak(machine: Machine) -> float:
+    """Return the FLOP/s of a matrix product on the device of this process: the fastest of several."""
+    size = 1024 if machine.device.type == "cpu" else 8192
+    left, right = (torch.randn(size, size, device=machine.device).to(machine.precision) for _ in range(2))
+    fastest, end = math.inf, time.perf_counter() + SECONDS_OF_PRODUCTS
+    while math.isinf(fastest) or time.perf_counter() < end:
+        began = time.perf_counter()
+        float((left @ right)[0, 0])  # waits for the device
+        fastest = min(fastest, time.perf_counter() - began)
+    return 2 * size**3 / fastest
 
-    Args:
-        flops: The floating-point operations of all devices together.
-        seconds: The time that the operations of each device take.
-        peak: The FLOP/s of a device.
-        device: Its data sheet.
-        count: The number of devices.
-    """
-    floor, hours = flops / (count * SUSTAINED * peak) / 3600, seconds / 3600
-    return Estimate(floor, hours, hours * count * device.watts / 1000, hours * count * device.price)
+
+def duration(hours: float) -> str:
+    """Return a time in words."""
+    if 60 * hours < 1.5:
+        return f"{3600 * hours:.0f} seconds"
+    return f"{60 * hours:.0f} minutes" if hours < 1.5 else f"{hours:.1f} hours"

@@ -3,20 +3,23 @@
 What forward saves for backward is counted tensor by tensor, as the modules of `nmt.model` save them.
 """
 
+import math
 from typing import NamedTuple
 
-from nmt.config.schema import ModelConfig, TrainingConfig
-from nmt.estimate.cost import copies_of_weights, state_per_layer_weight
-from nmt.estimate.operation import FLOAT32_BYTES
-from nmt.estimate.parameters import ParameterCounts
+from nmt.config.choices import find
+from nmt.config.schema import Config, ModelConfig, TrainingConfig
+from nmt.estimate.parameters import ParameterCounts, passes_per_batch
 from nmt.model.activations import activation_of
 from nmt.model.attention_choice import flash_obstacle
 from nmt.model.build import architecture_of
 from nmt.model.interface import Stack
 from nmt.model.positions.base import positions_of
 
+FLOAT32_BYTES = 4
 SCORES_ON_CPU, SCORES_ON_GPU = 8 * 1024 * 1024, 256 * 1024 * 1024
 """The most scores of words that the loss holds at a time: `LOGITS_PER_CHUNK` and `LOGITS_PER_GPU_CHUNK` there."""
+GATHERED_LAYERS = 2
+"""Layers whose weights a device holds at a time if the devices divide them: the one that it computes, and the next."""
 
 
 class Memory(NamedTuple):
@@ -26,7 +29,7 @@ class Memory(NamedTuple):
     """The weights, and their copies in the precision of matrix products if that is lower."""
     gradients: int
     optimizer: int
-    """The running means of the optimizer, and what features keep of the weights."""
+    """The running means of the optimizer, and a moving average of the weights."""
     activations: int
     """What forward saves for backward, and temporary tensors of both."""
     process: int
@@ -134,14 +137,63 @@ def training_memory(
     )
 
 
-def state_numbers(training: TrainingConfig, size: ParameterCounts, shards: int = 1) -> int:
-    """Return how many numbers the optimizer and features keep on each device.
+def run_memory(
+    config: Config, size: ParameterCounts, words: int, devices: int, length: int, on: ActivationStorage
+) -> Memory:
+    """Estimate the memory of a run per device.
 
-    Adam keeps two per parameter, which `shards` devices may divide between them. Another optimizer may keep other
-    numbers per weight of a layer.
+    Args:
+        config: Settings of the run.
+        size: Parameters of its model.
+        words: Words of the target vocabulary.
+        devices: The number of devices.
+        length: Typical number of tokens of a sentence, which matters if attention pads sentences.
+        on: How the device stores activations.
     """
-    means = 2 * size.total + state_per_layer_weight(training) * (size.encoder + size.decoder)
-    return -(-means // shards) + copies_of_weights(training) * size.total
+    training, divided = config.training, divides_weights(config) and devices > 1
+    tokens = passes_per_batch(training) * micro_batches(config, devices)[1]
+    state = state_numbers(training, size, devices if training.shard_optimizer else 1)
+    memory = training_memory(config.model, size.total, words, tokens, tokens, length, on, state=state)
+    return _divided(memory, config.model, size, on, devices) if divided else memory
+
+
+def micro_batches(config: Config, devices: int) -> tuple[int, int]:
+    """Return the micro-batches of each device per step, and the source tokens of each."""
+    batch, limit = config.training.batch_tokens, config.training.device_tokens
+    accumulation = math.ceil(batch / (devices * limit)) if limit else 1
+    return accumulation, math.ceil(batch / (devices * accumulation))
+
+
+def divides_weights(config: Config) -> bool:
+    """Return whether the devices divide the weights between them."""
+    return bool(find("runtime.shard", config.runtime.shard).divides_weights)
+
+
+def state_numbers(training: TrainingConfig, size: ParameterCounts, shards: int = 1) -> int:
+    """Return how many numbers the optimizer and a moving average keep on each device.
+
+    Adam keeps two per parameter, which `shards` devices may divide between them. Muon keeps one per weight of a layer.
+    """
+    means = 2 * size.total - (training.optimizer == "muon") * (size.encoder + size.decoder)
+    moving_average = size.total if getattr(training, "ema", 0.0) else 0
+    return -(-means // shards) + moving_average
+
+
+def _divided(whole: Memory, config: ModelConfig, size: ParameterCounts, on: ActivationStorage, devices: int) -> Memory:
+    """Return the memory per device if devices divide weights, gradients and averages.
+
+    A device also holds gathered weights in the precision of training: those outside of layers with their gradient, two
+    layers, and the gradient of one. Gradients are added up in float32, those of a layer at a time.
+    """
+    stacks, parts = architecture_of(config).stacks(config), {"encoder": size.encoder, "decoder": size.decoder}
+    layer = max(math.ceil(parts[stack.part] / stack.layers) for stack in stacks)
+    part = math.ceil(FLOAT32_BYTES * size.total / devices)
+    added_up = FLOAT32_BYTES * max(layer, size.embedding)
+    return whole._replace(
+        parameters=part + on.width * (size.embedding + GATHERED_LAYERS * layer),
+        gradients=part + on.width * (size.embedding + layer) + added_up,
+        optimizer=math.ceil(whole.optimizer / devices),
+    )
 
 
 def _stack(

@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from nmt.config.schema import Config, ModelConfig
-from nmt.estimate.cost import passes_per_batch
+from nmt.config.schema import Config, ModelConfig, TrainingConfig
 from nmt.model.activations import activation_of
 from nmt.model.build import architecture_of
 from nmt.model.interface import Stack
@@ -39,6 +38,11 @@ def count_parameters(config: ModelConfig, source_vocabulary: int, target_vocabul
 def describe_depth(config: ModelConfig) -> str:
     """Return the number of layers of each stack: "6 + 6" for the paper's base model."""
     return " + ".join(str(stack.layers) for stack in architecture_of(config).stacks(config))
+
+
+def passes_per_batch(training: TrainingConfig) -> int:
+    """Return how often a step computes each micro-batch at the same time: R-Drop does so twice."""
+    return 2 if getattr(training, "r_drop", 0.0) else 1
 
 
 def step_flops(config: Config, size: ParameterCounts, target_words: int) -> int:

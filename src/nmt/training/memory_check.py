@@ -12,10 +12,8 @@ from nmt.data.loader import MicroBatch
 from nmt.data.micro_batch_size import micro_batch_tokens, with_room_to_grow
 from nmt.data.store import Pairs
 from nmt.errors import CommonError, UserError
-from nmt.estimate.cost import passes_per_batch
-from nmt.estimate.memory import activation_storage, state_numbers, training_memory
-from nmt.estimate.operation import FLOAT32_BYTES
-from nmt.estimate.parameters import count_parameters
+from nmt.estimate.memory import FLOAT32_BYTES, activation_storage, state_numbers, training_memory
+from nmt.estimate.parameters import count_parameters, passes_per_batch
 from nmt.training.compiler_errors import reason_not_to_compile
 from nmt.training.trainer import Trainer
 

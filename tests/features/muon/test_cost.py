@@ -1,4 +1,4 @@
-"""The estimates of Muon's memory and time."""
+"""The estimate of Muon's memory."""
 
 import torch
 
@@ -22,12 +22,9 @@ def test_the_formula_of_the_state_counts_all_but_the_vectors_of_layers() -> None
     assert trainer.state_bytes == 4 * (expected + vectors)
 
 
-def test_a_step_needs_less_memory_and_more_time_than_with_adam() -> None:
+def test_a_step_needs_less_memory_than_with_adam() -> None:
     adam, muon = (
         describe(compose(["describe.device=h100", f"training.optimizer={name}"]), 1) for name in ("adam", "muon")
     )
     layers = adam.parameters.encoder + adam.parameters.decoder
     assert muon.memory == adam.memory._replace(optimizer=adam.memory.optimizer - 4 * layers)
-    assert adam.estimate
-    assert muon.estimate
-    assert 1 < muon.estimate.hours / adam.estimate.hours < 1.5

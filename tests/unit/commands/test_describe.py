@@ -13,12 +13,11 @@ from nmt.errors import ConfigError
 from tests.unit.data.test_prepare import text
 
 
-@pytest.mark.parametrize("override", ["output=json", "describe.format=json"])
 def test_json_has_the_figures_of_the_base_model(
-    override: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "8")
-    run(compose([override]))
+    run(compose(["output=json"]))
     figures = json.loads(capsys.readouterr().out)
     assert figures["parameters"] == {
         "total": 63_082_496,
@@ -62,12 +61,9 @@ def test_a_device_without_bf16_is_estimated_in_fp16(device: str) -> None:
         describe(compose([f"describe.device={device}", f"runtime.precision={each}"]), 1) for each in ("fp16", "fp32")
     )
     assert found == explicit
-    assert found.as_json(config)["estimate"]["assumptions"]["precision"] == "fp16"
+    assert found.estimate.precision == "fp16"
     assert found.memory.parameters == 1.5 * fp32.memory.parameters  # the copies for matrix products
     assert fp32.memory.activations > 1.5 * found.memory.activations
-    assert found.estimate
-    assert fp32.estimate
-    assert 3 < fp32.estimate.hours / found.estimate.hours < 8
 
 
 def test_a_device_without_fused_operations_stores_dropout_masks() -> None:
@@ -81,12 +77,6 @@ def test_a_device_without_fused_operations_stores_dropout_masks() -> None:
     assert v100 > a100
 
 
-def hours(*overrides: str, devices: int = 1) -> float:
-    figures = describe(compose(list(overrides)), devices)
-    assert figures.estimate
-    return figures.estimate.hours
-
-
 def test_regularisers_are_in_the_estimates() -> None:
     device = "describe.device=h100"
     plain = describe(compose([device]), 1)
@@ -96,36 +86,15 @@ def test_regularisers_are_in_the_estimates() -> None:
     assert twice.flops_per_step == 2 * plain.flops_per_step
     assert 1.8 < twice.memory.activations / plain.memory.activations < 2
     assert averaged.memory == plain.memory._replace(optimizer=12 * plain.parameters.total)
-    hours_of = [figures.estimate.hours for figures in (plain, averaged, twice) if figures.estimate]
-    assert hours_of == sorted(hours_of)
-    assert 1.8 < hours_of[2] / hours_of[0] < 2
+    assert twice.estimate.hours == 2 * plain.estimate.hours
 
 
-def test_time_is_near_that_of_the_paper_on_its_own_devices() -> None:
-    """The paper took 12 hours for base and 84 for big on eight P100."""
-    base = hours("describe.device=p100", devices=8)
-    big = hours("experiment=wmt14_en_de_big", "describe.device=p100", devices=8)
-    assert (12 / 2.5 < base < 12, 84 / 2.5 < big < 84) == (True, True)
-
-
-def test_more_or_faster_devices_take_less_time() -> None:
-    times = {name: hours(f"describe.device={name}") for name in ("b200", "h100", "a100", "v100", "p100")}
-    assert sorted(times, key=lambda name: times[name]) == ["b200", "h100", "a100", "v100", "p100"]
-    h100, h200 = (hours(f"describe.device={name}") for name in ("h100", "h200"))
-    assert 0.75 * h100 < h200 < h100  # the same peak, but 1.4 times the bandwidth
-    eight = hours("describe.device=h100", devices=8)
-    assert h100 / 8 < eight < h100 / 4  # each device writes all weights
-
-
-def test_small_micro_batches_take_longer() -> None:
-    whole, divided = (hours("describe.device=h100", f"training.device_tokens={each}") for each in (0, 1563))
-    assert divided > 1.1 * whole
-
-
-def test_assumptions_of_the_time_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    run(compose(["describe.device=l4"]))
-    text = capsys.readouterr().out
-    assert "FLOPs at 62% of 121 TFLOP/s in bf16 and its bytes at 85%\n  of 0.3 TB/s" in text
+def test_time_follows_from_the_flops_and_the_peak(capsys: pytest.CaptureFixture[str]) -> None:
+    found = describe(compose(["describe.device=l4"]), 2)
+    assert found.estimate.hours == pytest.approx(found.flops / (2 * 0.4 * 121e12) / 3600)
+    run(compose(["describe.device=l4", "describe.gpus=2"]))
+    assert "on 2 x l4, if training reaches 40% of 121 TFLOP/s in bf16" in capsys.readouterr().out
+    assert describe(compose(["runtime=cpu"]), 1).estimate.hours > 0
 
 
 @pytest.mark.parametrize(("steps", "warned"), [(3999, True), (4000, False)])

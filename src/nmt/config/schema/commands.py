@@ -33,16 +33,13 @@ class TranslateConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfig:
-    """The machine whose costs `describe` estimates, and the form of its answer."""
+    """The machine for which `describe` estimates memory and time."""
 
     device: str = ""
     """Type of device to estimate for (h100, a100, ...); empty is this machine."""
     gpus: int = 0
     """Number of devices to estimate for; 0 is those of this machine, or one of a named device."""
-    format: str = "text"
-    """text or json."""
 
     def __post_init__(self) -> None:
-        """Check the values."""
+        """Check the value."""
         check_at_least("describe.gpus", self.gpus, 0)
-        check_choice("describe.format", self.format, ("text", "json"))

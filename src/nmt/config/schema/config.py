@@ -42,7 +42,7 @@ class Config:
     """File to read (plain, .gz or .xz), or - for standard input."""
     output: str = field(default="-", metadata=ADJUSTABLE)
     """File to write. By default (-), translate and score write to standard output, report and attention to a file
-    in the run's folder. `describe` also accepts json, like describe.format=json."""
+    in the run's folder. `describe` also accepts json."""
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: ModelConfig = field(default_factory=ModelConfig)

@@ -6,5 +6,4 @@ FEATURE = Feature(
     summary="a moving average of the weights, which is validated and saved in their place",
     settings={"training": Group("nmt.features.moving_average.settings:AveragedTraining")},
     hook="nmt.features.moving_average.average:moving_average",
-    cost="nmt.features.moving_average.average:cost",
 )

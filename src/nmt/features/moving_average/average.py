@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from nmt.config.schema import Config, TrainingConfig
-from nmt.estimate.cost import Cost
+from nmt.config.schema import Config
 from nmt.features.moving_average.settings import AveragedTraining
 from nmt.training.hook import TrainingHook
 from nmt.training.replicas import Replicas
@@ -18,11 +17,6 @@ def moving_average(config: Config) -> "MovingAverage | None":
     """Return the moving average that the settings ask for; None if there is none."""
     decay = config.of(AveragedTraining).ema
     return MovingAverage(decay) if decay else None
-
-
-def cost(training: TrainingConfig) -> Cost:
-    """Return what a moving average costs: the difference to the weights, its share, and the sum."""
-    return Cost(copies=1, traffic=(3, 2, 3)) if cast(AveragedTraining, training).ema else Cost()
 
 
 class MovingAverage(TrainingHook):

@@ -10,5 +10,4 @@ FEATURE = Feature(
             "muon": Choice("nmt.features.muon.optimizer:muon", "Muon for the matrices of the layers, Adam for the rest")
         }
     },
-    cost="nmt.features.muon.cost:cost",
 )

@@ -8,5 +8,4 @@ FEATURE = Feature(
     check="nmt.features.r_drop.settings:check",
     uses="nmt.features.r_drop.settings:uses",
     word_loss="nmt.features.r_drop.loss:word_loss",
-    cost="nmt.features.r_drop.loss:cost",
 )

@@ -1,14 +1,13 @@
 """The loss of R-Drop, and its gradient."""
 
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from nmt.config.schema import Config, TrainingConfig
+from nmt.config.schema import Config
 from nmt.data.loader import MicroBatch
-from nmt.estimate.cost import Cost
-from nmt.features.r_drop.settings import RDropTraining, weight
+from nmt.features.r_drop.settings import weight
 from nmt.model.kernels.backend import sum_dtype
 from nmt.model.packed import Packed
 from nmt.model.products import exact_product, multiply, multiply_into
@@ -25,11 +24,6 @@ def word_loss(config: Config) -> "RDropLoss | None":
     if not weight(config):
         return None
     return RDropLoss(RDrop(config.training.label_smoothing, weight(config), PAD, config.runtime.loss_rows))
-
-
-def cost(training: TrainingConfig) -> Cost:
-    """Return what R-Drop costs."""
-    return Cost(passes=2 if cast(RDropTraining, training).r_drop else 1)
 
 
 class RDropLoss(NamedTuple):

@@ -1,11 +1,11 @@
 """The setting of R-Drop."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nmt.config.capabilities import Capability, Use
-from nmt.config.checks import COMPARES_DROPOUT, check_at_least
+from nmt.config.checks import check_at_least
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class RDropTraining:
     """The weight of R-Drop."""
 
-    r_drop: float = field(default=0.0, metadata=COMPARES_DROPOUT)
+    r_drop: float = 0.0
     """Weight of R-Drop: every batch is computed twice with different dropout masks, and this weight of the divergence
     between both predictions is added to the loss. The paper takes 5; 0 computes batches once."""
 

@@ -18,7 +18,7 @@ from nmt.decoding.engines import engine_kind
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
 from nmt.features.synthesis.elsewhere import translate_elsewhere
-from nmt.features.synthesis.estimate import estimate_missing, seconds_of
+from nmt.features.synthesis.estimate import estimate, seconds_of
 from nmt.features.synthesis.folder import SynthesisFolder
 from nmt.features.synthesis.model import Translator
 from nmt.features.synthesis.settings import SynthesizeConfig
@@ -63,7 +63,7 @@ def _translate_here(config: Config) -> None:
             if distributed.is_main() and missing:
                 measure = partial(seconds_of, loaded.engine)
                 processes = distributed.world_size()
-                print(estimate_missing(config, text, folder, translator, measure, processes), flush=True)
+                print(estimate(text, folder.missing_lines(), measure, translator.device, processes), flush=True)
         distributed.barrier()  # so that all processes find the same shards missing
         if config.of(SynthesizeConfig).only_estimate:
             return

@@ -16,7 +16,7 @@ from nmt.config.schema import Config
 from nmt.data.engine import DeviceWorkers, open_engine
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
-from nmt.features.synthesis.estimate import estimate_missing, seconds_of
+from nmt.features.synthesis.estimate import estimate, seconds_of
 from nmt.features.synthesis.folder import SynthesisFolder
 from nmt.features.synthesis.model import PackedModel, Translator, pack, temporary_folder
 from nmt.features.synthesis.settings import SynthesizeConfig
@@ -88,7 +88,7 @@ def translate_elsewhere(config: Config, text: InputText, folder: SynthesisFolder
             print(f"{folder.path}: {text.lines:,} lines in {folder.shards:,} shards, {len(missing):,} to translate")
             if missing:
                 measure = partial(_seconds_elsewhere, workers)
-                print(estimate_missing(config, text, folder, translator, measure, workers.count), flush=True)
+                print(estimate(text, folder.missing_lines(), measure, translator.device, workers.count), flush=True)
             if config.of(SynthesizeConfig).only_estimate:
                 return False
             _write(text, folder, missing, workers, translator.machine)

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from nmt.compute.machine import Machine, device_name, memory_of
+from nmt.compute.machine import Machine, device_name
 from nmt.config.checks import NAMES_A_FILE, marked
 from nmt.config.saved import flatten
 from nmt.config.schema import Config, DecodingConfig
@@ -30,14 +30,11 @@ class Translator(NamedTuple):
     checkpoint: CheckpointRecord
     device: str
     """The name that the device gives itself."""
-    memory: int
-    """The memory of the device, in bytes."""
 
     @classmethod
     def of(cls, loaded: LoadedModel, machine: Machine) -> "Translator":
         """Describe a model on a machine."""
-        device = machine.device
-        return cls(str(machine), loaded.engine.name, loaded.checkpoint, device_name(device), memory_of(device))
+        return cls(str(machine), loaded.engine.name, loaded.checkpoint, device_name(machine.device))
 
     def made_with(self, config: Config, text: InputText) -> dict[str, object]:
         """Return everything on which the translations depend."""

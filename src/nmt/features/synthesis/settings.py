@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nmt.config.checks import check_at_least, check_between
+from nmt.config.checks import check_between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,13 +13,9 @@ class SynthesizeConfig:
     """Destination; empty is `<paths.data>/synthetic/<name>`."""
     shard_lines: int = 5000
     """Lines per file; after an interruption, only files that are not complete are translated again."""
-    price: float = 0.0
-    """US dollars per hour of a device, for the estimate: a GPU, or the cores of a process. 0 takes the price that
-    `describe` assumes for a GPU that it knows."""
     only_estimate: bool = False
-    """Print how long the translation takes, and what it costs, by translating a sample, and end."""
+    """Print how long the translation takes, by translating a sample, and end."""
 
     def __post_init__(self) -> None:
         """Check the values."""
         check_between("synthesize.shard_lines", self.shard_lines, 1, 10_000_000)
-        check_at_least("synthesize.price", self.price, 0)
