@@ -38,7 +38,6 @@ CONTROLS: dict[str, dict[str, Any]] = {
     "no_repeat_ngram": {"no_repeat_ngram": 3},
     "min_length": {"min_length": 5},
     "suppress_unknown": {"suppress_unknown": True},
-    "groups": {"groups": 5},
     "terms": {},
     "sample": {"strategy": "sample", "nbest": 64, "top_k": 10},
     "mbr": {"strategy": "mbr", "candidates": 64, "epsilon": 0.02},

@@ -92,7 +92,6 @@ DECODED: dict[str, Words] = {
     "sampling": (
         "decoding.strategy=sample", "decoding.nbest=3", "decoding.top_k=20", "decoding.temperature=0.8",
     ),
-    "diverse_groups": ("decoding.groups=2", "decoding.nbest=4"),
     "terms": ("decoding.terms=text/terms.tsv", "decoding.beam=8"),
     "beginnings": ("translate.prefix=text/beginnings.de",),
     "bayes_risk": ("decoding.strategy=mbr", "decoding.candidates=12", "decoding.epsilon=0.01"),

@@ -13,7 +13,6 @@ WRONG_SETTINGS = (
     ("data", "data.train_alignments=text/test.links"),
     ("data", "data.mixture.more.tag=@more@", "data.corpus=wrong"),
     ("translate", "decoding.terms=text/absent.tsv", "decoding.strategy=sample"),
-    ("translate", "decoding.groups=3", "decoding.beam=4"),
     ("translate", "decoding.well_formed=true"),
     ("score", "checkpoint=last", "input=text/one_column.tsv"),
 )

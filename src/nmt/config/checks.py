@@ -33,8 +33,6 @@ SEEN_IN_WEIGHTS = {"seen_in_weights": True}
 """Metadata of a setting under `model.` whose difference shows in the names or shapes of weights."""
 ONLY_WITH = "only_with"
 """The key of the metadata that `only_with` returns."""
-NEEDS = "needs"
-"""The key of the metadata that `needs` returns."""
 
 NAMES_A_FILE = {"names_a_file": True}
 """Metadata of a setting that names a file, on whose content the result depends."""
@@ -66,11 +64,6 @@ def only_with(setting: str, *values: str, of: str = "") -> dict[str, OnlyWith]:
     return {ONLY_WITH: OnlyWith(setting, values, of)}
 
 
-def needs(setting: str) -> dict[str, str]:
-    """Return the metadata of a setting that has no effect as long as another one of its group has its default."""
-    return {NEEDS: setting}
-
-
 def has_effect(settings: Any, name: str) -> bool:
     """Return whether a setting of a group has an effect, as far as the value of another one decides that."""
     rule = next(each.metadata for each in fields(settings) if each.name == name).get(ONLY_WITH)
@@ -82,9 +75,6 @@ def check_effect(group: str, settings: Any, name: str) -> None:
     known = {each.name: each for each in fields(settings)}
     if getattr(settings, name) == known[name].default:
         return
-    base = known[name].metadata.get(NEEDS, "")
-    if base and getattr(settings, base) == known[base].default:
-        raise ConfigError(f"{group}.{name} has no effect without {group}.{base}: leave it out, or set both")
     if not has_effect(settings, name):
         rule = known[name].metadata[ONLY_WITH]
         where = f"on a {rule.of} with " if rule.of else f"with {group}."

@@ -27,10 +27,9 @@ the same number of rows. Scores are log-probabilities up to a constant per row, 
 Candidates = tuple[Tensor, Tensor, Tensor]
 """Continuations of the hypotheses of each sentence, in the order in which they are kept: log-probabilities, tokens and
 the rows that they continue, each (S, C)."""
-Choose = Callable[[Tensor, Tensor, Tensor], Candidates]
-"""`choose(log_probabilities, open, rows)` chooses at least `beam` continuations of each sentence that do not end with
-EOS, if there are as many, given the log-probabilities (R, V) of the next tokens, those of the open hypotheses (S, K),
-and the rows (R,) of the search that are shown, K per sentence."""
+Choose = Callable[[Tensor, Tensor], Candidates]
+"""`choose(log_probabilities, open)` chooses at least `beam` continuations of each sentence that do not end with EOS, if
+there are as many, given the log-probabilities (R, V) of the next tokens and those of the open hypotheses (S, K)."""
 
 NEVER = -math.inf
 """The log-probability of tokens and hypotheses that must not be chosen."""
@@ -98,7 +97,7 @@ def beam_search(
     return search.hypotheses()
 
 
-def most_probable(log_probabilities: Tensor, open_: Tensor, rows: Tensor, beam: int) -> Candidates:
+def most_probable(log_probabilities: Tensor, open_: Tensor, beam: int) -> Candidates:
     """Choose the 2 * `beam` most probable continuations of each sentence; see `Choose`.
 
     They are among the beam + 1 most probable tokens of each row: `beam` that may stay open, and perhaps EOS.
@@ -107,7 +106,8 @@ def most_probable(log_probabilities: Tensor, open_: Tensor, rows: Tensor, beam: 
     count, width = open_.shape
     totals = (highest.view(count, width, -1) + open_[:, :, None]).flatten(1)
     totals, order = totals.topk(min(2 * beam, totals.shape[1]), dim=1)
-    return totals, tokens.view(count, -1).gather(1, order), rows.view(count, width).gather(1, order // tokens.shape[1])
+    first_rows = width * torch.arange(count, device=order.device)[:, None]
+    return totals, tokens.view(count, -1).gather(1, order), first_rows + order // tokens.shape[1]
 
 
 class Search:
@@ -118,7 +118,7 @@ class Search:
         self.beam = beam
         self.choose = choose or partial(most_probable, beam=beam)
         self.takes_best = choose is None
-        """Whether `candidates` takes the most probable continuations, which an operation in C may then find."""
+        """Whether the most probable continuations are chosen, which an operation in C may then find."""
         self.length = 0
         limits = max_lengths.tolist()
         self.shortest_limit = min(limits, default=0)
@@ -174,15 +174,10 @@ class Search:
         """Choose continuations of each sentence, given the scores (R, V) of the next tokens."""
         is_limited = self.length >= self.shortest_limit or scores.shape[1] <= self.beam
         if is_limited or not self.takes_best or not chooses_in_c(scores):
-            return self.candidates(self._log_probabilities(scores))
+            return self.choose(self._log_probabilities(scores), self.open)
         count = self.beam + 1
         best = min(2 * self.beam, self.open.shape[1] * count)
         return choose_continuations(scores, self.open, count, best, never=(PAD, BOS))
-
-    def candidates(self, log_probabilities: Tensor) -> Candidates:
-        """Choose continuations of each sentence, given the log-probabilities (R, V) of the next tokens."""
-        rows = torch.arange(self.open.numel(), device=self.open.device)
-        return self.choose(log_probabilities, self.open, rows)
 
     def _log_probabilities(self, scores: Tensor) -> Tensor:
         """Return the log-probabilities (R, V) of the next tokens; at its limit, a sentence can only end."""

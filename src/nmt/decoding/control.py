@@ -107,7 +107,7 @@ def controls_for(setup: SearchSetup) -> list[Control]:
 
 
 def copies_of(controls: Sequence[Control]) -> int:
-    """Return how often each sentence is in a batch; in a beam search, the copies share the beam equally."""
+    """Return how often each sentence is in a batch."""
     return max((control.copies for control in controls), default=1)
 
 

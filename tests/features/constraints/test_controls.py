@@ -166,67 +166,10 @@ def test_forbidden_tokens_leave_the_probabilities_of_the_others_unchanged() -> N
     torch.testing.assert_close(after[2], before[2])
 
 
-def plain_diverse_search(toy: Toy, limit: int, width: int, groups: int, diversity: float) -> dict[Prefix, float]:
-    """Search one sentence with plain lists; return the best finished hypotheses of each group with their scores."""
-
-    def is_done(found: dict[Prefix, float], open_: list[tuple[float, Prefix]], length: int) -> bool:
-        best = sorted(found.values(), reverse=True)[:width]
-        return len(found) >= width and (not open_ or best[-1] >= max(open_)[0] / ((5 + length) / 6) ** 0.6)
-
-    open_: list[list[tuple[float, Prefix]]] = [[(0.0, ())] for _ in range(groups)]
-    finished: list[dict[Prefix, float]] = [{} for _ in range(groups)]
-    for length in range(1, limit + 1):
-        chosen: list[int] = []
-        for group in range(groups):
-            if length > 1 and is_done(finished[group], open_[group], length - 1):
-                continue
-            candidates = sorted(
-                (
-                    (total + toy.log_probability(prefix, token) - diversity * chosen.count(token), prefix, token)
-                    for total, prefix in open_[group]
-                    for token in ([EOS] if length == limit else [UNK, A, B, C, EOS])
-                ),
-                reverse=True,
-            )
-            scored = [(total + diversity * chosen.count(token), prefix, token) for total, prefix, token in candidates]
-            for total, prefix, token in scored[:width]:
-                if token == EOS:
-                    finished[group][prefix] = total / ((5 + length) / 6) ** 0.6
-            going = [(total, (*prefix, token)) for total, prefix, token in scored if token != EOS][:width]
-            open_[group] = going
-            chosen += [prefix[-1] for _, prefix in going]
-    best = [sorted(each.items(), key=lambda found: -found[1])[:width] for each in finished]
-    return dict(found for each in best for found in each)
-
-
-@pytest.mark.parametrize(("beam", "groups", "diversity"), [(2, 2, 1.0), (4, 2, 0.5), (6, 3, 0.8), (3, 3, 0.0)])
-def test_diverse_beams_equal_a_direct_implementation_of_the_definition(
-    beam: int, groups: int, diversity: float
-) -> None:
-    limits = [1, 3, 9, 6, 12, 2, 8, 8]
-    toys = [Toy(seed) for seed in range(len(limits))]
-    results = search(toys, limits, beam=beam, nbest=beam, groups=groups, diversity=diversity)
-    for toy, limit, result in zip(toys, limits, results, strict=True):
-        expected = plain_diverse_search(toy, limit, beam // groups, groups, diversity)
-        assert found(result) == sorted(expected.items(), key=lambda each: -each[1])[:beam]
-
-
-def test_diverse_beams_differ_more_than_others() -> None:
-    toys = [Toy(seed, sharpness=3.0) for seed in range(20)]
-    first_words = []
-    for groups in (1, 4):
-        results = search(toys, [9] * 20, beam=4, nbest=4, groups=groups, diversity=5.0)
-        first_words.append(sum(len({tuple(each.tokens[:1]) for each in result}) for result in results))
-    assert first_words[1] > first_words[0]
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beam": 4, "groups": 3}, "decoding.groups=3 does not divide the beam of 4"),
-        ({"strategy": "sample", "groups": 2}, "needs a beam"),
         ({"strategy": "mbr", "terms": "terms.tsv"}, "needs a beam"),
-        ({"strategy": "mbr", "candidates": 6, "candidates_by": "beam", "groups": 4}, "does not divide the beam of 6"),
         ({"strategy": "mbr", "candidates": 3, "nbest": 4}, "decoding.nbest=4 is more than decoding.candidates=3"),
         ({"epsilon": 1.0}, "decoding.epsilon=1.0 must be at least 0 and below 1"),
         ({"utility": "ter"}, "decoding.utility=ter is not one of .*chrf, bleu"),

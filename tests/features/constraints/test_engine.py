@@ -14,18 +14,17 @@ from tests.unit.decoding.test_torch_engine import LINES, random_model, tokenizer
 __all__ = ["tokenizer"]
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-def test_terms_and_beginnings_stand_in_the_translations(tokenizer: Tokenizer, groups: int, tmp_path: Path) -> None:
+def test_terms_and_beginnings_stand_in_the_translations(tokenizer: Tokenizer, tmp_path: Path) -> None:
     glossary = tmp_path / "terms.tsv"
     glossary.write_text("small cat\tvery small dog\ndog\tcat\n", encoding="utf-8")
-    engine = translator([random_model(tokenizer)], tokenizer, beam=4, groups=groups, terms=str(glossary))
+    engine = translator([random_model(tokenizer)], tokenizer, beam=4, terms=str(glossary))
     requests = [Request(LINES[0]), Request("a Dog", "the sm", ("it sees",)), Request("cats", "that it ", ("is not",))]
     first, second, third = (each.text for each in engine.translate(requests))
     for text, terms in [(first, ["very small dog", "cat"]), (second, ["it sees"]), (third, ["is not"])]:
         assert all(f" {term} " in f" {text} " for term in terms)
     assert second.startswith("the sm")
     assert third.startswith("that it ")
-    without = translator([random_model(tokenizer)], tokenizer, beam=4, groups=groups)
+    without = translator([random_model(tokenizer)], tokenizer, beam=4)
     assert list(engine.translate(["cats"])) == list(without.translate(["cats"]))
 
 

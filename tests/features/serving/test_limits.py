@@ -95,7 +95,6 @@ def test_cost_grows_with_the_hypotheses_of_the_search() -> None:
     ("settings", "hypotheses"),
     [
         ({"beam": 7}, 7),
-        ({"beam": 8, "groups": 4}, 8),
         ({"strategy": "sample", "nbest": 5}, 5),
         ({"strategy": "mbr", "candidates": 64}, 64),
     ],
@@ -199,15 +198,6 @@ def test_a_beam_is_refused_by_a_model_that_draws_samples(model: LoadedModel, str
     drawing = replace(model, engine=model.engine.with_search(search, 1))
     found = worker.answer(drawing, Batch(Task(beam=8), [Request(LINES[0])]))
     assert found == [Failure("this model does not search with a beam: leave it out", 400)]
-
-
-@pytest.mark.parametrize("task", [Task(nbest=5), Task(beam=6), Task(nbest=2, beam=3), Task()])
-def test_a_beam_is_widened_until_the_groups_of_the_search_share_it(model: LoadedModel, task: Task) -> None:
-    search = replace(model.engine.config, beam=4, groups=4)  # type: ignore[call-arg]
-    grouped = replace(model, engine=model.engine.with_search(search, 1))
-    (found,) = worker.answer(grouped, Batch(task, [Request(LINES[0])]))
-    assert isinstance(found, dict), found
-    assert len(found["candidates"]) == task.nbest
 
 
 def test_samples_depend_on_the_seed_of_the_engine(model: LoadedModel) -> None:

@@ -264,7 +264,6 @@ def test_a_mistake_is_reported_in_one_line(override: str, words: str) -> None:
             "tracking.artifact has no effect with tracking.wandb=disabled: leave it out, or set "
             "tracking.wandb=offline or tracking.wandb=online",
         ),
-        ("decoding.diversity=0.9", "decoding.diversity has no effect without decoding.groups: leave it out, or set"),
     ],
 )
 def test_a_setting_without_effect_is_refused(override: str, words: str) -> None:
@@ -282,7 +281,6 @@ def test_a_setting_without_effect_is_refused(override: str, words: str) -> None:
         ["decoding.strategy=sample", "decoding.beam=4"],  # the default
         ["training.muon_rate=0.5", "training.optimizer=muon"],
         ["decoding.temperature=1"],
-        ["decoding.diversity=0.9", "decoding.groups=2", "decoding.beam=4"],
     ],
 )
 def test_settings_that_have_an_effect_or_their_defaults_are_not_refused(overrides: list[str]) -> None:

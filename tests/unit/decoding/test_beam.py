@@ -118,7 +118,7 @@ def test_a_search_ends_when_open_hypotheses_can_only_equal_the_finished_one() ->
 @pytest.mark.parametrize(("rows", "beam"), [(1, 4), (3, 3)])
 def test_the_most_probable_continuations_are_twice_the_beam_best_first(rows: int, beam: int) -> None:
     log_probabilities, open_ = torch.randn(2 * rows, 30).log_softmax(1), torch.randn(2, rows)
-    totals, tokens, parents = most_probable(log_probabilities, open_, torch.arange(2 * rows), beam)
+    totals, tokens, parents = most_probable(log_probabilities, open_, beam)
     for sentence in range(2):
         everything = [
             (

@@ -66,8 +66,9 @@ class ConstraintControl(Control):
             return scorer, None
         if self._config.strategy != "beam":
             raise UserError("terms need a beam: samples cannot have them")
-        beam = self._config.beam // batch.copies
-        terms = RequiredTerms([each.terms for each in constraints], batch.max_lengths, self._spellings.after_word, beam)
+        terms = RequiredTerms(
+            [each.terms for each in constraints], batch.max_lengths, self._spellings.after_word, self._config.beam
+        )
         return terms.wrap(scorer), terms.choose
 
     @property

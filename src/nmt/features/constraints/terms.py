@@ -62,22 +62,22 @@ class RequiredTerms:
 
         return followed
 
-    def choose(self, log_probabilities: Tensor, open_: Tensor, rows: Tensor) -> Candidates:
+    def choose(self, log_probabilities: Tensor, open_: Tensor) -> Candidates:
         """Choose continuations of each sentence under which no term is dropped; see `Choose`."""
         count, width = open_.shape
-        need = self._need_after(rows)  # (R, V)
-        forbidden = need > self.room[rows][:, None] - 1
+        need = self._need_after()  # (R, V)
+        forbidden = need > self.room[:, None] - 1
         forbidden[:, EOS] = need[:, EOS] > 0
         log_probabilities = log_probabilities.masked_fill(forbidden, NEVER)
         # The tokens that bring a hypothesis nearer to its terms are candidates even if they are improbable.
-        special = self.tokens[rows]
-        nearer = (need.gather(1, special) < self.need[rows][:, None]) & (special != PAD)
+        special = self.tokens
+        nearer = (need.gather(1, special) < self.need[:, None]) & (special != PAD)
         special_scores = log_probabilities.gather(1, special).masked_fill(~nearer, NEVER)
         others, tokens = top(log_probabilities.scatter(1, special.where(nearer, PAD), NEVER), self.beam + 1)
         tokens = torch.cat([tokens, special], 1)
         totals = torch.cat([others, special_scores], 1).view(count, width, -1) + open_[:, :, None]
         needs = need.gather(1, tokens).view(count, -1)
-        parents = rows[:, None].expand_as(tokens).reshape(count, -1)
+        parents = torch.arange(len(tokens), device=tokens.device)[:, None].expand_as(tokens).reshape(count, -1)
         totals, order = totals.flatten(1).sort(dim=1, descending=True, stable=True)
         needs = needs.gather(1, order)
         dealt = _deal(needs, totals > NEVER)[:, : 2 * self.beam]
@@ -96,21 +96,20 @@ class RequiredTerms:
         self.begun = _after_tokens(added, self.terms)
         self.need = _need(progress[:, None], self.met[:, None], self.sizes)[:, 0]
 
-    def _need_after(self, rows: Tensor) -> Tensor:
+    def _need_after(self) -> Tensor:
         """Return how many tokens of terms rows need after each token (R, V)."""
-        sizes, met, complete, special = self.sizes[rows], self.met[rows], self.complete[rows], self.tokens[rows]
+        sizes, met, complete, special = self.sizes, self.met, self.complete, self.tokens
         none = torch.zeros_like(sizes)[:, None]
         need_after_word = _need(none, (met | complete)[:, None], sizes)
         need = need_after_word.where(self.after_word, _need(none, met[:, None], sizes))
-        progress = self._progress(rows)
         met_after = met[:, None] | (complete[:, None] & self.after_word[special][:, :, None])
-        return need.scatter(1, special, _need(progress, met_after, sizes))
+        return need.scatter(1, special, _need(self._progress(), met_after, sizes))
 
-    def _progress(self, rows: Tensor) -> Tensor:
+    def _progress(self) -> Tensor:
         """Return how many tokens of each term (R, M, T) end a row after each of the tokens in its terms is added."""
-        counts, places = self.begun[rows] * self.counts, self.places[rows]
-        progress = counts.new_zeros(len(rows), counts.shape[1], self.tokens.shape[1])
-        return progress.scatter_reduce(2, places, counts, "amax").transpose(1, 2)
+        counts = self.begun * self.counts
+        progress = counts.new_zeros(len(counts), counts.shape[1], self.tokens.shape[1])
+        return progress.scatter_reduce(2, self.places, counts, "amax").transpose(1, 2)
 
 
 def _after_tokens(added: Tensor, terms: Tensor) -> Tensor:

@@ -1,13 +1,11 @@
 """The process of a model: it loads the model, and answers one batch after the other."""
 
-import math
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from nmt.compute.machine import check_usable, free_cached_memory, is_out_of_memory, prepare_machine
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.attention import attention_bytes
-from nmt.decoding.control import copies_of
 from nmt.decoding.detail import all_details
 from nmt.decoding.load_engine import load, load_engine
 from nmt.decoding.loaded_model import LoadedModel
@@ -147,17 +145,12 @@ def _translate(model: LoadedModel, batch: Batch) -> list[Translation]:
 
 
 def _beam(model: LoadedModel, task: Task) -> dict[str, int]:
-    """Return the setting of the beam for a task, or of the next wider one that the groups of the search share equally.
-
-    Other searches have none, and the task that asks for one is refused.
-    """
-    engine = model.engine
-    if engine.config.strategy != "beam":
+    """Return the setting of the beam for a task; refuse one for a model that does not search with a beam."""
+    if model.engine.config.strategy != "beam":
         if task.beam:
             raise ConfigError("this model does not search with a beam: leave it out")
         return {}
-    beam, copies = task.beam or max(engine.config.beam, task.nbest), copies_of(engine.controls)
-    return {"beam": math.ceil(beam / copies) * copies}
+    return {"beam": task.beam or max(model.engine.config.beam, task.nbest)}
 
 
 def _check_attention(model: LoadedModel, request: Request) -> None:
