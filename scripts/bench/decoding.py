@@ -40,10 +40,10 @@ CONTROLS: dict[str, dict[str, Any]] = {
     "suppress_unknown": {"suppress_unknown": True},
     "terms": {},
     "sample": {"strategy": "sample", "nbest": 64, "top_k": 10},
-    "mbr": {"strategy": "mbr", "candidates": 64, "epsilon": 0.02},
-    "mbr_bleu": {"strategy": "mbr", "candidates": 64, "epsilon": 0.02, "utility": "bleu"},
-    "mbr_16": {"strategy": "mbr", "candidates": 16, "epsilon": 0.02},
-    "mbr_bleu_16": {"strategy": "mbr", "candidates": 16, "epsilon": 0.02, "utility": "bleu"},
+    "mbr": {"strategy": "mbr", "candidates": 64, "top_p": 0.9},
+    "mbr_bleu": {"strategy": "mbr", "candidates": 64, "top_p": 0.9, "utility": "bleu"},
+    "mbr_16": {"strategy": "mbr", "candidates": 16, "top_p": 0.9},
+    "mbr_bleu_16": {"strategy": "mbr", "candidates": 16, "top_p": 0.9, "utility": "bleu"},
     "mbr_beam": {"strategy": "mbr", "candidates": 16, "candidates_by": "beam"},
 }
 """The settings of the search that each control adds; `terms` requires the longest word of each reference."""

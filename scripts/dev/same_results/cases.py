@@ -94,7 +94,7 @@ DECODED: dict[str, Words] = {
     ),
     "terms": ("decoding.terms=text/terms.tsv", "decoding.beam=8"),
     "beginnings": ("translate.prefix=text/beginnings.de",),
-    "bayes_risk": ("decoding.strategy=mbr", "decoding.candidates=12", "decoding.epsilon=0.01"),
+    "bayes_risk": ("decoding.strategy=mbr", "decoding.candidates=12", "decoding.candidates_by=beam"),
     "alignments": ("decoding.alignments=true", "decoding.nbest=2"),
 }  # fmt: skip
 """The settings of translations by the plain run."""
@@ -135,7 +135,7 @@ def _using(run: str, *settings: str, command: str = "translate") -> Words:
 def _decoding_cases() -> list[Case]:
     """Return the cases of translation, evaluation and scoring."""
     plain = [Case(name=name, commands=(_using("plain", *words),), needs=("plain",)) for name, words in DECODED.items()]
-    ensemble = _using("plain", "decoding.ensemble=[outputs/bf16/checkpoints/last]", "decoding.noise=0.5")
+    ensemble = _using("plain", "decoding.ensemble=[outputs/bf16/checkpoints/last]")
     guided = _using("guided", "translate.alignments=guided.links")
     tags = _using("mixture", "input=text/tagged.en", "translate.format=tsv", "decoding.min_length=4")
     score = _using("plain", "input=text/scored.tsv", command="score")
@@ -145,7 +145,7 @@ def _decoding_cases() -> list[Case]:
     evaluation = _using("plain", "checkpoint=averaged", command="eval")
     return [
         *plain,
-        Case(name="ensemble_with_noise", commands=(ensemble,), needs=("plain", "bf16")),
+        Case(name="ensemble", commands=(ensemble,), needs=("plain", "bf16")),
         Case(name="guided_links", commands=(guided,), files=("guided.links",), needs=("guided",)),
         Case(name="mixture_translated", commands=(tags,), needs=("mixture",)),
         Case(name="decoder_only_translated", commands=(_using("decoder_only"),), needs=("decoder_only",)),

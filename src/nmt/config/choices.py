@@ -29,7 +29,10 @@ CORE: Mapping[str, Mapping[str, Choice]] = {
         "swish": Choice("nmt.model.activations:SWISH", "smooth, in most of Marian's models"),
         "swiglu": Choice("nmt.model.activations:SWIGLU", "gated"),
     },
-    "decoding.strategy": {"beam": Choice("nmt.decoding.control:usual_search", "beam search, as in the paper")},
+    "decoding.strategy": {
+        "beam": Choice("nmt.decoding.control:usual_search", "beam search, as in the paper"),
+        "sample": Choice("nmt.decoding.control:usual_search", "sampled"),
+    },
     "training.schedule": {
         "inverse_sqrt": Choice("nmt.training.schedule:inverse_sqrt", "the paper's"),
         "cosine": Choice("nmt.training.schedule:cosine", "half a wave to zero"),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from zlib import crc32
 
 import torch
 from torch import Tensor
@@ -12,32 +13,28 @@ from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Choose, Hypothesis, NextTokenScorer, beam_search
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.request import Request
+from nmt.decoding.sampling import sample
 from nmt.discovery import features, imported
 from nmt.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from nmt.decoding.engine import Engine
 
-FORBIDS, FORCES, PERTURBS = range(3)
+FORBIDS, FORCES = range(2)
 """The order in which controls change the scores of the model."""
 
 T = TypeVar("T")
 
 
 class SearchBatch(NamedTuple):
-    """The sentences that are searched together. All members have each sentence `copies` times, one after the other."""
+    """The sentences that are searched together. All members have each sentence as often as it is sampled, in a row."""
 
     sources: Sequence[Sequence[int]]
     """Token ids, which end with EOS."""
     max_lengths: Tensor
     """(B,) longest translations, EOS included."""
     constraints: Sequence[Constraints]
-    copies: int = 1
     seed: int = 1
-
-
-Search = Callable[[NextTokenScorer, SearchBatch, Choose | None], list[list[Hypothesis]]]
-"""Returns the best hypotheses of each sentence (not of each copy), given the choice of continuations, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +62,7 @@ class Control:
     """Changes a search; its subclasses override what they need. Threads share it, so its methods do not change it."""
 
     order: ClassVar[int] = FORBIDS
-    """FORBIDS, FORCES or PERTURBS."""
-    copies: int = 1
-    """How often each sentence is in a batch."""
-    search: Search | None = None
-    """What searches in place of beam search; only one control may have it."""
+    """FORBIDS or FORCES."""
     maximises: str = ""
     """The metric of `eval` that the search maximises, if there is one."""
 
@@ -100,19 +93,12 @@ def controls_for(setup: SearchSetup) -> list[Control]:
     """Return the controls that the settings ask for, in their order."""
     makers: list[MakeControl] = [find("decoding.strategy", setup.config.strategy)]
     makers += [imported(feature.control) for feature in features().values() if feature.control]
-    if setup.config.search != setup.config:  # the strategy ranks what another one finds
-        makers.append(find("decoding.strategy", setup.config.search.strategy))
     made = [control for make in makers if (control := make(setup)) is not None]
     return sorted(made, key=lambda control: control.order)
 
 
-def copies_of(controls: Sequence[Control]) -> int:
-    """Return how often each sentence is in a batch."""
-    return max((control.copies for control in controls), default=1)
-
-
 def usual_search(setup: SearchSetup) -> Control | None:
-    """Return no control: beam search needs none."""
+    """Return no control: beam search and sampling need none."""
     return None
 
 
@@ -124,9 +110,10 @@ def search(
     for control in controls:
         scorer, chosen = control.begin(scorer, batch)
         choose = chosen or choose
-    for control in controls:
-        if control.search is not None:
-            return control.search(scorer, batch, choose)
+    if config.strategy == "sample":
+        # The samples are the same for the same seed and batch, in whichever process and order batches are searched.
+        seed = crc32(repr((batch.seed, batch.sources)).encode())
+        return sample(scorer, batch.max_lengths, config, torch.Generator(batch.max_lengths.device).manual_seed(seed))
     return beam_search(
         scorer, batch.max_lengths, beam=config.beam, alpha=config.alpha, nbest=config.nbest, choose=choose
     )

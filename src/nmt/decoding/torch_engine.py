@@ -20,7 +20,7 @@ from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.batches import DecodingPlan, cpu_plan, same_plan, serial_plan
 from nmt.decoding.beam import Hypothesis, NextTokenScorer, ensemble_scorers
 from nmt.decoding.constraints import Constraints
-from nmt.decoding.control import SearchBatch, copies_of, search
+from nmt.decoding.control import SearchBatch, search
 from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.errors import UserError
@@ -71,19 +71,18 @@ class TorchEngine(Engine):
         config = self.config.search
         if self.device.type != "cpu":
             return serial_plan(lengths, config.batch_tokens)
-        hypotheses = max(copies_of(self.controls), config.beam if config.strategy == "beam" else 1)
         make_plan = same_plan if self.same_batches else cpu_plan
-        return make_plan(lengths, config.batch_tokens, hypotheses)
+        return make_plan(lengths, config.batch_tokens, config.nbest if config.strategy == "sample" else config.beam)
 
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source of a batch: encode the sources, then search with the model as scorer."""
-        copies, source = copies_of(self.controls), Packed.from_sentences(sources).to(self.device)
+        config, source = self.config.search, Packed.from_sentences(sources).to(self.device)
+        copies = config.nbest if config.strategy == "sample" else 1
         max_lengths = self._max_lengths(source, constraints).repeat_interleave(copies)
         batch = SearchBatch(
             [tokens for tokens in sources for _ in range(copies)],
             max_lengths,
             [each for each in constraints for _ in range(copies)],
-            copies,
             self.seed,
         )
         with self._inference():
@@ -92,7 +91,7 @@ class TorchEngine(Engine):
                 cache.repeat(copies)
             advances = zip(self.models, caches, strict=True)
             scorer = ensemble_scorers([partial(model.advance, state=cache) for model, cache in advances])
-            return search(scorer, batch, self.config.search, self.controls)
+            return search(scorer, batch, config, self.controls)
 
     @contextmanager
     def scorer_of(self, source: str) -> Iterator[NextTokenScorer | None]:

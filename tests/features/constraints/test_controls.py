@@ -34,11 +34,11 @@ def search(
     config = DecodingConfig(**settings)  # type: ignore[arg-type]
     setup = SearchSetup(config, TOKENIZER, torch.device("cpu"), max_tokens=100)
     controls = controls_for(setup)
-    copies = max((control.copies for control in controls), default=1)
+    copies = config.nbest if config.strategy == "sample" else 1
     sentences = zip(toys, limits, constraints or [UNCONSTRAINED] * len(toys), range(len(toys)), strict=True)
     copied = [sentence for sentence in sentences for _ in range(copies)]
     toys, limits, constraints, numbers = zip(*copied, strict=True)
-    batch = SearchBatch([[number] for number in numbers], torch.tensor(limits), constraints, copies)
+    batch = SearchBatch([[number] for number in numbers], torch.tensor(limits), constraints)
     return search_under(ToyScorer(toys), batch, config.search, controls)
 
 
@@ -104,11 +104,10 @@ def test_every_hypothesis_keeps_every_control(strategy: str) -> None:
     [
         ({}, True),
         ({"nbest": 3}, True),
-        ({"strategy": "sample", "nbest": 3, "epsilon": 0.1}, True),
+        ({"strategy": "sample", "nbest": 3, "top_k": 2}, True),
         ({"no_repeat_ngram": 2}, False),
         ({"min_length": 2}, False),
         ({"suppress_unknown": True}, False),
-        ({"noise": 0.5}, False),
     ],
 )
 def test_a_search_without_controls_calls_the_model_itself(
@@ -122,7 +121,7 @@ def test_a_search_without_controls_calls_the_model_itself(
         return []
 
     monkeypatch.setattr("nmt.decoding.control.beam_search", record)
-    monkeypatch.setattr("nmt.features.sampling.control.sample", record)
+    monkeypatch.setattr("nmt.decoding.control.sample", record)
     search([Toy(1)], [5], [UNCONSTRAINED], **settings)
     assert [isinstance(scorer, ToyScorer) for scorer in scorers] == [plain]
 
@@ -171,7 +170,7 @@ def test_forbidden_tokens_leave_the_probabilities_of_the_others_unchanged() -> N
     [
         ({"strategy": "mbr", "terms": "terms.tsv"}, "needs a beam"),
         ({"strategy": "mbr", "candidates": 3, "nbest": 4}, "decoding.nbest=4 is more than decoding.candidates=3"),
-        ({"epsilon": 1.0}, "decoding.epsilon=1.0 must be at least 0 and below 1"),
+        ({"top_p": 0.0}, "decoding.top_p=0.0 must be above 0 and at most 1"),
         ({"utility": "ter"}, "decoding.utility=ter is not one of .*chrf, bleu"),
         ({"min_length": -1}, "decoding.min_length=-1 must be at least 0"),
         ({"well_formed": True, "no_repeat_ngram": 2}, "cannot be used with"),

@@ -104,7 +104,6 @@ def test_the_model_translates_if_the_export_is_of_other_weights(config: Config) 
         {"groups": 2},
         {"alignments": True},
         {"noise": 0.5},
-        {"epsilon": 0.02},
     ],
     ids=str,
 )

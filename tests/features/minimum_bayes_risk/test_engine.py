@@ -10,8 +10,8 @@ __all__ = ["tokenizer"]
 
 
 def test_minimum_bayes_risk_chooses_the_sample_that_agrees_best(tokenizer: Tokenizer) -> None:
-    model, settings = random_model(tokenizer), {"candidates": 12, "epsilon": 0.02}
-    sampled = list(translator([model], tokenizer, strategy="sample", nbest=12, epsilon=0.02).translate(LINES))
+    model, settings = random_model(tokenizer), {"candidates": 12, "top_p": 0.9}
+    sampled = list(translator([model], tokenizer, strategy="sample", nbest=12, top_p=0.9).translate(LINES))
     chosen = list(translator([model], tokenizer, strategy="mbr", nbest=2, **settings).translate(LINES))
     again = list(translator([model], tokenizer, strategy="mbr", nbest=2, **settings).translate(LINES))
     metric = CHRF()

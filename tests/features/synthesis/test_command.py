@@ -75,10 +75,10 @@ def refused(words: Words) -> str:
     "search",
     [
         ["decoding.beam=3"],
-        ["decoding.beam=2", "decoding.nbest=2", "decoding.noise=1"],
+        ["decoding.beam=2", "decoding.nbest=2"],
         ["decoding.strategy=sample", "decoding.temperature=0.7", "seed=5"],
     ],
-    ids=["beam", "noise", "sample"],
+    ids=["beam", "nbest", "sample"],
 )
 def test_pairs_are_those_of_the_engine_with_their_scores(words: Words, text: Path, search: Words) -> None:
     said = made([*words, *search])
@@ -103,7 +103,7 @@ def test_pairs_are_those_of_the_engine_with_their_scores(words: Words, text: Pat
     "search",
     [
         ["decoding.strategy=sample"],
-        *(pytest.param([word], marks=pytest.mark.slow) for word in ("decoding.beam=2", "decoding.noise=2")),
+        pytest.param(["decoding.beam=2"], marks=pytest.mark.slow),
     ],
 )
 def test_an_interruption_changes_nothing(
@@ -187,8 +187,8 @@ def test_bad_input_is_refused_in_one_line(words: Words, text: Path, tmp_path: Pa
     assert "name the file to translate: input=FILE" in refused([*words, "input=-"])
     assert "does not exist" in refused([*words, f"input={tmp_path / 'none'}"])
     assert "holds monolingual.en and no manifest.json" in refused([*words, f"synthesize.folder={tmp_path}"])
-    assert "has no decoding.noise: remove decoding.noise, or use engine=torch" in refused(
-        [*words, "engine=ctranslate2", "decoding.noise=1"]
+    assert "has no decoding.terms: remove decoding.terms, or use engine=torch" in refused(
+        [*words, "engine=ctranslate2", "decoding.terms=terms.tsv"]
     )
     text.write_bytes(b"good\nbad \xff\n")
     assert "line 2: not UTF-8" in refused(words)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import product
-from typing import cast
 
 import pytest
 import torch
@@ -10,9 +9,8 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import NextTokenScorer, beam_search
+from nmt.decoding.sampling import sample
 from nmt.errors import UserError
-from nmt.features.sampling.sample import sample
-from nmt.features.sampling.settings import SamplingDecoding
 from nmt.features.trees.constraint import TreeSymbols, only_trees
 from nmt.parsing.linearise import parse_line
 
@@ -69,15 +67,8 @@ def test_every_hypothesis_of_a_search_is_a_tree_over_the_words(seed: int) -> Non
 def test_every_sample_is_a_tree_over_the_words(seed: int) -> None:
     words = [1, 3, 12]
     scorer, max_lengths = restricted([count for count in words for _ in range(4)], [20] * 12, seed)
-    config = DecodingConfig(strategy="sample", nbest=4)
-    found = sample(
-        scorer,
-        max_lengths,
-        4,
-        config.alpha,
-        cast(SamplingDecoding, config),
-        (torch.arange(3) + 10 * seed).repeat_interleave(4),
-    )
+    generator = torch.Generator().manual_seed(seed)
+    found = sample(scorer, max_lengths, DecodingConfig(strategy="sample", nbest=4), generator)
     for count, hypotheses in zip(words, found, strict=True):
         assert all(is_tree(line(each.tokens), count) for each in hypotheses)
 

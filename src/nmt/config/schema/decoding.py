@@ -8,6 +8,7 @@ from nmt.config.checks import (
     NAMES_A_FILE,
     NOT_OF_THE_SEARCH,
     ONLY_TORCH,
+    check_above_zero,
     check_at_least,
     check_between,
     check_choice,
@@ -25,6 +26,9 @@ BLEU_TOKENIZERS = (
 """auto, and the names of sacreBLEU's tokenizers."""
 
 
+FOR_SAMPLES = only_with("strategy", "sample", of="search")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingConfig:
     """The search for translations, as in section 6.1 of the paper."""
@@ -39,6 +43,12 @@ class DecodingConfig:
     """Most word pieces by which a translation may be longer than its source."""
     nbest: int = 1
     """Translations to write per sentence."""
+    temperature: float = field(default=1.0, metadata=FOR_SAMPLES)
+    """Temperature of sampling: below 1 favours probable word pieces, above 1 improbable ones."""
+    top_k: int = field(default=0, metadata=FOR_SAMPLES)
+    """Sample from this many most probable word pieces; 0 for all."""
+    top_p: float = field(default=1.0, metadata=FOR_SAMPLES)
+    """Sample from the smallest set of word pieces whose probabilities sum to this; 1 for all."""
     batch_tokens: int = field(default=4096, metadata=NOT_OF_THE_SEARCH)
     """Source tokens per batch."""
     ensemble: list[str] = field(default_factory=list, metadata={**ONLY_TORCH, **NOT_OF_THE_SEARCH})
@@ -57,7 +67,8 @@ class DecodingConfig:
     def in_words(self) -> str:
         """The search in a few words."""
         found = [imported(each.search_in_words)(self) for each in features().values() if each.search_in_words]
-        return next(filter(None, found), f"beam {self.beam}, length penalty {self.alpha:g}")
+        usual = "sampled" if self.strategy == "sample" else f"beam {self.beam}, length penalty {self.alpha:g}"
+        return next(filter(None, found), usual)
 
     @property
     def for_any_engine(self) -> "DecodingConfig":
@@ -92,6 +103,10 @@ class DecodingConfig:
         check_at_least("decoding.batch_tokens", self.batch_tokens, 1)
         check_between("decoding.alpha", self.alpha, 0, 10)
         check_between("decoding.extra_length", self.extra_length, 0, 1_000_000)
+        check_at_least("decoding.top_k", self.top_k, 0)
+        check_above_zero("decoding.temperature", self.temperature)
+        if not 0 < self.top_p <= 1:
+            raise ConfigError(f"decoding.top_p={self.top_p} must be above 0 and at most 1")
         if self.strategy == "beam" and self.nbest > self.beam:
             raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.beam={self.beam}: widen the beam")
 

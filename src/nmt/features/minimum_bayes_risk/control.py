@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 from nmt.config.choices import find
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import Constraints
-from nmt.decoding.control import PERTURBS, Control, SearchSetup
+from nmt.decoding.control import Control, SearchSetup
 from nmt.features.minimum_bayes_risk.risk import rank_by_utility
 from nmt.features.minimum_bayes_risk.settings import RiskDecoding
 from nmt.features.minimum_bayes_risk.utilities import MakeUtility, Utility
@@ -24,8 +24,6 @@ def least_risk(setup: SearchSetup) -> Control:
 
 class LeastRisk(Control):
     """Ranks the candidates of a sentence by their expected utility."""
-
-    order = PERTURBS
 
     def __init__(self, nbest: int, name: str, utility: Utility) -> None:
         self.maximises = name

@@ -22,7 +22,7 @@ class RiskDecoding:
     candidates: int = field(default=64, metadata=FOR_RISK)
     """Candidates per sentence for minimum Bayes risk."""
     candidates_by: str = field(default="sample", metadata=FOR_RISK)
-    """How candidates are found: sample (narrowed by epsilon, top_k, top_p and temperature), or beam."""
+    """How candidates are found: sample (narrowed by top_k, top_p and temperature), or beam."""
     utility: str = field(default="chrf", metadata=FOR_RISK)
     """Agreement of two candidates for minimum Bayes risk."""
 

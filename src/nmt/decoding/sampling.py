@@ -1,0 +1,79 @@
+"""Sampling: draw translations at random, each with the probability that the model gives it.
+
+A sample is searched like a sentence, so each sentence stands N times in the batch, one after the other. A sample that
+has ended leaves the batch.
+
+Shapes: B samples of all sentences, N of each sentence, R of them still being drawn, V tokens in the vocabulary, C
+tokens from which a row is drawn.
+"""
+
+import torch
+from torch import Tensor
+
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, length_penalty, remaining, top
+from nmt.text.special import BOS, EOS, PAD
+
+
+def sample(
+    scorer: NextTokenScorer, max_lengths: Tensor, config: DecodingConfig, generator: torch.Generator
+) -> list[list[Hypothesis]]:
+    """Draw `nbest` translations of each sentence, and return them with the best score first.
+
+    Args:
+        scorer: scores the next tokens of the samples.
+        max_lengths: (B,) longest translation of each sample; its last token can only be EOS.
+        config: the number of samples, what they are drawn from, and the exponent of the length penalty.
+        generator: the source of randomness, on the device of the scores.
+    """
+    device = max_lengths.device
+    samples = torch.arange(len(max_lengths), device=device)  # (R,) the sample of each row
+    tokens, parents = torch.full_like(max_lengths, BOS), samples
+    totals = torch.zeros(len(max_lengths), device=device)
+    drawn = torch.full((len(max_lengths), int(max_lengths.max())), EOS, device=device)
+    length = 0
+    while len(samples):
+        log_probabilities = scorer(tokens, parents).log_softmax(1, dtype=torch.float32)
+        log_probabilities[:, [PAD, BOS]] = NEVER
+        tokens = _draw(log_probabilities, config, generator)
+        tokens = tokens.where(max_lengths[samples] > length + 1, EOS)
+        totals[samples] += log_probabilities.gather(1, tokens[:, None]).squeeze(1)
+        drawn[samples, length] = tokens
+        parents = remaining(tokens == EOS)
+        samples, tokens = samples[parents], tokens[parents]
+        length += 1
+    return _hypotheses(drawn.unflatten(0, (-1, config.nbest)), totals.view(-1, config.nbest), config.alpha)
+
+
+def _draw(log_probabilities: Tensor, config: DecodingConfig, generator: torch.Generator) -> Tensor:
+    """Draw a token for each row (R, V)."""
+    scores, possible = log_probabilities / config.temperature, None
+    if config.top_k:
+        scores, possible = top(scores, config.top_k)
+    if config.top_p < 1:
+        scores = _nucleus(scores, config.top_p)
+    # As torch.multinomial draws, which refuses the scores of a model that has diverged.
+    waiting = torch.empty_like(scores).exponential_(generator=generator)
+    places = (scores.softmax(1) / waiting).argmax(1)
+    return places if possible is None else possible.gather(1, places[:, None]).squeeze(1)
+
+
+def _nucleus(scores: Tensor, top_p: float) -> Tensor:
+    """Set scores (R, C) to -inf, except the fewest whose probabilities reach `top_p`."""
+    ordered, order = scores.sort(1, descending=True)
+    probabilities = ordered.softmax(1)
+    before = probabilities.cumsum(1) - probabilities
+    return scores.scatter(1, order, ordered.masked_fill(before >= top_p, NEVER))
+
+
+def _hypotheses(drawn: Tensor, totals: Tensor, alpha: float) -> list[list[Hypothesis]]:
+    """Return the samples (S, N, t) of S sentences, given their log-probabilities (S, N), with the best score first."""
+    found = []
+    for samples, sums in zip(drawn.tolist(), totals.tolist(), strict=True):
+        hypotheses = []
+        for tokens, total in zip(samples, sums, strict=True):
+            kept = tokens[: tokens.index(EOS)]
+            if total > NEVER:  # not if the model's scores are not finite
+                hypotheses.append(Hypothesis(kept, total / length_penalty(len(kept) + 1, alpha), total))
+        found.append(sorted(hypotheses, key=lambda each: -each.score))
+    return found
