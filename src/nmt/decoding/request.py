@@ -15,7 +15,7 @@ class Request:
 
     text: str
     beginning: str = ""
-    """The text with which the translation begins. Its last word may go on, unless the text ends with a space."""
+    """The text with which the translation begins. Its last word may go on."""
     terms: tuple[str, ...] = ()
     """Words or phrases of the target language that must stand in the translation, besides those of the glossary."""
 

@@ -25,7 +25,7 @@ def test_spaces_at_the_end_of_a_beginning_are_no_pieces(spaces: str) -> None:
     assert with_spaces != tokens
     found = ConstraintEncoder(tokenizer, Glossary({}), 100).encode([Request("text", beginning + spaces)])
     assert found is not None
-    assert (list(found[0].beginning), found[0].word_ends) == (tokens, True)
+    assert list(found[0].beginning) == tokens
 
 
 def test_a_glossary_is_encoded_once_for_all_searches_of_an_engine(

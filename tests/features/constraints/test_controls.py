@@ -47,28 +47,12 @@ def repeats(words: Prefix, size: int) -> bool:
     return len(set(sequences)) < len(sequences)
 
 
-def spelled(words: Prefix) -> str:
-    return "".join(VOCABULARY[word] for word in words)
-
-
 CONTROLS: list[tuple[dict[str, int | bool], Constraints, Allowed]] = [
     ({"no_repeat_ngram": 1}, UNCONSTRAINED, lambda words: not repeats(words, 1)),
     ({"no_repeat_ngram": 2}, UNCONSTRAINED, lambda words: not repeats(words, 2)),
     ({"no_repeat_ngram": 3}, UNCONSTRAINED, lambda words: not repeats(words, 3)),
     ({"min_length": 3}, UNCONSTRAINED, lambda words: len(words) >= 3),
     ({"suppress_unknown": True}, UNCONSTRAINED, lambda words: UNK not in words),
-    ({}, Constraints(last_word=(C,)), lambda words: spelled(words).startswith("▁ab")),
-    ({}, Constraints(last_word=(A,)), lambda words: spelled(words).startswith("▁a")),
-    (  # the words of a beginning may be repeated, whatever is forbidden for the rest
-        {"no_repeat_ngram": 1},
-        Constraints(last_word=(A, A)),
-        lambda words: spelled(words)[:4] == "▁a▁a" and not any(words[at] in words[:at] for at in range(2, len(words))),
-    ),
-    (
-        {"min_length": 2, "no_repeat_ngram": 2, "suppress_unknown": True},
-        Constraints(last_word=(A, B)),
-        lambda words: len(words) > 1 and not repeats(words, 2) and UNK not in words and spelled(words)[:3] == "▁ab",
-    ),
 ]
 
 
@@ -85,8 +69,8 @@ def test_a_wide_beam_finds_the_most_probable_of_the_allowed_sentences(
 @pytest.mark.parametrize("strategy", ["beam", "sample"])
 def test_every_hypothesis_keeps_every_control(strategy: str) -> None:
     toys, limits = [Toy(seed) for seed in range(30)], [seed % 7 + 4 for seed in range(30)]
-    beginnings = [Constraints((B, C)), UNCONSTRAINED, Constraints((A,), word_ends=True), Constraints((B,), (A,))]
-    constraints = [beginnings[seed % 4] for seed in range(30)]
+    beginnings = [Constraints((B, C)), UNCONSTRAINED, Constraints((A,))]
+    constraints = [beginnings[seed % 3] for seed in range(30)]
     settings: dict[str, str | int] = {"no_repeat_ngram": 2, "min_length": 3, "suppress_unknown": True}
     results = search(toys, limits, constraints, strategy=strategy, beam=4, nbest=3, **settings)
     for constraint, hypotheses in zip(constraints, results, strict=True):
@@ -95,8 +79,7 @@ def test_every_hypothesis_keeps_every_control(strategy: str) -> None:
             assert len(words) >= 3
             assert UNK not in words
             assert not repeats(words, 2)
-            assert spelled(words).startswith(spelled(constraint.beginning))
-            assert not constraint.word_ends or words[1] != B
+            assert words[: len(constraint.beginning)] == constraint.beginning
 
 
 @pytest.mark.parametrize(
@@ -129,7 +112,7 @@ def test_a_search_without_controls_calls_the_model_itself(
 def test_the_result_of_a_sentence_does_not_depend_on_its_batch() -> None:
     toys, limits = [Toy(seed) for seed in range(12)], [seed % 9 + 3 for seed in range(12)]
     constraints = [
-        Constraints((B,) * (seed % 3), (C,) * (seed % 2), terms=((C, B),) * (seed % 4 == 3)) for seed in range(12)
+        Constraints((B,) * (seed % 3) + (C,) * (seed % 2), terms=((C, B),) * (seed % 4 == 3)) for seed in range(12)
     ]
     settings = {"beam": 4, "nbest": 2, "no_repeat_ngram": 2, "min_length": 4, "suppress_unknown": True}
     limits = [limit + constraint.tokens for limit, constraint in zip(limits, constraints, strict=True)]

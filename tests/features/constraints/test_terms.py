@@ -49,8 +49,8 @@ def test_no_beam_is_too_narrow_for_the_terms(beam: int) -> None:
 
 def test_a_term_in_the_forced_beginning_need_not_stand_twice() -> None:
     for seed in range(5):
-        ((result,),) = search([Toy(seed)], [5], [Constraints((A, B), word_ends=True, terms=((A, B),))], beam=4)
-        ((same,),) = search([Toy(seed)], [5], [Constraints((A, B), word_ends=True)], beam=4)
+        ((result,),) = search([Toy(seed)], [5], [Constraints((A, B, C), terms=((A, B),))], beam=4)
+        ((same,),) = search([Toy(seed)], [5], [Constraints((A, B, C))], beam=4)
         assert result.tokens == same.tokens
 
 

@@ -87,8 +87,6 @@ def test_controls_are_passed_on_to_ctranslate2_or_refused(tmp_path: Path) -> Non
         assert translation.text.startswith(request.beginning)
     with pytest.raises(UserError, match="engine=ctranslate2 cannot require terms"):
         list(engine.translate([Request(LINES[0], terms=("a",))]))
-    with pytest.raises(UserError, match="cannot end the beginning of a translation with a whole word"):
-        list(engine.translate([Request(LINES[0], "a ")]))
 
 
 def test_any_seed_draws_the_same_samples_again(tmp_path: Path) -> None:

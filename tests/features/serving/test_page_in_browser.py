@@ -133,7 +133,7 @@ def test_everything_can_be_done_with_the_keyboard(browser: Browser, server: Stan
     wait(browser, f"{SHOWN}[0] === 'der junge Hund'")
     assert value(browser, "document.activeElement.textContent") == "junge"
     assert ("/v1/choices", "der") in [(path, body.get("beginning")) for path, body in server.requests]
-    assert server.translated()[-1]["beginnings"] == ["der junge "]
+    assert server.translated()[-1]["beginnings"] == ["der junge"]
     press(browser, "TAB")
     assert value(browser, "document.activeElement.dataset.candidate") == "1"
 

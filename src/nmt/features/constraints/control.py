@@ -8,11 +8,11 @@ from nmt.decoding.constraints import Constraints
 from nmt.decoding.control import FORCES, Control, SearchBatch, SearchSetup
 from nmt.decoding.request import Request
 from nmt.errors import UserError
-from nmt.features.constraints.beginnings import Spellings, finish_words, force_prefixes, is_byte, spellings_of
+from nmt.features.constraints.beginnings import force_prefixes
 from nmt.features.constraints.settings import terms_file
-from nmt.features.constraints.terms import RequiredTerms
+from nmt.features.constraints.terms import RequiredTerms, tokens_after_word
 from nmt.text.special import UNK
-from nmt.text.tokenizer import SPACE_MARK, Tokenizer
+from nmt.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from nmt.terms.glossary import Glossary
@@ -52,28 +52,15 @@ class ConstraintControl(Control):
     def begin(self, scorer: NextTokenScorer, batch: SearchBatch) -> tuple[NextTokenScorer, Choose | None]:
         """See `Control.begin`."""
         constraints = batch.constraints
-        if any(each.last_word or each.word_ends for each in constraints):
-            scorer = finish_words(
-                scorer,
-                self._spellings,
-                [len(each.forced) for each in constraints],
-                ["".join(self._vocabulary[token] for token in each.last_word) for each in constraints],
-                [each.word_ends for each in constraints],
-            )
-        if any(each.forced for each in constraints):
-            scorer = force_prefixes(scorer, [each.forced for each in constraints], self._device)
+        if any(each.beginning for each in constraints):
+            scorer = force_prefixes(scorer, [each.beginning for each in constraints], self._device)
         if not any(each.terms for each in constraints):
             return scorer, None
         if self._config.strategy != "beam":
             raise UserError("terms need a beam: samples cannot have them")
-        terms = RequiredTerms(
-            [each.terms for each in constraints], batch.max_lengths, self._spellings.after_word, self._config.beam
-        )
+        after_word = self._once("after_word", lambda: tokens_after_word(tuple(self._vocabulary), self._device))
+        terms = RequiredTerms([each.terms for each in constraints], batch.max_lengths, after_word, self._config.beam)
         return terms.wrap(scorer), terms.choose
-
-    @property
-    def _spellings(self) -> Spellings:
-        return self._once("spellings", lambda: spellings_of(tuple(self._vocabulary), self._device))
 
 
 class ConstraintEncoder:
@@ -103,19 +90,7 @@ class ConstraintEncoder:
         room = self._max_tokens - 1 - sum(map(len, required))
         if room < 0:
             raise UserError(f"the terms of a line need more than {self._max_tokens - 1:,} tokens: give fewer terms")
-        if len(tokens) > room:
-            return Constraints(tuple(tokens[:room]), terms=required)
-        if request.beginning[-1:].isspace():
-            return Constraints(tuple(tokens), word_ends=bool(tokens), terms=required)
-        start = self._start_of_last_word(tokens)
-        return Constraints(tuple(tokens[:start]), tuple(tokens[start:]), terms=required)
-
-    def _start_of_last_word(self, tokens: list[int]) -> int:
-        """Return where the last word begins, or the end if it has characters that the vocabulary lacks."""
-        pieces = self._tokenizer.target_pieces(tokens)
-        start = max((place for place, piece in enumerate(pieces) if piece.startswith(SPACE_MARK)), default=0)
-        lacks = UNK in tokens[start:] or any(map(is_byte, pieces[start:]))
-        return len(tokens) if lacks else start
+        return Constraints(tuple(tokens[:room]), required)
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the tokens of texts that translations must contain, with spaces for rare white space as in sources."""

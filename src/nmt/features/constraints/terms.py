@@ -10,7 +10,10 @@ V tokens in the vocabulary, T terms per sentence, L tokens of the longest term, 
 sentence, C candidates per sentence.
 """
 
+import re
+import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -18,7 +21,21 @@ from torch.nn import functional as F
 
 from nmt.decoding.beam import NEVER, Candidates, NextTokenScorer, top
 from nmt.terms.tokens import distinct_tokens
-from nmt.text.special import EOS, PAD
+from nmt.text.special import BOS, EOS, PAD, UNK
+
+
+@lru_cache(maxsize=4)  # a server searches for every request anew
+def tokens_after_word(vocabulary: tuple[str, ...], device: torch.device) -> Tensor:
+    """Return whether each token (V,) can follow a whole word: it begins with a space or punctuation, or is EOS."""
+    special = (UNK, PAD, BOS, EOS)
+    return torch.tensor(
+        [token in special or not _continues_word(piece) for token, piece in enumerate(vocabulary)], device=device
+    )
+
+
+def _continues_word(piece: str) -> bool:
+    is_byte = re.fullmatch(r"<0x[0-9A-F]{2}>", piece) is not None  # one of a character that the vocabulary lacks
+    return is_byte or unicodedata.category(piece[0])[0] in "LMN"
 
 
 class RequiredTerms:

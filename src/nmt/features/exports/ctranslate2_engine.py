@@ -105,11 +105,6 @@ class CTranslate2Engine(Engine):
         """Refuse constraints that CTranslate2 cannot keep."""
         if any(each.terms for each in constraints):
             raise UserError("engine=ctranslate2 cannot require terms: use engine=torch")
-        if any(each.word_ends for each in constraints):
-            raise UserError(
-                "engine=ctranslate2 cannot end the beginning of a translation with a whole word: "
-                "remove the space at its end, or use engine=torch"
-            )
 
     def _search_options(self) -> dict[str, Any]:
         """Return the arguments of `translate_batch` for beam search or sampling."""

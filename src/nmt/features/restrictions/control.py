@@ -2,8 +2,6 @@
 
 from typing import cast
 
-import torch
-
 from nmt.decoding.beam import Choose, NextTokenScorer
 from nmt.decoding.control import Control, SearchBatch, SearchSetup
 from nmt.features.restrictions.restrictions import at_least, without_repeats, without_unknown
@@ -31,9 +29,6 @@ class Restrictions(Control):
         if self._config.min_length:
             scorer = at_least(scorer, self._config.min_length, batch.max_lengths)
         if self._config.no_repeat_ngram:
-            device, constraints = batch.max_lengths.device, batch.constraints
-            required = distinct_tokens([each.terms for each in constraints], device)
-            words = distinct_tokens([[each.last_word] for each in constraints], device)
-            ends = torch.tensor([len(each.beginning) for each in constraints], device=device)
-            scorer = without_repeats(scorer, self._config.no_repeat_ngram, required, words, ends)
+            required = distinct_tokens([each.terms for each in batch.constraints], batch.max_lengths.device)
+            scorer = without_repeats(scorer, self._config.no_repeat_ngram, required)
         return scorer, None

@@ -48,28 +48,23 @@ def at_least(scorer: NextTokenScorer, length: int, max_lengths: Tensor) -> NextT
     return long
 
 
-def without_repeats(
-    scorer: NextTokenScorer, size: int, exempt: Tensor, beginning: Tensor, ends: Tensor
-) -> NextTokenScorer:
+def without_repeats(scorer: NextTokenScorer, size: int, exempt: Tensor) -> NextTokenScorer:
     """Return a scorer under which no sequence of `size` tokens stands twice in a hypothesis.
 
     Args:
         scorer: scores the next tokens.
         size: tokens per sequence.
         exempt: (B, M) tokens of each sentence that may end a repeated sequence, filled up with PAD.
-        beginning: (B, N) tokens that may do so in the beginning of a sentence.
-        ends: (B,) the number of tokens in the beginning.
     """
     history = torch.empty(len(exempt), 0, dtype=torch.int64, device=exempt.device)  # (R, t) the tokens of each row
 
     def new(tokens: Tensor, parents: Tensor) -> Tensor:
-        nonlocal history, exempt, beginning, ends
+        nonlocal history, exempt
         scores = scorer(tokens, parents)
-        exempt, beginning, ends = exempt[parents], beginning[parents], ends[parents]
+        exempt = exempt[parents]
         history = torch.cat([history[parents], tokens[:, None]], 1)
         repeating = _repeating(history[:, 1:], size)  # the first token is BOS
-        in_beginning = beginning.where((history.shape[1] - 1 < ends)[:, None], PAD)
-        return forbid(scores, _distinct(repeating, torch.cat([exempt, in_beginning], 1)))
+        return forbid(scores, _distinct(repeating, exempt))
 
     return new
 

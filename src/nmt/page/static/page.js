@@ -116,7 +116,7 @@ const offerWords = async (signal, place) => {
   const beginning = candidate.text.slice(0, start);
   const request = { text: state.rows[place.row].source, model: cell.model.name, beginning: beginning.trimEnd() };
   const choices = await api.choices(request, signal);
-  openMenu(place.element, cell.model.target, choices, (word) => run(takeWord, place, `${beginning}${word} `));
+  openMenu(place.element, cell.model.target, choices, (word) => run(takeWord, place, `${beginning}${word}`));
 };
 
 const takeWord = async (signal, place, beginning) => {
