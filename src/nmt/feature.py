@@ -145,14 +145,10 @@ class Feature:
     """By the key in eval/<split>.json, `module:name` of a `nmt.evaluation.finding.Finding`."""
     control: str = ""
     """A function that takes a `nmt.decoding.control.SearchSetup` and returns a Control, or None if it is off."""
-    details: Mapping[str, str] = field(default_factory=dict)
-    """By the name in `Candidate.details`, `module:name` of a `nmt.decoding.detail.DetailOption`."""
     search_settings: str = ""
     """A function that takes the settings of decoding and returns those of the search itself, if they are others."""
     search_in_words: str = ""
     """A function that takes the settings of decoding and names the search for reports; empty if it is another one's."""
-    adapts_search: str = ""
-    """A function that takes the settings of a search and those of the model's run, and returns the first, adapted."""
     listeners: tuple[str, ...] = ()
     """Functions that take all settings and the number of updates so far and return a `nmt.runs.listener.Listener`,
     or None if it is off."""

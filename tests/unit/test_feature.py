@@ -64,7 +64,7 @@ def test_every_declared_name_exists() -> None:
     codes += [code for each in features().values() for code in each.sections]
     codes += [f"{command.module}:run" for each in features().values() for command in each.commands.values()]
     codes += [code for each in features().values() for code in (*each.metrics.values(), *each.findings.values())]
-    codes += [code for each in features().values() for code in (*each.details.values(), *each.text_tasks)]
+    codes += [code for each in features().values() for code in each.text_tasks]
     codes += [code for each in features().values() for code in (*each.filters, *each.test_sets.values())]
     formats = [each for feature in features().values() for each in feature.file_formats]
     codes += [code for each in formats for code in (each.pairs, each.sentences) if code]

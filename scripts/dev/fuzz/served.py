@@ -94,7 +94,6 @@ def routes(_: Path) -> Attempt:
 def answers(folder: Path) -> Attempt:
     """Try odd sentences on a model, with every task: there are as many answers as sentences, and JSON can hold them."""
     from nmt.compute.machine import prepare_machine  # noqa: PLC0415
-    from nmt.decoding.detail import all_details  # noqa: PLC0415
     from nmt.features.serving.requests import Batch, Failure, Task  # noqa: PLC0415
     from nmt.features.serving.worker import answer  # noqa: PLC0415
 
@@ -104,8 +103,7 @@ def answers(folder: Path) -> Attempt:
     def check(value: tuple[list[tuple[str, str]], int, bool, bool, int]) -> None:
         pairs, nbest, details, alignments, choices = value
         requests = [Request(text, beginning) for text, beginning in pairs]
-        options = frozenset(all_details() if alignments else ())
-        found = answer(model, Batch(Task(nbest, None, details, options, choices), requests))
+        found = answer(model, Batch(Task(nbest, None, details, alignments, choices), requests))
         answered = [each for each in found if not isinstance(each, Failure)]
         assert answered == found
         assert len(found) == len(requests)

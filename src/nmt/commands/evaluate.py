@@ -104,7 +104,7 @@ def _print(split: str, evaluation: Evaluation, loaded: LoadedModel, folder: Path
         f"{split}: {len(evaluation.hypotheses):,} sentences in {evaluation.seconds:.1f} s by {loaded.path.name}, "
         f"perplexity {evaluation.perplexity:.2f}; scores are in {scores_file(folder, split)}"
     )
-    for line in evaluation.findings.lines(loaded.engine.config):
+    for line in evaluation.findings.lines():
         print(line)
     width = max(map(len, evaluation.scores), default=0)
     for name, score in evaluation.scores.items():

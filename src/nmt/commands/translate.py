@@ -3,36 +3,38 @@
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import nullcontext
+from dataclasses import replace
 from itertools import repeat, tee
-from typing import BinaryIO
 
 from tqdm import tqdm
 
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
-from nmt.decoding.detail import all_details, detail_files, with_details_of_files
 from nmt.decoding.engine import WINDOW_LINES
 from nmt.decoding.engines import choose_engine
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.request import Request
 from nmt.decoding.translation import Candidate, Translation
 from nmt.errors import UserError
+from nmt.text.alignments import write_links
 from nmt.text.streams import check_used_once, is_interactive, open_output, read_input
 
 
 def run(config: Config) -> None:
     """Write a translation per line, in the order of the input; each block of lines is written as soon as it is done."""
     prefix = [config.translate.prefix] if config.translate.prefix else []
-    check_used_once([config.input, *prefix], [config.output, *detail_files(config.translate).values()])
+    alignments = [config.translate.alignments] if config.translate.alignments else []
+    check_used_once([config.input, *prefix], [config.output, *alignments])
     machine = prepare_machine(config.runtime)
-    config = with_details_of_files(config)
+    if alignments:
+        config = replace(config, decoding=replace(config.decoding, alignments=True))
     engine = load_engine(choose_engine(config, machine), machine).engine
     window, no_bar = (1, True) if is_interactive(config.input) else (WINDOW_LINES, None)
     sources, lines = tee(read_input(config.input))
     with (
         open_output(config.output) as output,
-        _open_details(config) as files,
+        open_output(config.translate.alignments) if alignments else nullcontext() as links,
         tqdm(unit=" lines", leave=False, disable=no_bar) as bar,
     ):
         translations = engine.translate(_requests(config, sources), window=window, done=bar.update)
@@ -40,16 +42,8 @@ def run(config: Config) -> None:
             for row in _rows(config, index, line, translation):
                 output.write(f"{row}\n".encode())
             output.flush()
-            for name, file in files.items():
-                file.write(f"{all_details()[name].line(translation.candidates[0].details[name])}\n".encode())
-
-
-@contextmanager
-def _open_details(config: Config) -> Iterator[dict[str, BinaryIO]]:
-    """Open the files with details of the translations, by the name of the detail."""
-    with ExitStack() as stack:
-        files = detail_files(config.translate).items()
-        yield {name: stack.enter_context(open_output(file)) for name, file in files}
+            if links:
+                links.write(f"{write_links(translation.candidates[0].alignment)}\n".encode())
 
 
 def _requests(config: Config, lines: Iterator[str]) -> Iterator[Request]:
@@ -65,9 +59,9 @@ def _requests(config: Config, lines: Iterator[str]) -> Iterator[Request]:
         tqdm.write("warning: there are more prefixes than lines: the last ones are not used", file=sys.stderr)
 
 
-def _record(candidate: Candidate) -> dict[str, object]:
-    details = {name: all_details()[name].to_json(value) for name, value in candidate.details.items()}
-    return {"translation": candidate.text, "score": candidate.score, **details}
+def _record(config: Config, candidate: Candidate) -> dict[str, object]:
+    alignment = {"alignment": list(map(list, candidate.alignment))} if config.decoding.alignments else {}
+    return {"translation": candidate.text, "score": candidate.score, **alignment}
 
 
 def _rows(config: Config, index: int, line: str, translation: Translation) -> Iterator[str]:
@@ -77,7 +71,7 @@ def _rows(config: Config, index: int, line: str, translation: Translation) -> It
     """
     candidates = translation.candidates
     if config.translate.format == "jsonl":
-        listed = list(map(_record, candidates))
+        listed = [_record(config, each) for each in candidates]
         yield json.dumps({"source": line, **listed[0], "candidates": listed}, ensure_ascii=False)
     elif config.translate.format == "tsv":
         source = line.replace("\t", " ")

@@ -2,16 +2,19 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from nmt.config.schema import ModelConfig
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
-from nmt.decoding.piece_attention import Weights
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
 
+Weights = npt.NDArray[np.float32]
+"""(layers, heads, queries, keys)."""
 START, END = "⟨s⟩", "⟨/s⟩"
 KINDS = ("encoder", "decoder", "cross")
 COPIES, FLOAT_BYTES = 2, 4

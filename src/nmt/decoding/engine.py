@@ -2,31 +2,32 @@
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
-from itertools import count, islice
+from itertools import count, islice, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from tqdm import tqdm
 
 from nmt.config.schema import DecodingConfig
+from nmt.decoding.alignment import align
 from nmt.decoding.batches import DecodingPlan, batches_by_length, serial_plan
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.control import Control, SearchSetup, controls_for
-from nmt.decoding.detail import Detail, TranslatedBlock, wanted_details
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.request import Request
-from nmt.decoding.translation import TOKENS, Candidate, Likelihood, Translation
+from nmt.decoding.translation import Candidate, Likelihood, ScoredToken, Translation
 from nmt.errors import UserError
+from nmt.text.alignments import Link
 from nmt.text.blocks import blocks
 from nmt.text.special import EOS
 from nmt.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from nmt.decoding.piece_attention import Weights
+    from nmt.decoding.attention import Weights
 
 WINDOW_LINES = 2048
 """The largest number of lines to read ahead, so that sentences of similar length are decoded together."""
@@ -43,8 +44,10 @@ class Engine(ABC):
     """Its name in records; that of an engine which commands can choose is the value of the setting `engine`."""
     device: torch.device
     """The device on which it runs."""
-    attention_shape: tuple[int, int] | None = None
-    """The numbers of decoder layers and heads whose cross-attention it shows; None if it shows none."""
+    shows_attention: ClassVar[bool] = False
+    """Whether it shows the attention of a translation to its source."""
+    guided = False
+    """Whether a head of the model has learned word alignments: see `nmt.decoding.alignment`."""
 
     def __init__(
         self,
@@ -62,7 +65,6 @@ class Engine(ABC):
         self.max_target_tokens = min(max_target_tokens, MAX_TARGET_TOKENS)
         self.seed = 1
         self.controls: list[Control] = []
-        self.details: dict[str, Detail] = {}
         self._kept: dict[Hashable, Any] = {}
 
     def with_search(self, config: DecodingConfig, seed: int) -> Self:
@@ -73,11 +75,12 @@ class Engine(ABC):
         return engine
 
     def prepare_search(self, seed: int) -> None:
-        """Make the controls and details that the settings of the search ask for."""
+        """Make the controls that the settings of the search ask for."""
         self.seed = seed
         setup = SearchSetup(self.config, self.tokenizer, self.device, self.max_target_tokens, self._kept)
         self.controls = controls_for(setup)
-        self.details = wanted_details(self)
+        if self.config.alignments and not self.shows_attention:
+            raise UserError("only engine=torch aligns words: choose it, or leave decoding.alignments off")
 
     @property
     def maximises(self) -> str:
@@ -121,7 +124,6 @@ class Engine(ABC):
             token_scores: whether to fill `Candidate.tokens`; the translations are then scored once more.
             done: called after each batch.
         """
-        details = {**self.details, TOKENS: _token_scores()} if token_scores else self.details
         line_numbers = iter(numbers or count(1))
         requests = (line if isinstance(line, Request) else Request(line) for line in lines)
         for block in blocks(requests, window, lambda request: len(request.text), WINDOW_CHARACTERS):
@@ -129,16 +131,16 @@ class Engine(ABC):
             sources = self.tokenizer.encode_input([each.text if each.text.strip() else "" for each in block])
             block_numbers = islice(line_numbers, len(block))
             found = self.translate_ids(sources, self._encode(block), numbers=block_numbers, done=done)
-            texts = [[self.tokenizer.decode(each.tokens) for each in hypotheses] for hypotheses in found]
-            translated = TranslatedBlock(block, sources, found, texts)
-            columns = {name: iter(detail.compute(self, translated)) for name, detail in details.items()}
-            for hypotheses, candidate_texts in zip(found, texts, strict=True):
-                yield Translation(
-                    [
-                        _candidate(hypothesis, text, {name: next(column) for name, column in columns.items()})
-                        for hypothesis, text in zip(hypotheses, candidate_texts, strict=True)
-                    ]
-                )
+            listed = [each for hypotheses in found for each in hypotheses]
+            texts = [self.tokenizer.decode(each.tokens) for each in listed]
+            owners = [index for index, hypotheses in enumerate(found) for _ in hypotheses]
+            tokens = self._scored_tokens([sources[index] for index in owners], listed) if token_scores else repeat(())
+            links = (
+                align(self, [block[index].text for index in owners], texts) if self.config.alignments else repeat(())
+            )
+            candidates = map(_candidate, listed, texts, tokens, links)
+            for hypotheses in found:
+                yield Translation(list(islice(candidates, len(hypotheses))))
 
     def translate_ids(
         self,
@@ -212,6 +214,15 @@ class Engine(ABC):
             done(len(batch))
         return results
 
+    def _scored_tokens(
+        self, sources: Sequence[Sequence[int]], found: Sequence[Hypothesis]
+    ) -> list[tuple[ScoredToken, ...]]:
+        """Return the tokens of hypotheses with their scores, which takes one more pass over the translations."""
+        scores = self.token_scores(sources, [each.tokens for each in found])
+        pieces = [self.tokenizer.target_pieces(each.tokens) for each in found]
+        # The score of EOS, the last one, belongs to no piece.
+        return [tuple(map(ScoredToken, *each)) for each in zip(pieces, scores, strict=True)]
+
     @property
     def _max_pieces(self) -> tuple[int, int]:
         """The largest numbers of tokens of a source and a target sentence, without EOS."""
@@ -232,15 +243,11 @@ class Engine(ABC):
         return [*source[:limit], EOS] if source else []
 
 
-def _token_scores() -> Detail:
-    from nmt.decoding.word_details import TokenScores  # noqa: PLC0415 - seldom used
-
-    return TokenScores()
-
-
-def _candidate(hypothesis: Hypothesis, text: str, details: Mapping[str, object]) -> Candidate:
+def _candidate(
+    hypothesis: Hypothesis, text: str, tokens: tuple[ScoredToken, ...], alignment: tuple[Link, ...]
+) -> Candidate:
     mean = hypothesis.log_probability / (len(hypothesis.tokens) + 1)
-    return Candidate(text, hypothesis.score, mean, details)
+    return Candidate(text, hypothesis.score, mean, tokens, alignment)
 
 
 def _warn(message: str) -> None:

@@ -16,7 +16,6 @@ from nmt.config.schema import Config, DecodingConfig, RuntimeConfig
 from nmt.decoding.engines import engine_kind, engine_kinds
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.torch_engine import TorchEngine, load_model
-from nmt.discovery import features, imported
 from nmt.errors import UserError
 from nmt.model.cpu.prepared_weights import IN_C
 from nmt.model.kernels.c.library import use_operations
@@ -109,23 +108,15 @@ def _load_checkpoints(
     loaded = [load_model(member, each.model, machine.device) for member, each in zip(members, settings, strict=True)]
     models, tokenizers = [model for model, _ in loaded], [tokenizer for _, tokenizer in loaded]
     _check_members(members, tokenizers, settings)
-    search = adapted(search or replace(settings[0].decoding.naming_no_file, ensemble=[]), settings[0])
+    search = search or replace(settings[0].decoding.naming_no_file, ensemble=[])
     first, *others = map(CheckpointRecord.of, members)
     return LoadedModel(
-        engine(models, tokenizers[0], search, *machine, seed=seed),
+        engine(models, tokenizers[0], search, *machine, seed=seed, guided=settings[0].training.guided_weight > 0),
         members[0].path,
         (settings[0].data.source_lang, settings[0].data.target_lang),
         members[0].files,
         replace(first, ensemble=tuple(others)),
     )
-
-
-def adapted(search: DecodingConfig, run: Config) -> DecodingConfig:
-    """Let features adapt the settings of a search to the run that has trained the model."""
-    for feature in features().values():
-        if feature.adapts_search:
-            search = imported(feature.adapts_search)(search, run)
-    return search
 
 
 def _check_members(members: Sequence[Checkpoint], tokenizers: Sequence[Tokenizer], settings: Sequence[Config]) -> None:

@@ -34,7 +34,7 @@ from nmt.text.special import BOS
 from nmt.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from nmt.decoding.piece_attention import Weights
+    from nmt.decoding.attention import Weights
 
 MAX_SCORED_ROWS = 512
 """Rows of scores of the whole vocabulary in memory at a time when given translations are scored."""
@@ -44,6 +44,7 @@ class TorchEngine(Engine):
     """Translates with a model, or with several as an ensemble."""
 
     name = "torch"
+    shows_attention = True
     prepare_for_cpu = staticmethod(prepare_for_cpu)
     """Copies a model for decoding on a CPU."""
 
@@ -56,6 +57,7 @@ class TorchEngine(Engine):
         precision: torch.dtype = torch.float32,
         *,
         seed: int = 1,
+        guided: bool = False,
     ) -> None:
         """Translate in `precision` with models on `device`; in another precision than theirs, with copies of them."""
         limits = [model.config.max_positions for model in models if model.config.positions == "learned"]
@@ -63,7 +65,7 @@ class TorchEngine(Engine):
         prepare = self.prepare_for_cpu if device.type == "cpu" else in_precision
         self.models = [prepare(model, precision) for model in models]
         self.device = device
-        self.attention_shape = models[0].config.decoder_depth, models[0].config.heads
+        self.guided = guided
         self.prepare_search(seed)
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:

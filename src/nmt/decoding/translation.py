@@ -1,13 +1,9 @@
 """What an engine returns: translations, and how probable they are."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from nmt.decoding.detail import all_details
-
-TOKENS = "tokens"
-"""The name of the detail with the scores of tokens."""
+from nmt.text.alignments import Link
 
 
 class ScoredToken(NamedTuple):
@@ -26,22 +22,10 @@ class Candidate:
     score: float
     mean_log_probability: float = 0.0
     """The log-probability per token, EOS included."""
-    details: Mapping[str, Any] = field(default_factory=dict)
-    """What was computed for it after the search, by name: see `nmt.decoding.detail`."""
-
-    @property
-    def tokens(self) -> tuple[ScoredToken, ...]:
-        """Its tokens with their scores, if `translate` was asked for them."""
-        found: tuple[ScoredToken, ...] = self.details.get(TOKENS, ())
-        return found
-
-    if not TYPE_CHECKING:  # so that a type checker still finds misspelt names
-
-        def __getattr__(self, name: str) -> Any:
-            """Return a detail that a feature computes; an empty one if the settings do not ask for it."""
-            if name not in all_details():
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            return self.details.get(name, ())
+    tokens: tuple[ScoredToken, ...] = ()
+    """Its tokens with their scores, if `translate` was asked for them."""
+    alignment: tuple[Link, ...] = ()
+    """The links between the words of the line and its own, if the settings ask for them."""
 
 
 @dataclass(frozen=True, slots=True)

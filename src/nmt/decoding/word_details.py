@@ -8,25 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from nmt.decoding.detail import Detail, TranslatedBlock
-from nmt.decoding.piece_attention import Weights, membership
 from nmt.decoding.translation import ScoredToken
 from nmt.text.word_pieces import Word
 
 if TYPE_CHECKING:
-    from nmt.decoding.engine import Engine
-
-
-class TokenScores(Detail):
-    """The tokens of a candidate with their scores, which takes one more pass over the translations."""
-
-    def compute(self, engine: "Engine", block: TranslatedBlock) -> list[tuple[ScoredToken, ...]]:
-        """See `Detail.compute`."""
-        listed = [(ids, each.tokens) for ids, some in zip(block.sources, block.found, strict=True) for each in some]
-        scores = engine.token_scores([ids for ids, _ in listed], [tokens for _, tokens in listed])
-        pieces = [engine.tokenizer.target_pieces(tokens) for _, tokens in listed]
-        # The score of EOS, the last one, belongs to no piece.
-        return [tuple(map(ScoredToken, *each)) for each in zip(pieces, scores, strict=True)]
+    from nmt.decoding.attention import Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +31,7 @@ def word_probabilities(words: Sequence[Word], tokens: Sequence[ScoredToken]) -> 
     ]
 
 
-def word_attention(cross: Weights, source: Sequence[Word], target: Sequence[Word]) -> npt.NDArray[np.float32]:
+def word_attention(cross: "Weights", source: Sequence[Word], target: Sequence[Word]) -> npt.NDArray[np.float32]:
     """Return how much each target word attends to each source word (target words, source words).
 
     The weights of all layers and heads are averaged, over the steps that predict a word, and rows sum to 1, except for
@@ -56,4 +42,12 @@ def word_attention(cross: Weights, source: Sequence[Word], target: Sequence[Word
     rows, columns = (membership(*each) for each in zip(pieces, weights.shape, strict=True))
     found: npt.NDArray[np.float32] = rows @ weights @ columns.T
     found /= np.maximum(found.sum(1, keepdims=True), np.finfo(np.float32).tiny)
+    return found
+
+
+def membership(words: Sequence[Sequence[int]], pieces: int, shift: int = 0) -> npt.NDArray[np.float32]:
+    """Return a matrix (words, pieces) that is 1 where a piece, counted from `shift`, belongs to a word."""
+    found = np.zeros((len(words), pieces), dtype=np.float32)
+    for word, members in enumerate(words):
+        found[word, [piece + shift for piece in members]] = 1
     return found

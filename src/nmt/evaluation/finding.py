@@ -3,9 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
-from nmt.config.schema import DecodingConfig, EvaluationConfig
+from nmt.config.schema import EvaluationConfig
 from nmt.decoding.engine import Engine
 from nmt.discovery import features, imported
 from nmt.evaluation.split import Split
@@ -26,17 +26,8 @@ class TranslatedSplit:
     settings: EvaluationConfig
 
 
-class Table(NamedTuple):
-    """A finding as a table of a report."""
-
-    titles: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    texts: int = 1
-    """The number of columns with text; the columns after them hold figures."""
-
-
 class Finding(ABC, Generic[T]):
-    """One kind of finding: T is a class of its own, by which a finding is asked for."""
+    """One kind of finding."""
 
     def prepare(self, split: Split) -> None:
         """Fail before hours of translation if the files beside a split cannot be used."""
@@ -54,20 +45,12 @@ class Finding(ABC, Generic[T]):
         """Read the value in eval/<split>.json; raise KeyError, TypeError or ValueError if it is damaged."""
 
     @abstractmethod
-    def line(self, found: T, search: DecodingConfig) -> str:
-        """Return the line that `eval` prints, given the settings of the search."""
-
-    def table(self, found: T) -> Table | None:
-        """Return the table that reports show; None if they show none."""
-        return None
+    def line(self, found: T) -> str:
+        """Return the line that `eval` prints."""
 
 
 class Findings(dict[str, object]):
     """What was found, by key in eval/<split>.json."""
-
-    def of(self, kind: type[T]) -> T | None:
-        """Return the finding of this class; None if there is none."""
-        return next((found for found in self.values() if isinstance(found, kind)), None)
 
     def to_json(self) -> dict[str, object]:
         """Return the values in eval/<split>.json."""
@@ -78,14 +61,9 @@ class Findings(dict[str, object]):
         """Read the findings in the content of eval/<split>.json; ignore those of features that are not there."""
         return cls({name: _finding(name).from_json(content[name]) for name in _codes() if content.get(name)})
 
-    def lines(self, search: DecodingConfig) -> Iterator[str]:
-        """Yield the lines that `eval` prints, given the settings of the search."""
-        return (_finding(name).line(found, search) for name, found in self.items())
-
-    def tables(self) -> list[Table]:
-        """Return the tables that reports show."""
-        tables = (_finding(name).table(found) for name, found in self.items())
-        return [table for table in tables if table is not None]
+    def lines(self) -> Iterator[str]:
+        """Yield the lines that `eval` prints."""
+        return (_finding(name).line(found) for name, found in self.items())
 
 
 def find_all(translated: TranslatedSplit) -> Findings:

@@ -12,11 +12,10 @@ import pytest
 from nmt.cli import main
 from nmt.data.layout import CorpusLayout
 from nmt.data.records import TaskRecord
+from nmt.decoding.alignment import align
 from nmt.decoding.engine import Engine
 from nmt.decoding.load_engine import load
-from nmt.decoding.piece_attention import attend
 from nmt.features.alignments.error_rate import LinkCounts
-from nmt.features.alignments.linking import AlignmentSource, links
 from nmt.features.alignments.truth import TRUTH
 from nmt.storage.files import checksum, seal, write_json
 from nmt.text.alignments import read_gold
@@ -56,7 +55,7 @@ def test_eval_scores_alignments_if_the_true_ones_are_known(run: Path, capsys: py
     assert main(["eval", *overrides(run)]) == 0
     file = run / "eval" / "test.json"
     assert "alignments" not in json.loads(file.read_text(encoding="utf-8"))
-    assert "alignment error rate" not in capsys.readouterr().out
+    assert "error rate" not in capsys.readouterr().out
     gold = ["0-0 1p1"] * len(SOURCES)
     folder = run.parents[1] / "data" / "tiny"
     write(folder / "test.alignments", gold)
@@ -65,17 +64,12 @@ def test_eval_scores_alignments_if_the_true_ones_are_known(run: Path, capsys: py
     steps = {"steps": {TRUTH.name("test"): record}}
     write_json(CorpusLayout(folder).manifest, {**steps, "seal": seal(steps)})
     assert main(["eval", *overrides(run)]) == 0
-    found = json.loads(file.read_text(encoding="utf-8"))["alignments"]
-    engine = engine_of(run, alignment_layer=1, alignment_head=2, alignment_state="output")
-    layers, heads = engine.attention_shape or (0, 0)
-    assert len(found) == (1 + layers * (1 + heads)) * 2  # the mean of all layers, that of all heads, each; two states
-    assert [each["error_rate"] for each in found] == sorted(each["error_rate"] for each in found)
-    assert "alignment error rate" in capsys.readouterr().out
     counts = LinkCounts()
-    linked = attend(engine, SOURCES, REFERENCES, lambda _, pair: links(pair, engine.config))
-    for line, truth in zip(linked, gold, strict=True):
+    for line, truth in zip(align(engine_of(run), SOURCES, REFERENCES), gold, strict=True):
         counts.add(line, read_gold(truth))
-    assert asdict(counts.score(AlignmentSource(1, 2, "output"))) in found
+    score = counts.score()
+    assert json.loads(file.read_text(encoding="utf-8"))["alignments"] == asdict(score)
+    assert f"error rate {score.error_rate:.1f}%" in capsys.readouterr().out
 
 
 def test_damaged_alignments_are_refused_before_translation(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,13 +97,10 @@ def test_translate_writes_alignments_beside_translations_and_in_jsonl(
     rows = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
     lines = path.read_text(encoding="utf-8").split("\n")[:-1]
     for row, line, translation in zip(rows, lines, expected, strict=True):
-        found = translation.candidates[0].details["alignment"]
+        found = translation.candidates[0].alignment
         assert row["alignment"] == row["candidates"][0]["alignment"] == [list(link) for link in found]
         assert line == " ".join(f"{source}-{target}" for source, target in found)
     assert any(lines)
     feed(monkeypatch, b"a dog")
     assert main(["translate", *overrides(run), "translate.format=jsonl"]) == 0
     assert "alignment" not in json.loads(capsysbinary.readouterr().out)
-    feed(monkeypatch, b"a dog")
-    assert main(["translate", *overrides(run), f"translate.alignments={path}", "decoding.alignment_layer=9"]) == 2
-    assert b"decoding.alignment_layer=9, but the model has" in capsysbinary.readouterr().err

@@ -17,11 +17,11 @@ from nmt.data.batching import Batching
 from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, writing
+from nmt.decoding.alignment import guided_layer
 from nmt.errors import ConfigError
 from nmt.features.alignments.column import NAME
 from nmt.features.alignments.guided import GuidedHead, attention_of_head, guided_head
 from nmt.features.alignments.links import Links
-from nmt.features.alignments.settings import GuidedTraining
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
@@ -33,7 +33,7 @@ from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import CPU, START, TRAINING, VOCABULARY
 
 MODEL = ModelConfig(layers=2, d_model=16, d_ff=32, heads=4, kv_heads=2, dropout=0.0)
-HEAD = GuidedHead(layer=1, head=2, reads=False, weight=0.7)
+HEAD = GuidedHead(layer=1, weight=0.7)
 GPU_SHAPES = Shapes(full_tokens=64, token_step=16, buckets=True)
 """Streams end with sentences without tokens."""
 
@@ -69,7 +69,7 @@ def batches(
     )
 
 
-def plain_loss(model: TranslationModel, store: PairStore, sentences: list[int], state: str = "output") -> Tensor:
+def plain_loss(model: TranslationModel, store: PairStore, sentences: list[int]) -> Tensor:
     """The mean label-smoothed loss of all labels, and 0.7 times the mean over linked target pieces."""
     losses, guided = [], []
     for index in sentences:
@@ -77,7 +77,7 @@ def plain_loss(model: TranslationModel, store: PairStore, sentences: list[int], 
         source, target = Packed.from_sentences([[*source_ids, EOS]]), Packed.from_sentences([[BOS, *target_ids]])
         logits, labels = model.logits(model(source, target)), torch.tensor([*target_ids, EOS])
         losses.append(F.cross_entropy(logits, labels, label_smoothing=0.1, reduction="none"))
-        attention = model.attention(source, target)[0].cross[1, 2][1 if state == "input" else 0 :]
+        attention = model.attention(source, target)[0].cross[1, 0][1:]
         links = store.gather(NAME, np.array([index]), 1000)[0].reshape(-1, 2).tolist()
         for piece in {said for said, _ in links}:
             linked = [read for said, read in links if said == piece]
@@ -92,14 +92,14 @@ def sentences_of(store: PairStore, count: int) -> list[list[int]]:
 
 
 @pytest.mark.parametrize(("parallel", "device_tokens"), [(1, 0), (1, 20), (2, 30)])
-@pytest.mark.parametrize(("placement", "state"), [("post", "output"), ("pre", "input")])
+@pytest.mark.parametrize("placement", ["post", "pre"])
 def test_updates_equal_a_plain_training_loop(
-    store: PairStore, parallel: int, device_tokens: int, placement: str, state: str
+    store: PairStore, parallel: int, device_tokens: int, placement: str
 ) -> None:
     config, model = replace(TRAINING, device_tokens=device_tokens), replace(MODEL, norm_placement=placement)
     torch.manual_seed(3)
     built = build_model(model, VOCABULARY, VOCABULARY).double()
-    additions = Additions(terms=[replace(HEAD, reads=state == "input")])
+    additions = Additions(terms=[HEAD])
     ours = Trainer(built, config, CPU, seed=1, parallel=parallel, additions=additions)
     plain = build_model(model, VOCABULARY, VOCABULARY).double()
     plain.load_state_dict(ours.model.state_dict())
@@ -109,7 +109,7 @@ def test_updates_equal_a_plain_training_loop(
         ours.update(next(stream))
         adam.param_groups[0]["lr"] = learning_rate(step, config, MODEL.d_model)
         adam.zero_grad()
-        plain_loss(plain, store, sentences, state).backward()
+        plain_loss(plain, store, sentences).backward()
         adam.step()
         for name, value in plain.state_dict().items():
             # the weights of links are float32
@@ -170,19 +170,14 @@ def test_links_follow_their_micro_batch_to_a_device(store: PairStore) -> None:
     assert torch.equal(found.targets, expected.targets)
 
 
-def test_the_last_layer_but_one_is_the_default() -> None:
-    layers = [GuidedTraining().guided_decoder_layer(layers) for layers in (1, 2, 6)]
-    assert layers == [1, 1, 5]
+def test_the_last_layer_but_one_learns_alignments() -> None:
+    assert [guided_layer(layers) for layers in (1, 2, 6)] == [0, 0, 4]
 
 
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
         (["data.train_alignments=''"], "needs word alignments: name their file in data.train_alignments"),
-        (["training.guided_layer=3"], "training.guided_layer=3, but the model has 2"),
-        (["training.guided_head=99"], "training.guided_head=99, but the model has"),
-        (["training.guided_head=0"], "training.guided_head"),
-        (["training.guided_state=both"], "training.guided_state"),
         (["training.r_drop=5", "model.dropout=0.1"], "cannot be used with training.r_drop"),
         (["model.layer_drop=0.1"], "cannot be used with model.layer_drop"),
         (["noise.bpe_dropout_source=0.1"], "cannot be used with noise"),

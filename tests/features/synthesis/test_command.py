@@ -76,9 +76,8 @@ def refused(words: Words) -> str:
     [
         ["decoding.beam=3"],
         ["decoding.beam=2", "decoding.nbest=2"],
-        ["decoding.strategy=sample", "decoding.temperature=0.7", "seed=5"],
     ],
-    ids=["beam", "nbest", "sample"],
+    ids=["beam", "nbest"],
 )
 def test_pairs_are_those_of_the_engine_with_their_scores(words: Words, text: Path, search: Words) -> None:
     said = made([*words, *search])

@@ -75,7 +75,7 @@ def test_frequencies_of_samples_are_their_probabilities() -> None:
     ],
 )
 def test_narrowed_samples_have_the_expected_frequencies(settings: dict[str, float], expected: dict[int, float]) -> None:
-    for hypotheses in drawn(4000, **settings):
+    for hypotheses in drawn(4000, **settings):  # type: ignore[arg-type]
         assert shares(hypotheses) == pytest.approx(expected, abs=0.03)
 
 
@@ -97,7 +97,7 @@ def test_there_are_no_samples_without_finite_scores(settings: dict[str, float]) 
     def broken(tokens: Tensor, parents: Tensor) -> Tensor:
         return torch.full((len(tokens), 7), math.nan)
 
-    assert draw(broken, [3, 4], 2, **settings) == [[], []]
+    assert draw(broken, [3, 4], 2, **settings) == [[], []]  # type: ignore[arg-type]
 
 
 def test_samples_end_at_their_limits() -> None:

@@ -25,6 +25,9 @@ class TranslateConfig:
     """text, tsv (source, translation, score) or jsonl (these and the n-best list)."""
     prefix: str = ""
     """File with one line per source sentence: the beginning that its translation must have."""
+    alignments: str = ""
+    """File to write with one line per source sentence: the links between its words and those of its best translation,
+    in Pharaoh format (0-0 1-2)."""
 
     def __post_init__(self) -> None:
         """Check the values."""

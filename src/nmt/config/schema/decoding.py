@@ -54,6 +54,9 @@ class DecodingConfig:
     ensemble: list[str] = field(default_factory=list, metadata={**ONLY_TORCH, **NOT_OF_THE_SEARCH})
     """Further checkpoints, named like `checkpoint`, whose probabilities are averaged with those of `checkpoint`."""
 
+    alignments: bool = field(default=False, metadata={**ONLY_TORCH, **NOT_OF_THE_SEARCH})
+    """Align the words of each translation with those of its source, which takes one more pass over the translations."""
+
     @property
     def search(self) -> "DecodingConfig":
         """The settings of the search itself, if the strategy ranks what another one finds."""

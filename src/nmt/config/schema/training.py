@@ -43,6 +43,9 @@ class TrainingConfig:
     """Decoupled weight decay (AdamW)."""
     clip_norm: float = 0.0
     """Largest norm of the gradient, which is scaled down to it; 0 for no clipping, like the paper."""
+    guided_weight: float = 0.0
+    """Weight of the loss of the first cross-attention head of the last decoder layer but one on given word alignments
+    (data.train_alignments), such as 0.05; 0 for none."""
     reduce_precision: str = field(default="fp32", metadata=ADJUSTABLE)
     """Precision in which devices average gradients: fp32, or bf16, which halves the traffic."""
     shard_optimizer: bool = field(default=False, metadata=ADJUSTABLE)
@@ -88,6 +91,7 @@ class TrainingConfig:
                 "learning_rate",
                 "weight_decay",
                 "clip_norm",
+                "guided_weight",
                 "valid_sentences",
                 "save_every",
             ),

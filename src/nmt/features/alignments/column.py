@@ -2,20 +2,21 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from pathlib import Path
 from typing import cast
 
 import numpy as np
 
+from nmt.config.folders import expanded
 from nmt.config.schema import DataConfig
 from nmt.data.batches import IntArray
 from nmt.data.columns import Column, Ids, Lines
 from nmt.data.sources.source import Pair
 from nmt.data.store import SOURCE, TARGET, Pairs
 from nmt.errors import UserError
-from nmt.features.alignments.files import alignments_file, check_line
 from nmt.features.alignments.settings import AlignedData
 from nmt.storage.files import checksum
-from nmt.text.alignments import GoldAlignment, Link, links_to_learn, read_alignments, read_gold, write_gold
+from nmt.text.alignments import GoldAlignment, Link, check_links, links_to_learn, read_alignments, read_gold, write_gold
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.word_pieces import spoken_pieces
 
@@ -25,6 +26,24 @@ ALL = np.iinfo(np.int64).max
 
 Words = Sequence[Sequence[int]]
 """The pieces of each word of a sentence; no words if they could not be matched."""
+
+
+def alignments_file(name: str, setting: str) -> Path:
+    """Return the file with alignments that a setting names."""
+    path = expanded(name)
+    if not path.is_file():
+        raise UserError(f"{path} does not exist or is not a file: check {setting}.")
+    return path
+
+
+def check_line(split: str, number: int, alignment: GoldAlignment, pair: Pair) -> None:
+    """Refuse a line of a split's alignments that does not belong to its pair."""
+    try:
+        check_links(alignment, pair[0], pair[1])
+    except ValueError as error:
+        raise UserError(
+            f"data.{split}_alignments, line {number}, has {error}: align the text of data.{split}"
+        ) from error
 
 
 def _file(data: DataConfig) -> str:

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from nmt.config.schema import Config
 from nmt.data.loader import MicroBatch
+from nmt.decoding.alignment import guided_layer
 from nmt.features.alignments.column import NAME
 from nmt.features.alignments.links import Links
-from nmt.features.alignments.settings import GuidedTraining
 from nmt.model.attention import Attend, attention_scores
 from nmt.model.attention_plan import AttentionSpec, Plan
 from nmt.model.padding import Padding
@@ -24,11 +24,7 @@ class GuidedHead:
     """The head that learns alignments."""
 
     layer: int
-    """The decoder layer, from 0."""
-    head: int
-    """From 0."""
-    reads: bool
-    """Whether the step that reads a piece learns its links, and not the one that predicts it."""
+    """The decoder layer, from 0, whose first head it is."""
     weight: float
     """The weight of its loss."""
     columns: tuple[str, ...] = (NAME,)
@@ -41,12 +37,9 @@ class GuidedHead:
 
 
 def guided_head(config: Config) -> GuidedHead | None:
-    """Return the head that the settings choose; None if none learns alignments."""
-    guided = config.of(GuidedTraining)
-    if not guided.guided_weight:
-        return None
-    layer, reads = guided.guided_decoder_layer(config.model.decoder_depth), guided.guided_state == "input"
-    return GuidedHead(layer - 1, guided.guided_head - 1, reads, guided.guided_weight)
+    """Return the head that learns alignments; None if the settings ask for none."""
+    weight = config.training.guided_weight
+    return GuidedHead(guided_layer(config.model.decoder_depth), weight) if weight else None
 
 
 class HeadWatcher(Watcher):
@@ -65,9 +58,9 @@ class HeadWatcher(Watcher):
         """Return the weighted loss of the head."""
         head, links = self._head, self._links
         queries, keys = self._recorder.projected[head.layer]
-        shared_by = queries.shape[1] // keys.shape[1]  # query heads per key head
-        attention = attention_of_head(queries[:, head.head], keys[:, head.head // shared_by], self._batch)
-        found = attention[links.targets + int(head.reads), links.sources]
+        attention = attention_of_head(queries[:, 0], keys[:, 0], self._batch)
+        # The step that reads a piece learns its links, because it knows which piece it is.
+        found = attention[links.targets + 1, links.sources]
         return -head.weight * (found * links.weights.to(found.dtype)).sum()
 
 

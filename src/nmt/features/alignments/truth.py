@@ -15,8 +15,7 @@ from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint
 from nmt.data.text_task import CollectedSplit, TextTask
 from nmt.errors import UserError
-from nmt.features.alignments.column import NAME
-from nmt.features.alignments.files import alignments_file, check_line
+from nmt.features.alignments.column import NAME, alignments_file, check_line
 from nmt.features.alignments.settings import AlignedData
 from nmt.storage.files import checksum, write_text
 from nmt.text.alignments import GoldAlignment, read_alignments, write_gold

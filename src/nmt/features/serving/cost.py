@@ -40,7 +40,7 @@ def _cost_of_sentence(task: Task, request: Request, hypotheses: int, long_word_f
     if task.choices:
         return characters * CHOICE_HYPOTHESES + CHOICE_CHARACTERS * task.choices
     cost = characters * max(hypotheses, task.beam or task.nbest)
-    if task.details or task.options:
+    if task.details or task.alignments:
         words = len(request.text.split())
         target_words = words + sum(len(each.split()) for each in required)
         cost += task.nbest * target_words * (PAIR_CHARACTERS * words + WORD_CHARACTERS)

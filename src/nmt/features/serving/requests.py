@@ -30,8 +30,8 @@ class Task:
     """Hypotheses per sentence; None is the model's own number."""
     details: bool = False
     """Whether to add words with their probabilities, and attention."""
-    options: frozenset[str] = frozenset()
-    """The names of further details to add, which features compute."""
+    alignments: bool = False
+    """Whether to add the links between words."""
     choices: int = 0
     """Instead of translating, return this many words that are likely to follow the beginning."""
 
@@ -64,14 +64,12 @@ class ModelFacts:
     device: str
     """The kind of device that it runs on."""
     attention: bool
-    """Whether details include attention."""
+    """Whether details include attention, and words can be aligned."""
     choices: bool
     """Whether it can name the words that are likely to come next."""
     terms: bool
     """Whether it can require terms."""
     hypotheses: int
     """Hypotheses per sentence of its own search."""
-    options: frozenset[str] = frozenset()
-    """The names of the details of features that are available."""
     weights: tuple[str, ...] = ()
     """What distinguishes its weights from others: their checksums, and the number format of an export."""

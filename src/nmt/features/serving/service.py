@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from nmt.decoding.detail import all_details
 from nmt.decoding.request import Request
 from nmt.features.serving import markup
 from nmt.features.serving.batcher import Batcher
@@ -124,8 +123,7 @@ class Service:
         html: bool = False,
     ) -> list[TextAnswer]:
         """Translate texts, sentence by sentence."""
-        for name in sorted(task.options):
-            _check_offered(model, all_details()[name].refusal, asked=True, offered=name in model.facts.options)
+        _check_offered(model, "aligns no words", asked=task.alignments, offered=model.facts.attention)
         _check_offered(model, "cannot require terms", asked=bool(terms), offered=model.facts.terms)
 
         def prepare() -> tuple[list[list[Span]], list[Request]]:

@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from nmt.decoding.detail import all_details
 from nmt.features.serving import fields
 from nmt.features.serving.errors import RequestError
 from nmt.features.serving.requests import Task
@@ -33,11 +32,10 @@ def routes(service: Service) -> list[Route]:
         model = _model(service, values)
         nbest = fields.number(values, "nbest", 1, range(1, MAX_NBEST + 1))
         beam = fields.number(values, "beam", 0, range(nbest, MAX_BEAM + 1)) or None
-        options = {name for name, detail in all_details().items() if fields.flag(values, detail.setting)}
         found = await service.translate(
             model,
             texts,
-            Task(nbest, beam, fields.flag(values, "details"), frozenset(options)),
+            Task(nbest, beam, fields.flag(values, "details"), fields.flag(values, "alignments")),
             beginnings=_beginnings(values, len(texts)),
             terms=_terms(values),
         )

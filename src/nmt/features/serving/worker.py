@@ -6,7 +6,6 @@ from multiprocessing.connection import Connection
 from nmt.compute.machine import check_usable, free_cached_memory, is_out_of_memory, prepare_machine
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.attention import attention_bytes
-from nmt.decoding.detail import all_details
 from nmt.decoding.load_engine import load, load_engine
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.request import Request
@@ -60,7 +59,6 @@ def facts_of(model: LoadedModel) -> ModelFacts:
         choices=is_torch,
         terms=is_torch and search.strategy == "beam",  # samples cannot have terms
         hypotheses=_hypotheses(search),
-        options=_offered(model),
         weights=(record.quantization, record.sha256, *(member.sha256 for member in record.ensemble)),
     )
 
@@ -121,7 +119,7 @@ def _out_of_memory(task: Task) -> Failure:
 def _answers(model: LoadedModel, batch: Batch) -> list[Answer]:
     if batch.task.choices:
         return [_choices(model, request, batch.task.choices) for request in batch.requests]
-    if batch.task.details or batch.task.options:
+    if batch.task.details or batch.task.alignments:
         for request in batch.requests:
             _check_attention(model, request)
     pairs = zip(batch.requests, _translate(model, batch), strict=True)
@@ -140,7 +138,7 @@ def _translate(model: LoadedModel, batch: Batch) -> list[Translation]:
         token_scores=task.details,
         seed=model.engine.seed,
         **beam,
-        **{all_details()[name].setting: True for name in task.options & _offered(model)},
+        alignments=task.alignments,
     )
 
 
@@ -175,9 +173,9 @@ def _candidate(model: LoadedModel, task: Task, source: str, candidate: Candidate
     found: Answer = {"text": candidate.text, "score": candidate.score}
     has_words = bool(source.strip() and candidate.text.strip())
     if task.details:
-        found |= _words(model, source, candidate, attend=has_words and model.engine.attention_shape is not None)
-    if has_words:
-        found |= {name: all_details()[name].to_json(candidate.details[name]) for name in task.options & _offered(model)}
+        found |= _words(model, source, candidate, attend=has_words and model.engine.shows_attention)
+    if has_words and task.alignments:
+        found["alignment"] = list(map(list, candidate.alignment))
     return found
 
 
@@ -207,11 +205,6 @@ def _read(model: LoadedModel, source: str) -> tuple[list[int], list[Word]]:
 
 def _to_json(word: WordProbability) -> Answer:
     return {"text": word.text, "probability": word.probability}
-
-
-def _offered(model: LoadedModel) -> frozenset[str]:
-    """Return the names of the details of features that the engine can compute."""
-    return frozenset(name for name, detail in all_details().items() if detail.is_offered(model.engine))
 
 
 def _choices(model: LoadedModel, request: Request, count: int) -> Answer:

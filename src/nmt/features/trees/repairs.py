@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from nmt.config.schema import DecodingConfig
 from nmt.evaluation.finding import Finding, TranslatedSplit
 from nmt.features.trees.settings import TREES
 
@@ -32,7 +31,7 @@ class _Finding(Finding["Repairs"]):
 
         return Repairs(**content)
 
-    def line(self, found: "Repairs", search: DecodingConfig) -> str:
+    def line(self, found: "Repairs") -> str:
         """See `Finding.line`."""
         return f"repaired: {found}"
 

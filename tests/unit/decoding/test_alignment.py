@@ -1,0 +1,130 @@
+"""Word alignments of an engine, compared with plain loops over the attention of single sentences."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.config.choices import CHOICES
+from nmt.config.keys import with_values
+from nmt.config.saved import from_yaml
+from nmt.config.schema import Config, DecodingConfig
+from nmt.decoding.alignment import align, links
+from nmt.decoding.attention import Attention, compute_attention
+from nmt.decoding.beam import Hypothesis
+from nmt.decoding.constraints import Constraints
+from nmt.decoding.engine import Engine
+from nmt.decoding.load_engine import load
+from nmt.decoding.torch_engine import TorchEngine
+from nmt.errors import UserError
+from nmt.text.alignments import Link
+from tests.unit.small_models import LINES, make_model, make_tokenizer
+from tests.unit.text.test_word_pieces import plain
+from tests.unit.tiny_run import write_tiny_run
+
+TOKENIZER = make_tokenizer()
+SEARCH = DecodingConfig(beam=3, nbest=2, extra_length=4, alignments=True)
+TARGETS = [*LINES[1:], LINES[0]]
+
+
+@pytest.fixture(scope="module", params=CHOICES["model.architecture"])
+def engine(request: pytest.FixtureRequest) -> TorchEngine:
+    model = make_model(TOKENIZER, architecture=request.param, layers=3)
+    return TorchEngine([model], TOKENIZER, SEARCH, torch.device("cpu"))
+
+
+def plain_links(found: Attention, source: str, target: str, *, guided: bool = False) -> Iterator[Link]:
+    """Link each target word to the source word with the largest sum of attention over pieces of both."""
+    layers, heads = ([1], [0]) if guided else ([1, 2], range(found.cross.shape[1]))
+    for index, target_pieces in enumerate(plain(TOKENIZER, target)):
+        sums = [
+            sum(
+                float(found.cross[layer, head, row + guided, column])
+                for layer in layers for head in heads for row in target_pieces for column in source_pieces
+            )
+            for source_pieces in plain(TOKENIZER, source)
+        ]  # fmt: skip
+        yield sums.index(max(sums)), index
+
+
+@pytest.mark.parametrize("guided", [False, True])
+def test_a_word_is_linked_to_the_word_that_it_attends_to_most(engine: TorchEngine, guided: bool) -> None:
+    aligning = engine.with_search(SEARCH, 1)
+    aligning.guided = guided
+    expected = [
+        tuple(plain_links(compute_attention(engine.models[0], TOKENIZER, *pair), *pair, guided=guided))
+        for pair in zip(LINES, TARGETS, strict=True)
+    ]
+    assert align(aligning, LINES, TARGETS) == expected
+
+
+def test_every_candidate_has_the_alignment_of_its_text(engine: TorchEngine) -> None:
+    lines = [LINES[0], "", LINES[3], "  "]
+    for line, translation in zip(lines, engine.translate(lines), strict=True):
+        for candidate in translation.candidates:
+            pair = compute_attention(engine.models[0], TOKENIZER, line, candidate.text)
+            expected = plain_links(pair, line, candidate.text) if line.split() else ()
+            assert candidate.alignment == tuple(expected)
+    assert next(engine.translate(LINES)).candidates[1].alignment
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 20])
+def test_batches_do_not_change_alignments(engine: TorchEngine, batch_tokens: int) -> None:
+    small = engine.with_search(replace(SEARCH, batch_tokens=batch_tokens), 1)
+    assert align(small, LINES * 3, TARGETS * 3) == align(engine, LINES * 3, TARGETS * 3)
+
+
+def test_a_sentence_that_is_too_long_is_aligned_as_far_as_it_is_read() -> None:
+    model = make_model(TOKENIZER, positions="learned", max_positions=6)
+    engine = TorchEngine([model], TOKENIZER, SEARCH, torch.device("cpu"))
+    (pieces,) = TOKENIZER.encode_source([LINES[2]])
+    read = len(TOKENIZER.decode_source(pieces[:5]).split())
+    (found,) = align(engine, [LINES[2]], [LINES[2]])
+    assert [target for _, target in found] == list(range(read))
+    assert all(source < read for source, _ in found)
+
+
+def test_translations_do_not_depend_on_alignments(engine: TorchEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    aligned = [[replace(each, alignment=()) for each in found.candidates] for found in engine.translate(LINES)]
+    monkeypatch.setattr(TorchEngine, "cross_attention", lambda *_: pytest.fail("attention was computed"))
+    off = engine.with_search(replace(SEARCH, alignments=False), 1)
+    assert [found.candidates for found in off.translate(LINES)] == aligned
+
+
+class Blind(Engine):
+    """An engine that shows no attention."""
+
+    name = "blind"
+    device = torch.device("cpu")
+
+    def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
+        """Find nothing."""
+        raise NotImplementedError
+
+    def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """Score nothing."""
+        raise NotImplementedError
+
+
+def test_an_engine_without_attention_refuses_before_it_translates() -> None:
+    with pytest.raises(UserError, match="only engine=torch aligns words"):
+        Blind(TOKENIZER, SEARCH).prepare_search(1)
+    Blind(TOKENIZER, DecodingConfig()).prepare_search(1)
+
+
+def test_words_without_pieces_have_no_links() -> None:
+    cross = torch.zeros(1, 1, 1, 1).numpy()
+    assert links(cross, [], [], guided=False) == links(cross, [[]], [[]], guided=False) == ()
+
+
+def test_the_head_that_a_run_has_trained_aligns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = write_tiny_run(tmp_path)
+    assert not load(run, device="cpu").engine.guided
+
+    def guided(text: str) -> Config:
+        return with_values(from_yaml(text), {"data.train_alignments": "links", "training.guided_weight": 0.05})
+
+    monkeypatch.setattr("nmt.decoding.load_engine.from_yaml", guided)
+    assert load(run, device="cpu").engine.guided
