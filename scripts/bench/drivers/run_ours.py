@@ -24,8 +24,8 @@ from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import PairStore
 from nmt.decoding import batches as decoding_batches
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
+from nmt.decoding.int8_engine import Int8Engine
 from nmt.decoding.torch_engine import TorchEngine, load_model
-from nmt.features.exports.int8_engine import Int8Engine
 from nmt.features.minimum_bayes_risk.control import LeastRisk
 from nmt.model.kernels.c.library import use_operations
 from nmt.runs.checkpoints import load

@@ -25,13 +25,14 @@ from sacrebleu.metrics.bleu import BLEU
 from nmt.config.saved import from_yaml
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.engine import Engine
+from nmt.decoding.int8_engine import Int8Engine
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.features.exports.exporter import Exporter, TrainedModel
-from nmt.features.exports.int8_engine import Int8Engine
-from nmt.features.exports.record import EXPORT_RECORD, ExportRecord, read_export_record
+from nmt.features.exports.record import ExportRecord, read_export_record
 from nmt.features.exports.registry import EXPORTERS
 from nmt.model.kernels.c.library import use_operations
 from nmt.runs.checkpoints import load, resolve
+from nmt.runs.layout import EXPORT_RECORD
 from nmt.text.lines import read_lines
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`

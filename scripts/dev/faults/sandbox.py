@@ -35,7 +35,6 @@ SETTINGS = (
     "training.log_every=1", "training.keep_last=3", "training.max_bad_steps=2", "averaging.last=2",
     "decoding.beam=2", "decoding.extra_length=5", "export.target=ctranslate2", "export.sample=2",
     "runtime.threads=1", "runtime.workers=1", "runtime.device=cpu", "runtime.precision=fp32",
-    "engine=torch",  # engine=auto depends on which engine was faster when it was first used
 )  # fmt: skip
 
 OWN_SETTINGS = {

@@ -12,7 +12,6 @@ from tqdm import tqdm
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
 from nmt.decoding.engine import WINDOW_LINES
-from nmt.decoding.engines import choose_engine
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.request import Request
 from nmt.decoding.translation import Candidate, Translation
@@ -29,7 +28,7 @@ def run(config: Config) -> None:
     machine = prepare_machine(config.runtime)
     if alignments:
         config = replace(config, decoding=replace(config.decoding, alignments=True))
-    engine = load_engine(choose_engine(config, machine), machine).engine
+    engine = load_engine(config, machine).engine
     window, no_bar = (1, True) if is_interactive(config.input) else (WINDOW_LINES, None)
     sources, lines = tee(read_input(config.input))
     with (

@@ -47,7 +47,10 @@ CORE: Mapping[str, Mapping[str, Choice]] = {
         "files": Choice("nmt.data.sources.files:SOURCE", "your own"),
     },
     "data.engine": {"processes": Choice("nmt.data.engine:LocalProcesses", "those of this machine")},
-    "engine": {"torch": Choice("nmt.decoding.engines:TORCH", "the model itself")},
+    "engine": {
+        "torch": Choice("nmt.decoding.load_engine:load_checkpoints", "the model itself"),
+        "int8": Choice("nmt.decoding.int8_engine:load_in_int8", "the model with its weights in int8, on a CPU"),
+    },
 }
 """Those of the core alone."""
 

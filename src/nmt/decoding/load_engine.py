@@ -10,12 +10,13 @@ import torch
 from nmt.compute import distributed
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.compute.replaced import replace_all
+from nmt.config.choices import find
 from nmt.config.folders import is_address
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, DecodingConfig, RuntimeConfig
-from nmt.decoding.engines import engine_kind, engine_kinds
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.torch_engine import TorchEngine, load_model
+from nmt.discovery import imported
 from nmt.errors import UserError
 from nmt.model.cpu.prepared_weights import IN_C
 from nmt.model.kernels.c.library import use_operations
@@ -23,9 +24,11 @@ from nmt.model.probe import Wanted, failures
 from nmt.runs import checkpoints
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import AVERAGED, Checkpoint, resolve
-from nmt.runs.layout import META
+from nmt.runs.layout import EXPORT_RECORD, META
 from nmt.runs.remote_checkpoint import fetch_checkpoint
 from nmt.text.tokenizer import Tokenizer
+
+LOAD_EXPORT = "nmt.features.exports.loading:load_export"
 
 
 def load(
@@ -61,13 +64,16 @@ def load(
     _use_operations(machine, wanted=c_operations)
     if (folder / META).is_file():
         return _load_checkpoints([folder], machine)
-    opened = (kind.open(folder, machine) for kind in engine_kinds())
-    return next(filter(None, opened), None) or _load_checkpoints([resolve(folder, wanted)], machine)
+    if (folder / EXPORT_RECORD).is_file():
+        loaded: LoadedModel = imported(LOAD_EXPORT)(folder, machine)
+        return loaded
+    return _load_checkpoints([resolve(folder, wanted)], machine)
 
 
 def load_engine(config: Config, machine: Machine) -> LoadedModel:
     """Load the model that the settings name, for the engine that they name."""
-    return engine_kind(config).load(config, machine)
+    loaded: LoadedModel = find("engine", config.engine)(config, machine)
+    return loaded
 
 
 def load_checkpoints(config: Config, machine: Machine, engine: type[TorchEngine] = TorchEngine) -> LoadedModel:

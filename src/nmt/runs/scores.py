@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.checks import NOT_OF_THE_SEARCH
-from nmt.config.choices import find
 from nmt.config.folders import is_address
 from nmt.config.plain_names import settings_name
 from nmt.config.saved import read_saved, read_settings
 from nmt.config.schema import Config, DecodingConfig
+from nmt.discovery import imported
 from nmt.runs.checkpoints import step_of_name
-from nmt.runs.layout import AVERAGED, BEST, LAST, RunLayout, step_folder_name
+from nmt.runs.layout import AVERAGED, BEST, EXPORTS, LAST, RunLayout, step_folder_name
 
+EXPORT_FOLDER = "nmt.features.exports.settings:export_folder"
 MAX_NAME_CHARACTERS, MAX_NAME_BYTES = 100, 180
 """Longer names of files and folders are cut because file systems refuse them."""
 
@@ -42,9 +43,11 @@ def scores_to_show(config: Config) -> Path:
 def _model_folder(config: Config) -> Path:
     """Return the folder of the scores of a model with the search of its training."""
     run_folder, folder = config.run_folder, RunLayout(config.run_folder).evaluation
-    if model := find("engine", config.engine_name).model_name(config):
-        return folder / short_name(model)
+    if config.engine == "ctranslate2":
+        return folder / short_name(path_name(imported(EXPORT_FOLDER)(config), run_folder / EXPORTS))
     name = _checkpoints_name(run_folder, [config.checkpoint, *config.decoding.ensemble])
+    if config.engine == "int8":
+        return folder / f"{name}-int8"
     return folder if name == _own_name(run_folder) else folder / name
 
 

@@ -1,8 +1,6 @@
-"""`nmt serve` decides which engine translates before it starts."""
+"""Models that `nmt serve` loads."""
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,35 +11,12 @@ from nmt.errors import ConfigError
 from nmt.model.kernels.c.library import use_operations, uses_operations
 
 pytest.importorskip("starlette", reason="needs the extra serve")
-from nmt.features.serving import command, server
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.process import ModelProcesses
 from nmt.features.serving.requests import ModelSource
 from nmt.features.serving.settings import ServeConfig
 from nmt.features.serving.worker import load_source
 from tests.unit.tiny_run import write_tiny_run
-
-
-def test_the_engine_is_chosen_among_those_with_details_unless_the_user_names_one_or_a_folder(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    served, asked = list[Config](), list[bool]()
-
-    def choose(config: Config, machine: object, *, with_details: bool) -> Config:
-        asked.append(with_details)
-        return replace(config, name="chosen")
-
-    def call_here(function: Any, *arguments: object) -> object:
-        return function(*arguments)
-
-    monkeypatch.setattr(server, "serve", served.append)
-    monkeypatch.setattr(command, "choose_engine", choose)
-    monkeypatch.setattr(command, "run_in_process", call_here)
-    config = with_values(Config(name="tiny"), {"runtime.device": "cpu", "runtime.threads": 1})
-    for each in (config, with_values(config, {"serve.models": ["tiny:folder"]}), replace(config, engine="torch")):
-        command.run(each)
-    assert [each.name for each in served] == ["chosen", "tiny", "tiny"]
-    assert asked == [True]
 
 
 @pytest.mark.parametrize(("entry", "name", "folder"), [

@@ -230,6 +230,8 @@ def test_scores_to_show_are_those_of_the_named_search_if_there_are_any(run: Run)
     named = {"beam_1": replace(greedy, checkpoint="last"), "averaged/beam_1": greedy}
     for name, settings in named.items():
         assert scores_folder(settings) == folder / name
+    for engine, name in (("int8", "last-int8/beam_1"), ("ctranslate2", "ctranslate2-float32/beam_1")):
+        assert scores_folder(replace(named["beam_1"], engine=engine)) == folder / name
     assert scores_to_show(named["beam_1"]) == folder
     for each in (folder, folder / "beam_1"):
         each.mkdir(parents=True)

@@ -49,6 +49,7 @@ def test_only_the_listed_settings_are_fixed() -> None:
     training = {
         *("batch_tokens", "group_by_length", "schedule", "warmup_steps", "learning_rate", "label_smoothing"),
         *("adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_norm", "optimizer", "decay_steps"),
+        "guided_weight",
     }
     machines = {"data.engine", "data.ray_address"}  # where text is prepared, which changes none of it
     groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model", *learned_groups())}

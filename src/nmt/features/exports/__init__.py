@@ -24,10 +24,7 @@ FEATURE = Feature(
     check="nmt.features.exports.settings:check",
     sections=("nmt.features.exports.section:links_section",),
     choices={
-        "engine": {
-            "ctranslate2": Choice("nmt.features.exports.engine:CTRANSLATE2", "runs the exported model"),
-            "int8": Choice("nmt.features.exports.engine:INT8", "the model with its weights in int8, on a CPU"),
-        },
+        "engine": {"ctranslate2": Choice("nmt.features.exports.loading:load_named_export", "runs the exported model")},
         "export.target": {
             "argos": Choice("nmt.features.exports.argos:ArgosExporter", "Argos Translate and LibreTranslate", INT8),
             "ctranslate2": Choice("nmt.features.exports.ctranslate2:CTranslate2Exporter", "a fast engine", INT8),

@@ -11,7 +11,7 @@ from nmt.features.exports.sizes import sizes_in_words
 
 def run(config: Config) -> None:
     """Export the checkpoint and print how it compares with the model."""
-    machine = prepare_machine(replace(config.runtime, device="cpu"))
-    record = export_checkpoint(config, machine.precision)
+    prepare_machine(replace(config.runtime, device="cpu"))
+    record = export_checkpoint(config)
     folder = export_folder(config)
     print(f"{folder}: {sizes_in_words(folder)}\n{folder}: {record.verified.summary}")

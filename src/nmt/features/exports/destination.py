@@ -4,8 +4,8 @@ from pathlib import Path
 
 from nmt.config.schema import Config
 from nmt.errors import UserError
-from nmt.features.exports.record import EXPORT_RECORD
 from nmt.features.exports.settings import export_folder
+from nmt.runs.layout import EXPORT_RECORD
 
 
 def destination(config: Config) -> Path:

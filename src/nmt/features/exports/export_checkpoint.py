@@ -29,7 +29,7 @@ from nmt.features.exports.record import ExportRecord, VerificationRecord
 from nmt.features.exports.registry import EXPORTERS
 from nmt.features.exports.settings import ExportConfig
 from nmt.features.exports.sizes import sizes_in_words
-from nmt.features.exports.verify import Quality, Verification, accept, compare_quality, compare_speed, verify
+from nmt.features.exports.verify import Quality, Verification, accept, compare_quality, verify
 from nmt.model.kernels.c.library import use_operations
 from nmt.runs.checkpoint_record import CheckpointRecord, origin_of
 from nmt.runs.checkpoints import load, resolve
@@ -48,11 +48,8 @@ class Sample(NamedTuple):
     """Their references; empty if they are not from the development set."""
 
 
-def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
-    """Export the checkpoint that the settings name; leave nothing behind unless the export passes its comparison.
-
-    `precision` is the one in which the model itself translates on this CPU, for the comparison of speed.
-    """
+def export_checkpoint(config: Config) -> ExportRecord:
+    """Export the checkpoint that the settings name; leave nothing behind unless the export passes its comparison."""
     exporter, folder = EXPORTERS[config.of(ExportConfig).target], destination(config)
     loaded = load(resolve(config.run_folder, config.checkpoint))
     checkpoint = replace(loaded, config_text=without_folders(loaded.config_text))
@@ -61,7 +58,7 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
     bleu = make_bleu(tokenizer_of_bleu) if sample.references else None
     settings = from_yaml(checkpoint.config_text)
     exporter.check(settings.model)
-    use_operations(config.runtime.c_operations, only=torch.float32)  # as `nmt translate` does: its speed is compared
+    use_operations(config.runtime.c_operations, only=torch.float32)
     model, tokenizer = load_model(checkpoint, settings.model, CPU)
     export = config.of(ExportConfig)
     trained = TrainedModel(checkpoint, settings, tokenizer, beam_search_of(config), export.quantization)
@@ -75,11 +72,7 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
         if client := exporter.client(partial):
             verification = replace(verification, client=client(sample.lines))
         quality = _compare_quality(usual, native, verification, sample, bleu)
-        speedup = None
-        if trained.quantization == "int8":
-            fast = TorchEngine([model], tokenizer, trained.decoding, CPU, precision)
-            speedup = compare_speed(exporter.native_engine(fast, trained), exported, sample.lines)
-        record = _record(config, exporter, trained, verification, quality, speedup)
+        record = _record(config, exporter, trained, verification, quality)
         write_text(partial / SETTINGS, checkpoint.config_text)
         write_text(partial / "README.md", card(_card_facts(partial, config, exporter, trained, record)))
         record.write(partial)
@@ -132,7 +125,6 @@ def _record(
     trained: TrainedModel,
     verification: Verification,
     quality: Quality | None,
-    speedup: float | None,
 ) -> ExportRecord:
     settings = trained.settings
     return ExportRecord(
@@ -143,23 +135,19 @@ def _record(
         positions=exporter.positions(settings.model),
         checkpoint=CheckpointRecord.of(trained.checkpoint),
         origin=origin_of(trained.checkpoint.meta),
-        verified=record_of(verification, quality, speedup, trained.quantization),
+        verified=_verification(verification, quality, trained.quantization),
     )
 
 
-def record_of(
-    verification: Verification, quality: Quality | None, speedup: float | None, quantization: str
-) -> VerificationRecord:
+def _verification(verification: Verification, quality: Quality | None, quantization: str) -> VerificationRecord:
     """Return what is recorded of a comparison with the model."""
     checked = "verified" if quantization == "float32" else f"rounded to {quantization}"
-    faster = f"{speedup:.1f} times as fast with single sentences" if speedup else None
     return VerificationRecord(
         sentences=verification.sentences,
         same=verification.same,
         log_probability_difference=verification.difference,
         quality=None if quality is None else asdict(quality),
-        summary="; ".join(str(fact) for fact in (f"{checked}, {verification}", quality, faster) if fact),
-        speedup=speedup,
+        summary="; ".join(str(fact) for fact in (f"{checked}, {verification}", quality) if fact),
     )
 
 

@@ -7,17 +7,18 @@ import torch
 
 from nmt.compute.machine import Machine
 from nmt.config.saved import from_yaml, read_saved
-from nmt.config.schema import DecodingConfig
+from nmt.config.schema import Config, DecodingConfig
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.errors import UserError
 from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
-from nmt.features.exports.record import EXPORT_RECORD, ExportRecord, read_export_record
-from nmt.runs.layout import SETTINGS
+from nmt.features.exports.record import ExportRecord, read_export_record
+from nmt.features.exports.settings import export_folder
+from nmt.runs.layout import EXPORT_RECORD, SETTINGS
 
 
-def is_export(folder: Path) -> bool:
-    """Return whether a folder holds an export, of whatever format."""
-    return (folder / EXPORT_RECORD).is_file()
+def load_named_export(config: Config, machine: Machine) -> LoadedModel:
+    """Load the export that the settings name."""
+    return load_export(export_folder(config), machine, config.decoding, config.seed)
 
 
 def load_export(folder: Path, machine: Machine, search: DecodingConfig | None = None, seed: int = 1) -> LoadedModel:
@@ -36,7 +37,7 @@ def load_export(folder: Path, machine: Machine, search: DecodingConfig | None = 
 
 
 def _read_record(folder: Path) -> ExportRecord:
-    if not is_export(folder):
+    if not (folder / EXPORT_RECORD).is_file():
         raise UserError(f"there is no export in {folder}: run `make export` first (with the same ARGS)")
     record = read_export_record(folder)
     if record.target != "ctranslate2":

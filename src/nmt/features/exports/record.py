@@ -7,9 +7,9 @@ from typing import Any, Self
 
 from nmt.errors import UserError
 from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.layout import EXPORT_RECORD
 from nmt.storage.files import checksums, is_plain_name, read_json, write_json
 
-EXPORT_RECORD = "export.json"
 FOR_PEOPLE = ".md"
 """The suffix of files that no program reads."""
 
@@ -27,8 +27,6 @@ class VerificationRecord:
     """BLEU and chrF of the model and of the export; None if there were no references."""
     summary: str
     """All of this in one line."""
-    speedup: float | None = None
-    """How many times as fast as the model it translated single sentences on a CPU; None if this was not measured."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -39,7 +37,6 @@ class VerificationRecord:
             float(content.get("log_probability_difference", 0.0)),
             content.get("quality"),
             str(content.get("said", "")),
-            float(content["speedup"]) if content.get("speedup") else None,
         )
 
     def to_json(self) -> dict[str, object]:
@@ -50,7 +47,6 @@ class VerificationRecord:
             "log_probability_difference": self.log_probability_difference,
             "quality": None if self.quality is None else dict(self.quality),
             "said": self.summary,
-            "speedup": self.speedup,
         }
 
 

@@ -4,14 +4,14 @@ from html import escape
 from os.path import relpath
 from pathlib import Path
 
-from nmt.features.exports.record import EXPORT_RECORD, read_export_record
-from nmt.features.exports.settings import exports_of
+from nmt.features.exports.record import read_export_record
+from nmt.runs.layout import EXPORT_RECORD, EXPORTS
 from nmt.runs.section import Section, ShownRun
 
 
 def links_section(run: ShownRun) -> Section | None:
     """Return a section that links the exports in the run's folder; None if there are none."""
-    folders = sorted(record.parent for record in exports_of(run.config).glob(f"*/{EXPORT_RECORD}"))
+    folders = sorted(record.parent for record in (run.config.run_folder / EXPORTS).glob(f"*/{EXPORT_RECORD}"))
     if not folders:
         return None
     items = "".join(_item(folder, run.config.run_folder) for folder in folders)

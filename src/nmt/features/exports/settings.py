@@ -8,6 +8,7 @@ from nmt.config.checks import check_at_least, check_choice
 from nmt.config.choices import CHOICES, brings
 from nmt.config.folders import folder_to_write
 from nmt.errors import ConfigError
+from nmt.runs.layout import EXPORTS
 
 if TYPE_CHECKING:
     from nmt.config.schema import Config
@@ -25,11 +26,7 @@ class ExportConfig:
     """Destination: a new or empty folder, or one with an earlier export, which is replaced; empty is
     `<paths.outputs>/<name>/export/<target>-<quantization>`."""
     sample: int = 0
-    """Number of sentences whose translations must agree before the export is complete; 0 is 100, or 1,000 for int8,
-    because their BLEU decides whether `translate` uses the export."""
-    on_first_use: bool = True
-    """Whether the first `translate` or `serve` on a CPU compares int8 with the model, to use it if it is as good: an
-    export if CTranslate2 is installed, else the model itself. If false, an earlier comparison is not used either."""
+    """Number of sentences whose translations must agree before the export is complete; 0 is 100, or 1,000 for int8."""
     licence: str = ""
     """Licence of the weights, such as cc-by-4.0, which the model card states."""
 
@@ -48,12 +45,7 @@ def export_folder(config: "Config") -> Path:
     export = config.of(ExportConfig)
     if export.folder:
         return folder_to_write("export.folder", export.folder)
-    return exports_of(config) / f"{export.target}-{export.quantization}"
-
-
-def exports_of(config: "Config") -> Path:
-    """Return the folder of all exports of a run."""
-    return config.run_folder / "export"
+    return config.run_folder / EXPORTS / f"{export.target}-{export.quantization}"
 
 
 def check(config: "Config") -> None:

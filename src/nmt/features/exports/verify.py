@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -16,8 +15,6 @@ MIN_IDENTICAL = {"float32": 0.98, "int8": 0.5}
 """The smallest share of the sample whose translations must be identical; exact exports differ only in ties."""
 MAX_DIFFERENCE = {"float32": 1e-3, "int8": 0.1}
 """The largest mean difference allowed between log-probabilities of word pieces."""
-TIMED_SENTENCES = 50
-"""The number of sentences whose translation is timed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +115,3 @@ def compare_quality(model: Sequence[str], export: Sequence[str], references: Seq
             for translations in (model, export)
         )
     )
-
-
-def compare_speed(model: Engine, export: Engine, lines: Sequence[str]) -> float:
-    """Return how many times as fast the export translates single lines; both take turns on each line."""
-    seconds = {model: 0.0, export: 0.0}
-    for line in lines[:TIMED_SENTENCES]:
-        for engine in seconds:
-            began = perf_counter()
-            list(engine.translate([line]))
-            seconds[engine] += perf_counter() - began
-    return seconds[model] / seconds[export]

@@ -14,7 +14,6 @@ from nmt.config.choices import find
 from nmt.config.folders import folder_to_write, is_address
 from nmt.config.schema import Config
 from nmt.data.engine import Engine
-from nmt.decoding.engines import engine_kind
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
 from nmt.features.synthesis.elsewhere import translate_elsewhere
@@ -32,8 +31,8 @@ SHARES = (0.1, 0.5, 0.9)
 
 def run(config: Config) -> None:
     """Write the shards that are not there yet."""
-    if config.decoding.strategy == "sample" and not engine_kind(config).repeats_samples:
-        raise UserError(f"engine={config.engine} draws samples that depend on interruptions: use engine=torch")
+    if config.decoding.strategy == "sample" and config.engine == "ctranslate2":
+        raise UserError("engine=ctranslate2 draws samples that depend on interruptions: use engine=torch")
     engine: type[Engine] = find("data.engine", config.data.engine)
     if not engine.has_devices:
         _translate_here(config)

@@ -96,7 +96,7 @@ class PackedModel:
 
 def pack(config: Config) -> PackedModel:
     """Read the model that the settings name."""
-    if config.engine_name != "torch":
+    if config.engine != "torch":
         raise UserError(f"engine={config.engine} translates on this machine only: use engine=torch on a cluster")
     folders = [resolve(config.run_folder, name) for name in (config.checkpoint, *config.decoding.ensemble)]
     content = [

@@ -1,0 +1,65 @@
+"""engine=int8: the model itself with rounded weights."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.compute.machine import Machine
+from nmt.config.schema import Config, DataConfig, DecodingConfig, PathsConfig, RuntimeConfig
+from nmt.decoding.int8_engine import Int8Engine, load_in_int8
+from nmt.decoding.load_engine import load_engine
+from nmt.decoding.torch_engine import TorchEngine
+from nmt.errors import UserError
+from nmt.model.interface import TranslationModel
+from nmt.model.kernels.c import library
+from tests.unit.small_models import LINES, make_model, make_tokenizer, teach
+from tests.unit.tiny_run import write_tiny_run
+
+CPU = Machine(torch.device("cpu"), torch.float32)
+
+
+@pytest.fixture(scope="module")
+def taught() -> TranslationModel:
+    """Return a model that copies its lines."""
+    tokenizer = make_tokenizer()
+    model = make_model(tokenizer, positions="sinusoidal", d_model=64, d_ff=64, norm_placement="pre")
+    return teach(model.train(), tokenizer, 120).eval()
+
+
+@pytest.fixture
+def config(tmp_path: Path, taught: TranslationModel) -> Config:
+    """Write a run of a model that copies; return its settings."""
+    write_tiny_run(tmp_path / "tiny", taught)
+    paths = PathsConfig(data=str(tmp_path / "data"), outputs=str(tmp_path))
+    return Config(name="tiny", paths=paths, decoding=DecodingConfig(beam=2, extra_length=4), data=DataConfig())
+
+
+@pytest.fixture
+def _operations() -> None:
+    if not library.use_operations(True, only=torch.float32):
+        pytest.skip("needs a C compiler")
+    library.use_operations(False)
+
+
+@pytest.mark.usefixtures("_operations")
+def test_the_model_in_int8_translates_like_the_model(config: Config) -> None:
+    engine = load_engine(replace(config, engine="int8"), CPU).engine
+    assert isinstance(engine, Int8Engine)
+    exact = load_engine(replace(config, engine="torch"), CPU).engine
+    assert isinstance(exact, TorchEngine)
+    assert [each.text for each in engine.translate(LINES)] == [each.text for each in exact.translate(LINES)] == LINES
+    scored = zip(engine.score(LINES, LINES), exact.score(LINES, LINES), strict=True)
+    differences = [abs(one.log_probability - other.log_probability) for one, other in scored]
+    assert 0 < max(differences) < 0.1
+
+
+def test_a_gpu_or_a_missing_compiler_is_refused_in_one_line(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="engine=int8 translates on CPUs only, not on cuda: use engine=torch"):
+        load_in_int8(config, CPU._replace(device=torch.device("cuda")))
+    without = replace(config, runtime=RuntimeConfig(c_operations=False))
+    for settings, compiler in ((config, False), (without, True)):
+        monkeypatch.setattr("nmt.decoding.int8_engine.use_operations", lambda wanted, only, there=compiler: there)
+        with pytest.raises(UserError, match="install a C compiler"):
+            load_in_int8(settings, CPU)
