@@ -83,7 +83,7 @@ def summary(manifest: Manifest, config: Config) -> list[str]:
     pairs = ", ".join(f"{split} {manifest.encoded(split).pairs:,}" for split in splits)
     vocabulary = " and ".join(f"{size:,}" for size in sizes)
     seconds = sum(record.seconds for record in manifest.tasks.values())
-    lines = [f"pairs: {pairs}; {vocabulary} word pieces; prepared in {seconds:.0f} s in {config.data_folder}"]
+    lines = [f"data: {pairs} pairs in {config.data_folder}; {vocabulary} word pieces; {seconds:.0f} s"]
     lines += [*(_dropped(manifest, split) for split in splits if is_training_text(split))]
     lines += [*_left_out(manifest), *_joined(manifest)]
     if any(seen.too_long or seen.reserved for seen in trained.lines):

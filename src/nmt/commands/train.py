@@ -134,7 +134,7 @@ def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:
     threads = f" in {parallel} threads" if parallel > 1 else ""
     graphs = " with CUDA graphs" if trainer.gradient.passes is not None else ""
     _print(
-        f"run {config.name}: {parameters:,} parameters, {len(train):,} pairs, {training.steps:,} steps of "
+        f"train: {parameters:,} parameters, {len(train):,} pairs, {training.steps:,} steps of "
         f"{training.batch_tokens:,} tokens on {machine}{threads}{graphs}"
     )
     if config.runtime.c_operations and trainer.machine.device.type == "cpu" and not uses_operations():

@@ -25,7 +25,7 @@ Validate = Callable[[Interruptible], dict[str, float]]
 The argument makes blocks that a stop request ends; each process runs its own share of the computation in one.
 """
 
-SHOWN = {"loss": "smoothed loss", "perplexity": "perplexity", "bleu": "BLEU"}
+SHOWN = {"loss": "loss", "bleu": "BLEU"}
 """The figures of a validation on the terminal; all of them are in metrics.jsonl."""
 
 UNTIL_AGREEMENT = "steps until the next agreement"
@@ -209,7 +209,7 @@ class Loop:
         if warning := self.state.divergence.take_loss_warning(statistics.loss):
             self._progress.write(f"warning: {warning}")
         self.tracker.log("train", trainer.step, **fields)
-        self._progress.show(f"smoothed loss {statistics.loss:.3f}, {fields['tokens_per_second']:,.0f} tokens/s")
+        self._progress.show(f"loss {statistics.loss:.3f}, {fields['tokens_per_second']:,.0f} tokens/s")
 
     def _warn_about_bad_steps(self) -> None:
         """Report the steps whose gradient was not finite."""
@@ -244,9 +244,9 @@ class Loop:
             self._figures, self._validated_step, self.state.validation_due = figures, step, False
             self.state.best.update(figures)
         self.tracker.log("valid", step, **figures)
-        best = "" if self.state.best.stale else ", the best so far"
+        best = "" if self.state.best.stale else " (best)"
         shown = ", ".join(f"{label} {figures[name]:.4g}" for name, label in SHOWN.items() if name in figures)
-        self._progress.show_validation(f"validation: {shown}{best}")
+        self._progress.show_validation(f"validation {shown}{best}")
 
     def _save(self, *, interim: bool, only_best: bool) -> None:
         """Save a checkpoint with the figures of this step's validation, unless that is done already."""

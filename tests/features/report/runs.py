@@ -35,6 +35,10 @@ EVENTS: list[dict[str, Any]] = [
 """Ten steps, a resume after 1000 seconds, ten more steps of which three were skipped."""
 
 
+SCORED: dict[str, Any] = {"split": "test", "languages": ("en", "de"), "bleu_tokenizer": "13a"}
+"""What each record of scores says."""
+
+
 def settings(folder: Path, *overrides: str) -> Config:
     """Return the settings of a tiny run on the toy language."""
     return compose([
@@ -79,7 +83,7 @@ def make_run(config: Config, hypotheses: Sequence[str] = ()) -> Path:
     if hypotheses:
         write_text(folder / "eval" / "test.hyp.txt", "".join(f"{line}\n" for line in hypotheses))
         scores = score(hypotheses, references(config), "de")
-        write_evaluation(folder / "eval" / "test.json", EvaluationRecord(split="test", scores=scores, perplexity=4.5))
+        write_evaluation(folder / "eval" / "test.json", EvaluationRecord(**SCORED, scores=scores, perplexity=4.5))
     return folder
 
 

@@ -111,13 +111,6 @@ def test_only_the_papers_recipes_have_its_results() -> None:
     assert paper_bleu(compose(["model.layers=4"]), "test") is None
 
 
-def test_bleu_in_a_report_has_the_tokenizer_of_eval(first: Config) -> None:
-    run = read(first)
-    assert run.evaluated("test").bleu_tokenizer == "13a"  # these scores name none
-    japanese = replace(run, config=replace(first, data=replace(first.data, target_lang="ja")), data_folder=Path())
-    assert japanese.bleu_tokenizer_of("test") == "ja-mecab"
-
-
 @pytest.mark.parametrize(
     ("left", "right", "marked"),
     [
@@ -156,7 +149,7 @@ def test_curves_leave_out_values_that_are_not_finite(first: Config) -> None:
 
 def test_every_reference_counts_and_the_most_similar_one_is_compared() -> None:
     others = [["p q r"], ["der Hund sah die Katze"]]
-    evaluated = Evaluated("test", evaluation(), ["a b"], others[0], ["der Hund sieht die Katze"], others[1:])
+    evaluated = Evaluated("test", evaluation(), ["a b"], others[0], others[1:], ["der Hund sieht die Katze"])
     (shown,) = sentences(evaluated)
     assert shown.chrf == pytest.approx(sacrebleu.sentence_chrf(evaluated.hypotheses[0], ["p q r", *others[1]]).score)
     assert shown.reference == "der Hund sah die Katze"

@@ -498,7 +498,7 @@ def test_sentences_that_differ_in_line_breaks_stay_in_one_split(tmp_path: Path) 
 def test_command_prints_the_figures_of_the_corpus(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
     command.run(config)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("pairs: ")
+    assert lines[0].startswith("data: ")
     assert "train 300" in lines[0]
     assert "filters dropped 3 of 303 pairs of train: 2 empty, 1 pieces (data.max_pieces=40)" in lines
     command.run(config)

@@ -9,7 +9,7 @@ from nmt.errors import has_makefile
 from nmt.runs.scores import scores_folder
 from nmt.text.lines import read_lines
 
-SAMPLES = 3
+SAMPLES = 2
 """Number of translations to show."""
 
 

@@ -99,7 +99,7 @@ def _machine(environment: Environment) -> str:
     else:
         threads = environment.threads
         name = f"{environment.cpu or 'unknown machine'}, {threads} thread{'s' if threads != 1 else ''}"
-    known = environment.precision in PRECISIONS  # older runs have "auto"
+    known = environment.precision in PRECISIONS  # an imported run has "auto"
     return f"{name} in {environment.precision}" if known else name
 
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
 
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest, Result
 
 from nmt.config.keys import written
 from nmt.errors import UserError, for_this_installation
+from nmt.evaluation.metrics import metrics_of
 from nmt.features.report import about, curves
 from nmt.features.report.page import SENTENCES, build_section, render
 from nmt.features.report.run import Evaluated, Run
@@ -56,18 +56,6 @@ class ScoreComparison:
 
 Scores = Sequence[ScoreComparison] | Absent
 """The scores of the runs, or why they have none in common."""
-
-
-class DifferingSentence(NamedTuple):
-    """A sentence that two runs translated differently."""
-
-    first: Sentence
-    second: Sentence
-
-    @property
-    def gain(self) -> float:
-        """ChrF of the second translation minus chrF of the first."""
-        return self.second.chrf - self.first.chrf
 
 
 def by_name(runs: Sequence[Run]) -> Runs:
@@ -118,9 +106,10 @@ def search_warnings(runs: Runs) -> list[str]:
 def _compare_split(split: str, evaluated: Mapping[str, Evaluated]) -> list[ScoreComparison]:
     """Compare all runs with the first run: by a test, or by their scores for a metric that cannot be resampled."""
     first, compared = next(iter(evaluated.values())), []
-    for name, metric in first.compared_metrics.items():
+    found = metrics_of(first.scores.languages[1])
+    for name, metric in ({name: metric for name, metric in found.items() if metric.sacrebleu} or found).items():
         if metric.sacrebleu is not None:
-            compared.append(_tested(split, metric.title, metric.sacrebleu(first.bleu_tokenizer), evaluated))
+            compared.append(_tested(split, metric.title, metric.sacrebleu(first.scores.bleu_tokenizer), evaluated))
         elif all(name in each.scores.scores for each in evaluated.values()):
             recorded = {run: each.scores.scores[name] for run, each in evaluated.items()}
             scores = [RunScore(run, each.score, None, None) for run, each in recorded.items()]
@@ -144,17 +133,16 @@ def _run_score(run: str, result: Result | str, baseline: Result | str) -> RunSco
     """Return a score with its p-value, which is 1 for equal scores; sacreBLEU calls them significantly different."""
     assert isinstance(result, Result)
     assert isinstance(baseline, Result)
-    p_value = result.p_value
-    if p_value is not None and result.score == baseline.score:
-        p_value = 1.0
+    p_value = 1.0 if result.p_value is not None and result.score == baseline.score else result.p_value
     return RunScore(run, float(result.score), float(result.ci or 0.0), p_value)
 
 
-def differing_sentences(runs: Runs, split: str) -> list[DifferingSentence]:
-    """Return the sentences of a split whose chrF differs most between the first two runs, largest difference first."""
-    (_, first), (_, second), *_ = read_same_text(runs, split).items()
-    pairs = map(DifferingSentence, sentences(first), sentences(second))
-    return sorted((pair for pair in pairs if pair.gain), key=lambda pair: -abs(pair.gain))[:SENTENCES]
+def differing_sentences(runs: Runs, split: str) -> list[tuple[Sentence, Sentence]]:
+    """Return the sentences of a split whose chrF differs most between two runs, largest difference first."""
+    first, second = map(sentences, read_same_text(runs, split).values())
+    gaps = [(abs(ours.chrf - theirs.chrf), ours, theirs) for ours, theirs in zip(first, second, strict=True)]
+    gaps.sort(key=lambda gap: -gap[0])
+    return [(ours, theirs) for gap, ours, theirs in gaps[:SENTENCES] if gap]
 
 
 def comparison(runs: Runs, scores: Scores) -> str:

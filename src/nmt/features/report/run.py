@@ -1,6 +1,6 @@
 """Read the files of a run, once for the whole report."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -13,9 +13,6 @@ from nmt.data.manifest import read_manifest
 from nmt.data.records import Manifest
 from nmt.data.tags import untagged
 from nmt.errors import UserError, nearest
-from nmt.evaluation.bleu import DEFAULT_TOKENIZER, bleu_tokenizer
-from nmt.evaluation.metric import Metric
-from nmt.evaluation.metrics import metrics_of
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.runs.environment import Environment, read_environment
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
@@ -33,21 +30,13 @@ class Evaluated:
     """The source sentences, without tags."""
     references: list[str]
     """The first reference of each sentence."""
+    further_references: list[list[str]]
     hypotheses: list[str]
-    further_references: list[list[str]] = field(default_factory=list)
-    bleu_tokenizer: str = DEFAULT_TOKENIZER
 
     @property
     def all_references(self) -> list[list[str]]:
         """The sentences of each reference."""
         return [self.references, *self.further_references]
-
-    @property
-    def compared_metrics(self) -> dict[str, Metric]:
-        """The metrics by which runs are compared, by name: those that can be resampled, or all if none can."""
-        languages = self.scores.languages  # older versions wrote none, and knew only text
-        found = metrics_of(languages[1] if languages else "")
-        return {name: metric for name, metric in found.items() if metric.sacrebleu} or found
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,25 +95,12 @@ class Run:
             if not file.is_file():
                 raise UserError(f"{file} is not there: run `make {'eval' if file == files[2] else 'data'}`")
         sources, references, hypotheses = (list(read_lines(file)) for file in files)
-        tag = split_settings(self.config.data, split).tag
         if not len(sources) == len(references) == len(hypotheses):
             raise UserError(f"the text of {split} has changed since it was translated: run `make eval` again")
+        tag = split_settings(self.config.data, split).tag
+        sources = [untagged(source, tag) for source in sources]
         further = read_further_references(self.data_folder, split)
-        untagged_sources = [untagged(source, tag) for source in sources]
-        return Evaluated(
-            split,
-            self.scores(split),
-            untagged_sources,
-            references,
-            hypotheses,
-            further,
-            self.bleu_tokenizer_of(split),
-        )
-
-    def bleu_tokenizer_of(self, split: str) -> str:
-        """Return the name of the tokenizer of BLEU with which `eval` scored a split."""
-        # older versions wrote none
-        return self.scores(split).bleu_tokenizer or bleu_tokenizer(split_languages(self.config.data, split)[1])
+        return Evaluated(split, self.scores(split), sources, references, further, hypotheses)
 
     def manifest(self) -> Manifest:
         """Return the manifest of the prepared data."""
@@ -151,7 +127,9 @@ def read_run(outputs: Path, name: str, data: Path, scores: Path | None = None) -
     folder = outputs / name
     layout = RunLayout(folder)
     if not layout.settings.is_file():
-        raise UserError(f"there is no run {folder.name} in {folder.parent}: {_advice(folder)}")
+        others = sorted(path.parent.name for path in folder.parent.glob("*/config.yaml") if path.is_file())
+        advice = nearest(folder.name, others) if others else "run `make train` first (with the same ARGS)"
+        raise UserError(f"there is no run {folder.name} in {folder.parent}: {advice}")
     config = read_saved(layout.settings, from_yaml)
     environment, metrics = layout.environment, layout.metrics
     return Run(
@@ -163,9 +141,3 @@ def read_run(outputs: Path, name: str, data: Path, scores: Path | None = None) -
         read_metrics(metrics) if metrics.is_file() else [],
         scores or layout.evaluation,
     )
-
-
-def _advice(folder: Path) -> str:
-    """Name the most similar run, or say how to make one."""
-    others = sorted(path.parent.name for path in folder.parent.glob("*/config.yaml") if path.is_file())
-    return nearest(folder.name, others) if others else "run `make train` first (with the same ARGS)"
