@@ -14,8 +14,8 @@ from nmt.data.store import PairStore
 from nmt.data.synthetic import synthetic_pairs
 from nmt.features.own_text.speed import measured_batches, update
 from nmt.model.attention import FlashAttend, PaddedAttend, ShortAttend
-from nmt.model.operation_errors import MakesAttend, relative_error
 from nmt.training.new_trainer import new_trainer
+from tests.operation_errors import MakesAttend, relative_error
 
 WORDS = 1000
 LONGEST, LONGEST_OF_LONG = 60, 200

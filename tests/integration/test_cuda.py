@@ -17,7 +17,6 @@ from nmt.config.keys import with_values
 from nmt.config.schema import ModelConfig
 from nmt.data.synthetic import synthetic_pairs
 from nmt.features.own_text.speed import measured_batches
-from nmt.model import operation_errors
 from nmt.model.attention import FlashAttend, PaddedAttend
 from nmt.model.attention_choice import plan_for
 from nmt.model.attention_plan import AttentionSpec, plan_attention
@@ -25,6 +24,7 @@ from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.new_trainer import new_trainer
+from tests import operation_errors
 from tests.integration import accuracy
 from tests.integration.toy import run
 

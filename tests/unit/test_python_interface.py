@@ -106,7 +106,7 @@ def test_translations_in_fp32_use_the_operations_in_c_unless_they_are_switched_o
 ) -> None:
     (tmp_path / "text").write_text("a dog\n", encoding="utf-8")
     words = [f"name={run_folder.name}", f"paths.outputs={run_folder.parent}", f"input={tmp_path / 'text'}"]
-    words += ["runtime.device=cpu", "runtime.precision=fp32", f"runtime.c_operations={str(wanted).lower()}"]
+    words += ["runtime.device=cpu", "runtime.precision=fp32", f"runtime.kernels={str(wanted).lower()}"]
     assert main(["translate", *words]) == 0
     assert library.uses_operations() == wanted
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from nmt.compute import distributed, joining
-from nmt.compute.replaced import Fast, works
 from nmt.compute.uptime import uptime
 from nmt.config.schema import Config
 from nmt.data.batching import Batching
@@ -105,7 +104,7 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, transforms: Sequenc
         transforms=transforms,
         columns=trainer.columns,
     )
-    return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda" and works(Fast.PINNED))
+    return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")
 
 
 def _fit_in_memory(config: Config, trainer: Trainer, train: Pairs, transforms: Sequence[BatchTransform]) -> Config:
@@ -137,7 +136,7 @@ def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:
         f"train: {parameters:,} parameters, {len(train):,} pairs, {training.steps:,} steps of "
         f"{training.batch_tokens:,} tokens on {machine}{threads}{graphs}"
     )
-    if config.runtime.c_operations and trainer.machine.device.type == "cpu" and not uses_operations():
+    if config.runtime.kernels and trainer.machine.device.type == "cpu" and not uses_operations():
         _print("no working C compiler (cc): training is slower without its operations in C")
     if distributed.is_main() and (warning := training.warmup_warning):
         print(f"warning: {warning}", file=sys.stderr, flush=True)

@@ -11,7 +11,6 @@ import torch
 
 from nmt.compute.control_group import usable_memory
 from nmt.compute.cores import bind_near, computing_threads, cpu_is_by_amd, cpu_model, usable_cores
-from nmt.compute.replaced import Fast, works
 from nmt.config.schema import RuntimeConfig
 from nmt.errors import CommonError, UserError
 
@@ -64,7 +63,7 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
     device = choose_device(config.device, local_rank)
     if device.type == "cuda":
         torch.cuda.set_device(device)
-        torch.set_float32_matmul_precision("high" if works(Fast.TF32) else "highest")
+        torch.set_float32_matmul_precision("high")
         # cuDNN prepares its attention for 10 ms whenever a size is new, and each step of a beam search has a new one
         torch.backends.cuda.enable_cudnn_sdp(False)
     else:

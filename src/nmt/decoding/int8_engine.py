@@ -25,9 +25,9 @@ def load_in_int8(config: Config, machine: Machine) -> LoadedModel:
     """Load what the settings name with its weights in int8."""
     if machine.device.type != "cpu":
         raise UserError(f"engine=int8 translates on CPUs only, not on {machine.device.type}: use engine=torch")
-    if not (config.runtime.c_operations and use_operations(True, only=torch.float32)):
+    if not (config.runtime.kernels and use_operations(True, only=torch.float32)):
         raise UserError(
             "engine=int8 needs the operations in C: install a C compiler, such as gcc, and leave out "
-            "runtime.c_operations=false; or use engine=torch"
+            "runtime.kernels=false; or use engine=torch"
         )
     return load_checkpoints(config, machine._replace(precision=torch.float32), Int8Engine)

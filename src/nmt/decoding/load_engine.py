@@ -7,9 +7,7 @@ from pathlib import Path
 
 import torch
 
-from nmt.compute import distributed
 from nmt.compute.machine import Machine, prepare_machine
-from nmt.compute.replaced import replace_all
 from nmt.config.choices import find
 from nmt.config.folders import is_address
 from nmt.config.saved import from_yaml
@@ -19,8 +17,7 @@ from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.discovery import imported
 from nmt.errors import UserError
 from nmt.model.cpu.prepared_weights import IN_C
-from nmt.model.kernels.c.library import use_operations
-from nmt.model.probe import Wanted, failures
+from nmt.model.kernels.choice import use_kernels
 from nmt.runs import checkpoints
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import AVERAGED, Checkpoint, resolve
@@ -38,7 +35,7 @@ def load(
     device: str = "auto",
     precision: str = "auto",
     threads: int = 0,
-    c_operations: bool = True,
+    kernels: bool = True,
 ) -> LoadedModel:
     """Load a model to translate with; it searches with the settings of its run (`decoding.*`) unless told otherwise.
 
@@ -51,7 +48,7 @@ def load(
         device: auto (a GPU if there is one), cpu, cuda or mps.
         precision: auto (as in `runtime.precision`), fp32, bf16 or fp16. Other engines have their own.
         threads: CPU threads; 0 is one per core.
-        c_operations: whether a CPU translates with the operations in C, if there is a C compiler.
+        kernels: whether to translate with the operations of this package (see `runtime.kernels`).
     """
     wanted = str(checkpoint)
     if is_address(str(path)):
@@ -61,7 +58,7 @@ def load(
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}: name that of a run, of a checkpoint or of another model")
     machine = prepare_machine(RuntimeConfig(device=device, precision=precision, threads=threads))
-    _use_operations(machine, wanted=c_operations)
+    _use_kernels(machine, wanted=kernels)
     if (folder / META).is_file():
         return _load_checkpoints([folder], machine)
     if (folder / EXPORT_RECORD).is_file():
@@ -78,15 +75,15 @@ def load_engine(config: Config, machine: Machine) -> LoadedModel:
 
 def load_checkpoints(config: Config, machine: Machine, engine: type[TorchEngine] = TorchEngine) -> LoadedModel:
     """Load what the settings `checkpoint` and `decoding.ensemble` name, for the engine or one derived from it."""
-    _use_operations(machine, wanted=config.runtime.c_operations)
+    _use_kernels(machine, wanted=config.runtime.kernels)
     folders = [resolve(config.run_folder, name) for name in (config.checkpoint, *config.decoding.ensemble)]
     return _load_checkpoints(folders, machine, config.decoding, config.seed, engine)
 
 
-def _use_operations(machine: Machine, *, wanted: bool) -> None:
-    """Translate with the operations in C, or without, if there are any for this machine."""
-    if machine.device.type == "cpu" and machine.precision in IN_C:
-        use_operations(wanted, only=torch.float32)
+def _use_kernels(machine: Machine, *, wanted: bool) -> None:
+    """Translate with the kernels of this package, or without, if there are any for this machine."""
+    if machine.device.type != "cpu" or machine.precision in IN_C:
+        use_kernels(machine, wanted=wanted, only=torch.float32)
 
 
 def check_languages(loaded: LoadedModel, config: Config) -> None:
@@ -109,8 +106,6 @@ def _load_checkpoints(
     """Load one checkpoint, or several as an ensemble; without `search`, with the search of the first one's run."""
     members = [checkpoints.load(folder) for folder in folders]
     settings = [from_yaml(member.config_text) for member in members]
-    for each in settings:
-        replace_all(failures(each.model, machine, Wanted()), say=distributed.is_main())
     loaded = [load_model(member, each.model, machine.device) for member, each in zip(members, settings, strict=True)]
     models, tokenizers = [model for model, _ in loaded], [tokenizer for _, tokenizer in loaded]
     _check_members(members, tokenizers, settings)

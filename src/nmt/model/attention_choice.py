@@ -4,6 +4,7 @@ import functools
 
 import torch
 
+from nmt.compute.machine import is_amd
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
 from nmt.model.attention_plan import PLAN_PADDED, Plan, plan_attention
@@ -25,16 +26,27 @@ def flash_obstacle(config: ModelConfig) -> str:
 
 
 def plan_for(kind: str, device: str, precision: torch.dtype, config: ModelConfig) -> Plan:
-    """Return the plan that `runtime.attention` chooses; raise UserError if it cannot work here."""
-    reason = ""
-    if kind in ("flash", "short"):
-        on_gpu = device == "cuda" and precision == torch.bfloat16
-        reason = flash_obstacle(config) if on_gpu else "needs a GPU that computes in bf16"
-    if kind == "short" and not reason:
-        if max(config.key_size, config.value_size) > MAX_SHORT_HEAD_WIDTH:
-            reason = f"has heads of at most {MAX_SHORT_HEAD_WIDTH} (model.d_k, model.d_v)"
-        elif not has_triton():
-            reason = "needs the package triton"
-    if reason:
+    """Return the plan that `runtime.attention` chooses for training; raise UserError if it cannot work here.
+
+    "auto" is short attention if that is fastest. Translation, which encodes a text only once, takes flash attention.
+    """
+    if kind == "padded":
+        return PLAN_PADDED
+    if kind == "auto":
+        kind = "auto" if _obstacle("short", device, precision, config) else "short"
+    elif reason := _obstacle(kind, device, precision, config):
         raise UserError(f"runtime.attention={kind} {reason}: use runtime.attention=auto")
-    return PLAN_PADDED if kind == "padded" else functools.partial(plan_attention, kind=kind)
+    return functools.partial(plan_attention, kind=kind)
+
+
+def _obstacle(kind: str, device: str, precision: torch.dtype, config: ModelConfig) -> str:
+    """Return why flash or short attention cannot work here, as the predicate of a sentence; empty if it can."""
+    if device != "cuda" or is_amd() or precision != torch.bfloat16:
+        return "needs a GPU of NVIDIA that computes in bf16"
+    if reason := flash_obstacle(config):
+        return reason
+    if kind == "short" and max(config.key_size, config.value_size) > MAX_SHORT_HEAD_WIDTH:
+        return f"has heads of at most {MAX_SHORT_HEAD_WIDTH} (model.d_k, model.d_v)"
+    if kind == "short" and not has_triton():
+        return "needs the package triton, and runtime.kernels=true"
+    return ""

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.compute.replaced import Fast, is_proven, works
 from nmt.model.attention import (
     Attend,
     AttendInC,
@@ -19,7 +18,7 @@ from nmt.model.attention import (
 from nmt.model.fused_attention import FusedPaddedAttend
 from nmt.model.kernels.backend import has_flash_attention
 from nmt.model.kernels.c.library import can_train_in_c
-from nmt.model.kernels.short_attention import TILES, is_suitable
+from nmt.model.kernels.short_attention import TILES
 from nmt.model.packed import Packed
 
 MAX_FLASH_HEAD_WIDTH = 256
@@ -53,35 +52,25 @@ Plan = Callable[[AttentionSpec], Attend]
 def plan_attention(spec: AttentionSpec, kind: str = "auto") -> Attend:
     """Choose how to attend: flash attention if the device has it, else padded blocks.
 
-    GPUs that multiply in bf16 have flash attention, in bf16 and fp16. Elsewhere, fp16 uses PyTorch's fused attention.
-    Flash attention can neither add a bias to the scores, nor let a prefix see itself, nor drop attention weights (in
-    `varlen_attn`), so all of these use padded blocks, and our own operations. The same holds for the operation in C,
-    which trains on CPUs in bf16 and float32.
+    GPUs of NVIDIA that multiply in bf16 have flash attention, in bf16 and fp16. Elsewhere, fp16 uses PyTorch's fused
+    attention. Flash attention can neither add a bias to the scores, nor let a prefix see itself, nor drop attention
+    weights (in `varlen_attn`), so all of these use padded blocks, and our own operations. The same holds for the
+    operation in C, which trains on CPUs in bf16 and float32.
 
-    `kind` is `runtime.attention`. Short attention, which "auto" takes if a trial has proven it, leaves batches with
-    longer sentences to flash attention.
+    `kind` is `runtime.attention`. Short attention leaves batches with longer sentences to flash attention.
     """
     queries, keys = spec.queries, spec.keys
     flash = has_flash_attention(queries.tokens.device, spec.precision) and spec.head_width <= MAX_FLASH_HEAD_WIDTH
     special = spec.biased or spec.prefix is not None or bool(spec.dropout)
     if kind == "auto" and not special and can_train_in_c(queries.tokens.device, spec.precision):
         return AttendInC(queries, keys, causal=spec.causal)
-    fused = spec.precision == torch.float16 and works(Fast.PADDED)
-    if kind == "auto" and not flash and not special and fused:
+    if kind == "auto" and not flash and not special and spec.precision == torch.float16:
         return FusedPaddedAttend(queries, keys, causal=spec.causal, precision=spec.precision)
     if kind == "padded" or not flash or special:
         return PaddedAttend(queries, keys, causal=spec.causal, prefix=spec.prefix, dropout=spec.dropout)
-    if _may_be_short(spec, kind) and queries.longest <= MAX_SHORT_LENGTH and keys.longest <= MAX_SHORT_LENGTH:
+    if kind == "short" and max(queries.longest, keys.longest) <= MAX_SHORT_LENGTH:
         return ShortAttend(queries, keys, causal=spec.causal)
     return FlashAttend(queries, keys, causal=spec.causal)
-
-
-def _may_be_short(spec: AttentionSpec, kind: str) -> bool:
-    """Return whether attention in tiles is a choice for sentences that are short enough."""
-    if not (works(Fast.TRITON) and works(Fast.SHORT)):
-        return False
-    suits = is_suitable(spec.head_width, spec.precision) and is_proven(Fast.SHORT)
-    return kind == "short" or (kind == "auto" and suits)
 
 
 PLAN_PADDED: Plan = functools.partial(plan_attention, kind="padded")

@@ -13,7 +13,6 @@ import torch
 
 from nmt import __version__
 from nmt.compute.cores import cpu_model, usable_cores
-from nmt.compute.replaced import replaced
 from nmt.config.schema import Config
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
@@ -65,8 +64,6 @@ class Environment:
     """Whether training used the operations in C."""
     devices: list[str] = field(default_factory=list)
     """Names of the GPUs of the machine."""
-    replaced: Mapping[str, str] = field(default_factory=dict)
-    """Operations of the device that failed when they were tried, and were replaced by plain ones; with the reasons."""
     processes: int = 1
     data: DataState | None = None
     """None without prepared data."""
@@ -128,7 +125,6 @@ def environment(
         threads=torch.get_num_threads(),
         c_operations=uses_operations(),
         devices=_gpus(),
-        replaced=replaced(),
         processes=launched_processes(),
         data=_data_state(CorpusLayout(corpus)),
         origin=origin,

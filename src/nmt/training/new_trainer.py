@@ -6,18 +6,17 @@ import torch
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine, is_amd
-from nmt.compute.replaced import Fast, is_proven, replace_all, works
 from nmt.config.capabilities import Capability, is_taken
 from nmt.config.choices import find
 from nmt.config.schema import Config
+from nmt.errors import CommonError
 from nmt.model.attention_choice import plan_for
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
-from nmt.model.kernels.c.library import use_operations
-from nmt.model.probe import Wanted, failures
+from nmt.model.kernels.choice import use_kernels
 from nmt.training.additions import Additions, additions_to
 from nmt.training.memory_check import check_model_size
-from nmt.training.recorded_passes import RecordedPasses, say_without_graphs
+from nmt.training.recorded_passes import RecordedPasses
 from nmt.training.replicas import Replicas, UnaveragedReplicas
 from nmt.training.trainer import Trainer
 
@@ -33,7 +32,7 @@ def new_trainer(
     replicas: type[Replicas] = find("runtime.shard", config.runtime.shard)
     shards = distributed.world_size() if replicas.divides_weights else 1
     check_model_size(config.model, config.training, source_vocabulary, target_vocabulary, machine, shards)
-    try_operations(config, machine, target_vocabulary)
+    use_kernels(machine, wanted=config.runtime.kernels)
     torch.manual_seed(config.seed)
     model = build_model(config.model, source_vocabulary, target_vocabulary)
     additions = additions_to(config)
@@ -43,10 +42,9 @@ def new_trainer(
         for hook in additions.hooks:
             hook.prepare(model)
     model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
-    use_operations(config.runtime.c_operations and machine.device.type == "cpu")
     runtime = config.runtime
     passes = _recorded_passes(config, machine, additions, divided=replicas.divides_weights)
-    if runtime.compile and (is_proven(Fast.COMPILED) or not is_amd()):
+    if runtime.compile:
         from nmt.training.compiled import compile_model  # noqa: PLC0415 - imports much of torch
 
         compile_model(model)
@@ -66,14 +64,14 @@ def new_trainer(
 def _recorded_passes(config: Config, machine: Machine, additions: Additions, *, divided: bool) -> RecordedPasses | None:
     """Return what records passes as CUDA graphs; None if the settings or the rest of the run rule it out."""
     wanted = config.runtime.cuda_graphs
-    if wanted is False or (wanted is None and config.runtime.compile) or not works(Fast.GRAPHS):
+    if wanted is False or (wanted is None and config.runtime.compile):
         return None
-    obstacle = _obstacle_to_graphs(config, machine, additions)
-    if obstacle or divided:
-        if wanted and distributed.is_main():
-            say_without_graphs(obstacle or "the weights are divided")
-        return None
-    return RecordedPasses()
+    obstacle = "the weights are divided" if divided else _obstacle_to_graphs(config, machine, additions)
+    if not obstacle:
+        return RecordedPasses()
+    if wanted:
+        raise CommonError(f"runtime.cuda_graphs=true is not possible, because {obstacle}: leave it out")
+    return None
 
 
 def _obstacle_to_graphs(config: Config, machine: Machine, additions: Additions) -> str:
@@ -87,17 +85,3 @@ def _obstacle_to_graphs(config: Config, machine: Machine, additions: Additions) 
     if is_taken(config, Capability.EVERY_LAYER):
         return "layers are skipped at random"
     return ""
-
-
-def try_operations(config: Config, machine: Machine, vocabulary: int) -> None:
-    """Replace the operations that fail on the device of any process, in all processes, by plain ones."""
-    if machine.device.type != "cuda":
-        return
-    runtime = config.runtime
-    graphs = not (runtime.cuda_graphs is False or is_amd())
-    wanted = Wanted(vocabulary, runtime.attention, graphs, runtime.compile)
-    with distributed.together():
-        failed = failures(config.model, machine, wanted)
-    replace_all(
-        {key: each[key] for each in distributed.gather_objects(failed) for key in each}, say=distributed.is_main()
-    )

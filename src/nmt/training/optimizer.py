@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from nmt.compute import distributed
-from nmt.compute.replaced import Fast, works
 from nmt.compute.replication import sharded_optimizer
 from nmt.config.choices import find
 from nmt.config.schema import TrainingConfig
@@ -62,4 +61,4 @@ def _groups(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> list[
 def _settings(config: TrainingConfig) -> dict[str, Any]:
     """Return the settings of AdamW, whose weight decay is decoupled."""
     betas = config.adam_beta1, config.adam_beta2
-    return {"lr": 0.0, "betas": betas, "eps": config.adam_eps, "fused": works(Fast.OPTIMIZER)}
+    return {"lr": 0.0, "betas": betas, "eps": config.adam_eps, "fused": True}

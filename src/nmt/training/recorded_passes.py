@@ -4,7 +4,6 @@ A pass of the paper's base model is a thousand launches, which take the processo
 graph holds the launches for one size of micro-batch, with fixed buffers for its inputs, losses and gradients.
 """
 
-import sys
 from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
@@ -13,7 +12,9 @@ import torch
 from torch import Tensor
 
 from nmt.compute import distributed
+from nmt.compute.machine import is_out_of_memory
 from nmt.data.loader import MicroBatch
+from nmt.errors import UserError
 from nmt.model.packed import Packed
 from nmt.training.graph_shapes import MAX_SHAPES, Recorded, Shape, shape_of
 from nmt.training.hook import Report, TrainingHook
@@ -50,7 +51,7 @@ class Recording(NamedTuple):
 class RecordedPasses(TrainingHook):
     """Runs passes as graphs for the sizes that training meets often; for all others the trainer runs them itself.
 
-    Each recording is compared with the pass itself once. If one fails or differs, training goes on without graphs.
+    Each recording is compared with the pass itself once; if one fails or differs, training ends.
     Passes do not average gradients over processes; that is done when all passes of a step are done.
     """
 
@@ -102,18 +103,10 @@ class RecordedPasses(TrainingHook):
         recording.replay(batch)
         return recording.losses
 
-    def turn_off(self, reason: str) -> None:
-        """Record and replay nothing from now on."""
-        self.recorded = Recorded(0)
-        self._recordings.clear()
-        if distributed.world_size() == 1:
-            self._buffers = []
-        say_without_graphs(reason, "training" if distributed.world_size() == 1 else f"rank {distributed.rank()}")
-
     def report(self, step: int) -> Report:
         """See `TrainingHook.report`: the number of recorded sizes, and the share of the passes with them."""
         limit = self.recorded.limit
-        if not limit or not self._calls:
+        if not self._calls:
             return Report()
         figures = {"graph_shapes": len(self._recordings), "graph_share": round(self._covered / self._calls, 4)}
         self._calls = self._covered = 0
@@ -124,22 +117,23 @@ class RecordedPasses(TrainingHook):
         return Report(figures, lines=lines)
 
     def _record(self, shape: Shape, batch: MicroBatch, set_seed: SetSeed) -> bool:
-        """Record the pass of a size, and return whether that worked; gradients of earlier micro-batches are kept."""
+        """Record the pass of a size if there is memory for it; gradients of earlier micro-batches are kept."""
         if not _has_room(self._device, first=not self._recordings):
-            if self._recordings:
-                self.recorded.limit = len(self._recordings)
-                self.recorded.shapes.discard(shape)
-            else:
-                self.turn_off("they would need more memory than the GPU has")
+            self.recorded.limit = len(self._recordings)
+            self.recorded.shapes.discard(shape)
             return False
         kept = [each.grad for each in self._parameters]
         try:
             buffers = self._buffers or self._new_buffers()
             recording = self._checked(_copy(batch, self._device), buffers, set_seed)
         except (RuntimeError, AssertionError) as error:  # whatever fails in a capture
-            self._set_gradients(kept)
-            self.turn_off(next(iter(str(error).splitlines()), type(error).__name__))
-            return False
+            if is_out_of_memory(error):
+                raise
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise UserError(
+                f"a pass cannot be recorded as a CUDA graph ({reason}): set runtime.cuda_graphs=false, and the same "
+                "command resumes from the last checkpoint"
+            ) from error
         if not self._buffers:
             for buffer, gradient in zip(buffers, kept, strict=True):
                 if gradient is not None:
@@ -217,11 +211,6 @@ class RecordedPasses(TrainingHook):
     def _set_gradients(self, gradients: list[Tensor] | list[Tensor | None] | list[None]) -> None:
         for parameter, gradient in zip(self._parameters, gradients, strict=True):
             parameter.grad = gradient
-
-
-def say_without_graphs(reason: str, who: str = "training") -> None:
-    """Warn that training, or a process of it, does without CUDA graphs."""
-    print(f"warning: {who} goes on without CUDA graphs: {reason}", file=sys.stderr, flush=True)
 
 
 def _norm(gradients: list[Tensor]) -> float:

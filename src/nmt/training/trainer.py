@@ -9,7 +9,6 @@ from torch import Tensor
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
-from nmt.compute.replaced import Fast, works
 from nmt.compute.replication import local_optimizer
 from nmt.compute.signals import Interruptible
 from nmt.config.schema import TrainingConfig
@@ -202,7 +201,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
         local_optimizer(self.optimizer).found_inf = (~finite).float()  # type: ignore[attr-defined]
-        skips = self.machine.device.type != "mps" and works(Fast.OPTIMIZER)
+        skips = self.machine.device.type != "mps"
         if skips or finite:  # without a fused optimizer that skips by found_inf, this must wait for the device
             self.optimizer.step()
         self._drop_gradients()

@@ -53,6 +53,6 @@ def test_models_of_folders_are_loaded_with_or_without_operations_in_c_as_the_set
     there = use_operations(True)
     runtime = {"runtime.device": "cpu", "runtime.precision": "fp32", "runtime.threads": 1}
     for wanted in (True, False):
-        config = with_values(Config(), {**runtime, "runtime.c_operations": wanted})
+        config = with_values(Config(), {**runtime, "runtime.kernels": wanted})
         load_source(ModelSource("tiny", config, str(tmp_path / "tiny")))
         assert uses_operations() == (wanted and there)

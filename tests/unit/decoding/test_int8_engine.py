@@ -58,7 +58,7 @@ def test_the_model_in_int8_translates_like_the_model(config: Config) -> None:
 def test_a_gpu_or_a_missing_compiler_is_refused_in_one_line(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="engine=int8 translates on CPUs only, not on cuda: use engine=torch"):
         load_in_int8(config, CPU._replace(device=torch.device("cuda")))
-    without = replace(config, runtime=RuntimeConfig(c_operations=False))
+    without = replace(config, runtime=RuntimeConfig(kernels=False))
     for settings, compiler in ((config, False), (without, True)):
         monkeypatch.setattr("nmt.decoding.int8_engine.use_operations", lambda wanted, only, there=compiler: there)
         with pytest.raises(UserError, match="install a C compiler"):

@@ -7,8 +7,6 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from nmt.compute import replaced
-from nmt.compute.replaced import Fast
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
 from nmt.model import attention_choice
@@ -16,6 +14,7 @@ from nmt.model.attention import Attend, FlashAttend, PaddedAttend, ShortAttend, 
 from nmt.model.attention_choice import plan_for
 from nmt.model.attention_plan import AttentionSpec, plan_attention
 from nmt.model.fused_attention import FusedPaddedAttend
+from nmt.model.kernels import backend
 from nmt.model.packed import Packed
 
 MODE = FakeTensorMode()
@@ -47,20 +46,23 @@ def test_setting_chooses_attention_on_a_gpu(kind: str, longest: int, expected: t
     assert type(chosen) is expected
 
 
-@pytest.mark.parametrize(("head_width", "expected"), [(64, ShortAttend), (65, FlashAttend)])
-def test_short_attention_is_the_first_choice_as_soon_as_a_trial_has_proven_it(
-    head_width: int, expected: type, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("config", "precision", "triton", "expected"),
+    [
+        (replace(SMALL, d_k=64), torch.bfloat16, True, ShortAttend),
+        (replace(SMALL, d_k=65), torch.bfloat16, True, FlashAttend),
+        (SMALL, torch.float16, True, FlashAttend),
+        (SMALL, torch.bfloat16, False, FlashAttend),
+    ],
+)
+def test_training_takes_short_attention_first_if_the_device_and_the_model_allow_it(
+    config: ModelConfig, precision: torch.dtype, triton: bool, expected: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replaced, "_reasons", {})
-    sentences = stream(20)
-    spec = AttentionSpec(sentences, sentences, False, head_width, torch.bfloat16)
-    replaced.record(Fast.SHORT, "")
+    monkeypatch.setattr(attention_choice, "has_triton", lambda: triton)
+    monkeypatch.setattr(backend, "_has_bf16", lambda device: True)
+    spec = AttentionSpec(stream(20), stream(20), False, config.key_size, precision)
     with MODE:
-        assert type(plan_attention(spec)) is expected
-        assert type(plan_attention(spec._replace(queries=stream(129)))) is FlashAttend
-    replaced.record(Fast.SHORT, "wrong")
-    with MODE:
-        assert type(plan_attention(spec)) is FlashAttend
+        assert type(plan_for("auto", "cuda", precision, config)(spec)) is expected
 
 
 def test_short_attention_needs_both_sides_to_be_short() -> None:
@@ -135,9 +137,9 @@ def test_scores_are_scaled_before_they_overflow_in_fp16() -> None:
 @pytest.mark.parametrize(
     ("kind", "device", "precision", "config", "message"),
     [
-        ("flash", "cpu", torch.float32, SMALL, "runtime.attention=flash needs a GPU that computes in bf16"),
-        ("flash", "cuda", torch.float16, SMALL, "runtime.attention=flash needs a GPU that computes in bf16"),
-        ("short", "cuda", torch.float32, SMALL, "runtime.attention=short needs a GPU that computes in bf16"),
+        ("flash", "cpu", torch.float32, SMALL, "runtime.attention=flash needs a GPU of NVIDIA that computes in bf16"),
+        ("flash", "cuda", torch.float16, SMALL, "runtime.attention=flash needs a GPU of NVIDIA that computes in bf16"),
+        ("short", "cuda", torch.float32, SMALL, "runtime.attention=short needs a GPU of NVIDIA that computes in bf16"),
         ("short", "cuda", torch.bfloat16, replace(SMALL, d_k=65), "heads of at most 64"),
     ],
 )

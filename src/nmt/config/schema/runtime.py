@@ -30,9 +30,9 @@ class RuntimeConfig:
     parallel: int = 0
     """Micro-batches that a process trains in parallel on a CPU, each with its share of the threads; 0 is as many as the
     threads and the batch allow. Several processes and GPUs train one at a time."""
-    c_operations: bool = True
-    """Train on a CPU, and translate there in fp32 or bf16, with operations in C, if a C compiler is installed: faster,
-    and equal but for rounding."""
+    kernels: bool = True
+    """Compute with operations of this package, which are faster, and equal but for rounding: on a CPU in C, if a C
+    compiler is installed, and on GPUs with bf16 in Triton, if that is installed."""
     shard: str = "none"
     """What several processes divide among them."""
     loss_rows: int = 0

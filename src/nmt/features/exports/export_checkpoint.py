@@ -58,7 +58,7 @@ def export_checkpoint(config: Config) -> ExportRecord:
     bleu = make_bleu(tokenizer_of_bleu) if sample.references else None
     settings = from_yaml(checkpoint.config_text)
     exporter.check(settings.model)
-    use_operations(config.runtime.c_operations, only=torch.float32)
+    use_operations(config.runtime.kernels, only=torch.float32)
     model, tokenizer = load_model(checkpoint, settings.model, CPU)
     export = config.of(ExportConfig)
     trained = TrainedModel(checkpoint, settings, tokenizer, beam_search_of(config), export.quantization)

@@ -43,7 +43,7 @@ def load_source(source: ModelSource) -> LoadedModel:
         device=runtime.device,
         precision=runtime.precision,
         threads=runtime.threads,
-        c_operations=runtime.c_operations,
+        kernels=runtime.kernels,
     )
 
 

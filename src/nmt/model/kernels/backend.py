@@ -10,15 +10,29 @@ import torch
 from torch import Tensor
 
 from nmt.compute.machine import HALF_PRECISIONS, has_bf16, is_amd
-from nmt.compute.replaced import Fast, is_proven, works
 
 
-def uses_triton(tensor: Tensor, operation: Fast = Fast.TRITON) -> bool:
+class _Wanted:
+    triton = True
+    """Whether this process may use the kernels in Triton."""
+
+
+def want_triton(wanted: bool) -> None:
+    """Let this process use the kernels in Triton from now on where a device has them, or PyTorch's operations only."""
+    _Wanted.triton = wanted
+
+
+def has_triton() -> bool:
+    """Return whether this process may use Triton, and it is installed; it comes with PyTorch's builds for GPUs."""
+    return _Wanted.triton and _is_installed()
+
+
+def uses_triton(tensor: Tensor) -> bool:
     """Return whether a kernel of Triton computes an operation on this tensor: on a GPU, or with Triton's interpreter.
 
-    GPUs without bf16 use plain PyTorch: Triton no longer supports all of them. So do operations that have failed.
+    GPUs without bf16 use plain PyTorch: Triton no longer supports all of them.
     """
-    if tensor.dtype == torch.float64 or not has_triton() or not (works(Fast.TRITON) and works(operation)):
+    if tensor.dtype == torch.float64 or not has_triton():
         return False
     if tensor.is_cuda:
         return not is_old_gpu(tensor.device)
@@ -32,24 +46,17 @@ def is_old_gpu(device: torch.device) -> bool:
 
 def has_fused_residual(device: torch.device) -> bool:
     """Return whether the residual connection is one kernel on a GPU: in plain PyTorch it takes far more operations."""
-    fused = has_triton() and works(Fast.TRITON) and works(Fast.RESIDUAL)
-    return device.type == "cuda" and fused and not is_old_gpu(device)
-
-
-def may_have_flash_attention(device: torch.device, precision: torch.dtype) -> bool:
-    """Return whether flash attention in this precision is worth a trial: on GPUs that multiply in bf16."""
-    if device.type != "cuda" or precision not in HALF_PRECISIONS:
-        return False
-    return precision == torch.bfloat16 or not is_old_gpu(device)
+    return device.type == "cuda" and has_triton() and not is_old_gpu(device)
 
 
 def has_flash_attention(device: torch.device, precision: torch.dtype) -> bool:
-    """Return whether a device has flash attention in this precision.
+    """Return whether a device has flash attention in this precision: GPUs of NVIDIA that multiply in bf16 do.
 
-    Some releases for AMD's GPUs do not support windows in `varlen_attn`, which make it causal, so it must be proven.
+    Some releases for AMD's GPUs do not support windows in `varlen_attn`, which make it causal.
     """
-    usable = is_proven(Fast.FLASH) if is_amd() else works(Fast.FLASH)
-    return usable and may_have_flash_attention(device, precision)
+    if device.type != "cuda" or is_amd() or precision not in HALF_PRECISIONS:
+        return False
+    return precision == torch.bfloat16 or not is_old_gpu(device)
 
 
 def is_traced() -> bool:
@@ -103,8 +110,7 @@ def sum_dtype(tensor: Tensor) -> torch.dtype:
 
 
 @functools.cache
-def has_triton() -> bool:
-    """Return whether Triton is installed; it comes with the builds of PyTorch for GPUs."""
+def _is_installed() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 

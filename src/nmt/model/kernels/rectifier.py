@@ -5,7 +5,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.compute.replaced import Fast
 from nmt.model.kernels.backend import is_traced, sum_dtype, uses_triton
 from nmt.model.kernels.c import rows
 
@@ -23,7 +22,7 @@ def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Ten
 
 
 def _compute_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
-    if uses_triton(gradient, Fast.RECTIFIER):
+    if uses_triton(gradient):
         from nmt.model.kernels import triton_rectifier  # noqa: PLC0415 - imports Triton
 
         return triton_rectifier.rectifier_gradient(gradient, rectified)
@@ -38,7 +37,7 @@ def sum_rows(matrix: Tensor) -> Tensor:
     """
     if rows.computes_on_rows_in_c(matrix):
         return rows.sum_rows(matrix)
-    if uses_triton(matrix, Fast.RECTIFIER) and not is_traced():
+    if uses_triton(matrix) and not is_traced():
         from nmt.model.kernels import triton_rectifier  # noqa: PLC0415 - imports Triton
 
         return triton_rectifier.sum_rows(matrix)

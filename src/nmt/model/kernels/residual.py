@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.compute.replaced import Fast
 from nmt.model.kernels.backend import is_traced, launched_directly, sum_dtype, uses_triton
 from nmt.model.kernels.random_masks import keep_mask
 
@@ -53,7 +52,7 @@ def _compute_norm(
     site: int,
     eps: float,
 ) -> Tensor:
-    if uses_triton(stream, Fast.RESIDUAL):
+    if uses_triton(stream):
         from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
 
         return triton_residual.dropout_add_norm(stream, branch, gain, bias, probability, seed, site, eps)
@@ -72,7 +71,7 @@ def _compute_norm_backward(
     site: int,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    if uses_triton(stream, Fast.RESIDUAL):
+    if uses_triton(stream):
         from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
 
         return triton_residual.dropout_add_norm_backward(gradient, stream, branch, gain, probability, seed, site, eps)
@@ -95,7 +94,7 @@ def _compute_norm_backward(
 
 
 def _compute_add(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
-    if uses_triton(stream, Fast.RESIDUAL):
+    if uses_triton(stream):
         from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
 
         return triton_residual.dropout_add(stream, branch, probability, seed, site)
@@ -106,7 +105,7 @@ def _compute_add(stream: Tensor, branch: Tensor, probability: float, seed: Tenso
 def _compute_dropout_backward(
     gradient: Tensor, dtype: torch.dtype, probability: float, seed: Tensor, site: int
 ) -> Tensor:
-    if uses_triton(gradient, Fast.RESIDUAL):
+    if uses_triton(gradient):
         from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
 
         return triton_residual.dropout_backward(gradient, dtype, probability, seed, site)

@@ -12,18 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.compute.replaced import Fast
 from nmt.model.kernels.backend import is_traced, launched_directly, sum_dtype, uses_triton
 
 TILES = (32, 64, 128)
 """Numbers of tokens that a tile can have."""
 MAX_HEAD_WIDTH = 64
 """Widest head for which the largest tile fits into the shared memory of all GPUs (99 KiB on some)."""
-
-
-def is_suitable(head_width: int, precision: torch.dtype) -> bool:
-    """Return whether attention in this precision, with heads of this width, may be faster in tiles."""
-    return precision == torch.bfloat16 and head_width <= MAX_HEAD_WIDTH
 
 
 def tile_for(longest: int) -> int:
@@ -75,7 +69,7 @@ def _compute(
     one_product: bool,
 ) -> Tensor:
     query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
-    if uses_triton(queries, Fast.SHORT):
+    if uses_triton(queries):
         from nmt.model.kernels import triton_attention  # noqa: PLC0415 - imports Triton
 
         return triton_attention.short_attention(
@@ -101,7 +95,7 @@ def _compute_backward(
     one_product: bool,
 ) -> list[Tensor]:
     query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
-    if uses_triton(queries, Fast.SHORT):
+    if uses_triton(queries):
         from nmt.model.kernels import triton_attention  # noqa: PLC0415 - imports Triton
 
         buffers = _gradient_buffers(queries, keys, values, one_product)

@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor
 
-from nmt.compute.replaced import Fast
 from nmt.model.kernels.backend import is_traced, sum_dtype, uses_triton
 from nmt.model.kernels.c.library import LANES, buffers, computes_in_c, library
 
@@ -22,7 +21,7 @@ def softmax_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tuple
 
 
 def _compute_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    if uses_triton(logits, Fast.SOFTMAX):
+    if uses_triton(logits):
         from nmt.model.kernels import triton_softmax  # noqa: PLC0415 - imports Triton
 
         return triton_softmax.softmax_gradient_(logits, labels, smoothing)

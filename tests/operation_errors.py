@@ -33,7 +33,7 @@ Function = Callable[[Tensors], Tensor]
 class MakesAttend(Protocol):
     """A class that implements attention, or a function that makes one."""
 
-    def __call__(self, queries: Packed, keys: Packed, *, causal: bool) -> Attend: ...  # noqa: D102
+    def __call__(self, queries: Packed, keys: Packed, *, causal: bool) -> Attend: ...
 
 
 def relative_error(found: Tensor, exact: Tensor) -> float:
