@@ -33,10 +33,8 @@ class Command(NamedTuple):
     """True if `all` runs it after the evaluation."""
     owns: str = ""
     """What no other process may change meanwhile: corpus, run or nothing."""
-    corpus: str = "all"
-    """What is fetched of the prepared corpus if paths.data is an address: everything (all), everything but the training
-    text itself (tokens), also without its tokens (held out; but training text that is scored is fetched), or nothing
-    (none)."""
+    corpus: bool = True
+    """Whether the prepared corpus is fetched if paths.data is an address."""
     weights: str = "named"
     """The weights that are fetched if paths.outputs is an address: those of the checkpoints that the settings name
     (named), of the newest one, with its training state (newest), of all (all), or nothing of the run (none)."""
@@ -118,8 +116,6 @@ class Feature:
     """By the word before the colon in data.valid and data.test, the `nmt.data.sources.source.Source` of the sets."""
     file_formats: tuple[FileFormat, ...] = ()
     """Further formats of files of parallel text."""
-    addresses: str = ""
-    """A `nmt.storage.addresses.Addresses`, by which names of files may be addresses such as s3://bucket/file."""
     columns: tuple[str, ...] = ()
     """Values beside the two sides of the training text, each a `nmt.data.columns.Column`."""
     filters: tuple[str, ...] = ()

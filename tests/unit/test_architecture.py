@@ -40,6 +40,7 @@ LAYERS = [
     Layer("the tokenizer and lines of text", ("nmt.text",)),
     Layer("devices, processes, threads and signals", ("nmt.compute",)),
     Layer("whole files and locked folders", ("nmt.storage",)),
+    Layer("optional packages", ("nmt.compute.packages",)),
     Layer("settings: all of Hydra and OmegaConf", ("nmt.config",)),
     Layer("which features there are", ("nmt.discovery",)),
     Layer("what a feature declares", ("nmt.feature",)),

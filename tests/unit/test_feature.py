@@ -68,7 +68,6 @@ def test_every_declared_name_exists() -> None:
     codes += [code for each in features().values() for code in (*each.filters, *each.test_sets.values())]
     formats = [each for feature in features().values() for each in feature.file_formats]
     codes += [code for each in formats for code in (each.pairs, each.sentences) if code]
-    codes += [each.addresses for each in features().values() if each.addresses]
     functions = [(each.completes_settings, each.tokenizer, each.begins) for each in features().values()]
     codes += [each.watches_runs for each in features().values() if each.watches_runs]
     codes += [code for some in functions for code in some if code]

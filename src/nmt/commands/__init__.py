@@ -22,25 +22,20 @@ _CORE = {
         trains=True,
         distributed=True,
         owns="run",
-        corpus="tokens",
         weights="newest",
     ),
     "batch": Command(
         "nmt.commands.batch",
         "print the sentences of one training step",
         ("batch", "training.batch_tokens", *learned_groups(), *COMMON),
-        corpus="tokens",
         weights="none",
     ),
-    "average": Command(
-        "nmt.commands.average", "average checkpoints", ("averaging", *COMMON), corpus="held out", weights="all"
-    ),
+    "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *COMMON), weights="all"),
     "eval": Command(
         "nmt.commands.evaluate",
         "translate and score",
         ("checkpoint", "engine", "evaluation", "decoding", *groups_listed_by("eval"), *COMMON),
         distributed=True,
-        corpus="held out",
     ),
     "all": Command(
         "nmt.commands.chain",
@@ -61,26 +56,26 @@ _CORE = {
         ),
         trains=True,
         distributed=True,
-        corpus="none",  # its commands have needs of their own
+        corpus=False,  # its commands have needs of their own
         weights="none",
     ),
     "translate": Command(
         "nmt.commands.translate",
         "translate a file or standard input",
         ("checkpoint", "engine", "input", "output", "translate", "decoding", *COMMON),
-        corpus="none",
+        corpus=False,
     ),
     "score": Command(
         "nmt.commands.score",
         "score given translations",
         ("checkpoint", "engine", "input", "output", "decoding", *COMMON),
-        corpus="none",
+        corpus=False,
     ),
     "describe": Command(
         "nmt.commands.describe",
         "estimate the size, memory, time and cost of a run",
         ("describe", "output", "model", "training"),
-        corpus="none",
+        corpus=False,
         weights="none",
     ),
 }

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from nmt.errors import UserError
 
-COPIES = "NMT_COPIES"
-"""Environment variable that names the folder of the local copies."""
+CACHE = "NMT_CACHE"
+"""Environment variable that names the folder of all copies of what is at addresses."""
 NAME_CHARACTERS = 40
 KEY_CHARACTERS = 12
 
@@ -19,7 +19,9 @@ def is_address(name: str) -> bool:
 
 
 def expanded(name: str | Path) -> Path:
-    """Return a path with the home in place of ~; refuse one of a user that does not exist."""
+    """Return a path with the home in place of ~; refuse an address, and the home of a user that does not exist."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:(/|$)", str(name)):  # one slash, because a Path has no more of it
+        raise UserError(f"{name} is an address: name a local file or folder, or write ./{name} if it is one")
     try:
         return Path(name).expanduser()
     except RuntimeError as error:
@@ -33,12 +35,17 @@ def folder_to_write(setting: str, name: str) -> Path:
     return expanded(name)
 
 
+def cache_folder() -> Path:
+    """Return the folder of all copies of what is at addresses."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return expanded(os.environ.get(CACHE) or Path(base) / "nmt").absolute()
+
+
 def local_folder(name: str) -> Path:
     """Return the folder at a path, or the local copy of the one at an address."""
     if not is_address(name):
         return expanded(name)
     address = name.rstrip("/")
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    copies = expanded(os.environ.get(COPIES) or Path(base) / "nmt" / "copies").absolute()
     readable = re.sub(r"[^A-Za-z0-9.-]+", "-", address.partition("://")[2]).strip("-.")[-NAME_CHARACTERS:]
-    return copies / f"{readable}-{sha256(address.encode()).hexdigest()[:KEY_CHARACTERS]}"
+    key = sha256(address.encode()).hexdigest()[:KEY_CHARACTERS]
+    return cache_folder() / "copies" / f"{readable}-{key}"

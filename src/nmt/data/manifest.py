@@ -13,7 +13,6 @@ from nmt.data.records import JsonObject, Manifest, TaskRecord
 from nmt.errors import UserError
 from nmt.storage.files import PARTIAL, checksums, is_plain_name, read_json, remove, seal, write_json
 from nmt.storage.lock import exclusive_folder
-from nmt.storage.mirror import publish
 
 
 class PreparationTasks:
@@ -103,7 +102,6 @@ class PreparationTasks:
         content["seal"] = seal(content)
         if not path.exists() or read_json(path) != content:
             write_json(path, content)
-        publish(self._folder)
 
     def _remove_outputs(self, record: TaskRecord, kept: Sequence[str] | set[str]) -> None:
         """Remove the files of an earlier record that no task writes any more."""

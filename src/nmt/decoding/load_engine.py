@@ -9,7 +9,7 @@ import torch
 
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.choices import find
-from nmt.config.folders import is_address
+from nmt.config.folders import expanded
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, DecodingConfig, RuntimeConfig
 from nmt.decoding.loaded_model import LoadedModel
@@ -22,7 +22,6 @@ from nmt.runs import checkpoints
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import AVERAGED, Checkpoint, resolve
 from nmt.runs.layout import EXPORT_RECORD, META
-from nmt.runs.remote_checkpoint import fetch_checkpoint
 from nmt.text.tokenizer import Tokenizer
 
 LOAD_EXPORT = "nmt.features.exports.loading:load_export"
@@ -42,19 +41,14 @@ def load(
     Settings that name files, such as `decoding.terms`, are not taken from the model, which may come from a stranger.
 
     Args:
-        path: the folder of a run, of a checkpoint, or of a model for another engine; or the address of a run or of a
-            checkpoint, such as s3://bucket/runs/mine, of which a copy is kept.
+        path: the folder of a run, of a checkpoint, or of a model for another engine.
         checkpoint: checkpoint of a run: averaged, best, last or a step.
         device: auto (a GPU if there is one), cpu, cuda or mps.
         precision: auto (as in `runtime.precision`), fp32, bf16 or fp16. Other engines have their own.
         threads: CPU threads; 0 is one per core.
         kernels: whether to translate with the operations of this package (see `runtime.kernels`).
     """
-    wanted = str(checkpoint)
-    if is_address(str(path)):
-        folder = fetch_checkpoint(str(path), "path", lambda run, name: resolve(run, name or wanted))
-    else:
-        folder = Path(path)
+    folder = expanded(str(path))
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}: name that of a run, of a checkpoint or of another model")
     machine = prepare_machine(RuntimeConfig(device=device, precision=precision, threads=threads))
@@ -64,7 +58,7 @@ def load(
     if (folder / EXPORT_RECORD).is_file():
         loaded: LoadedModel = imported(LOAD_EXPORT)(folder, machine)
         return loaded
-    return _load_checkpoints([resolve(folder, wanted)], machine)
+    return _load_checkpoints([resolve(folder, str(checkpoint))], machine)
 
 
 def load_engine(config: Config, machine: Machine) -> LoadedModel:

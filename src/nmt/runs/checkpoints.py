@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from nmt.compute import distributed
-from nmt.config.folders import expanded, is_address
+from nmt.config.folders import expanded
 from nmt.errors import UserError, for_this_installation
 from nmt.runs.checkpoint_files import (
     Checkpoint,
@@ -22,7 +22,6 @@ from nmt.runs.checkpoint_files import (
     write,
 )
 from nmt.runs.layout import AVERAGED, BEST, LAST, META, RunLayout, step_folder_name, step_of_folder_name
-from nmt.runs.remote_checkpoint import fetch_checkpoint
 from nmt.storage.files import PARTIAL, link, remove, remove_abandoned, remove_folder
 
 __all__ = [
@@ -182,11 +181,8 @@ def resolve(run_folder: Path, name: str) -> Path:
 
     Args:
         run_folder: The folder of the run.
-        name: averaged, best, last, a step (step-00001000 or 1000), the path of any folder, or the address of a run or
-            of a checkpoint.
+        name: averaged, best, last, a step (step-00001000 or 1000), or the path of any folder.
     """
-    if is_address(name):
-        return fetch_checkpoint(name, "checkpoint", lambda run, own: resolve(run, own or AVERAGED))
     saved = Checkpoints(run_folder).steps()
     path = find_folder(run_folder, name, saved)
     if path is None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.checks import NOT_OF_THE_SEARCH
-from nmt.config.folders import is_address
 from nmt.config.plain_names import settings_name
 from nmt.config.saved import read_saved, read_settings
 from nmt.config.schema import Config, DecodingConfig
@@ -92,8 +91,6 @@ def _checkpoint_name(run_folder: Path, name: str) -> str:
     step = step_of_name(name)
     if step is not None:
         return step_folder_name(step)
-    if is_address(name):
-        return f"{name.rstrip('/').rpartition('/')[2]}-{_digest(name.rstrip('/'))}"
     home = RunLayout(run_folder).checkpoints
     in_home = name in (LAST, BEST, AVERAGED) or (home / name).is_dir()
     return path_name(home / name if in_home else Path(name), home)

@@ -52,8 +52,10 @@ def is_interactive(name: str) -> bool:
 
 def is_device(name: str) -> bool:
     """Return whether something is at a path that is neither a file nor a folder: a pipe, or a device."""
+    if is_address(name):
+        return False
     path = expanded(name)
-    return not is_address(name) and path.exists() and not (path.is_file() or path.is_dir())
+    return path.exists() and not (path.is_file() or path.is_dir())
 
 
 @contextmanager

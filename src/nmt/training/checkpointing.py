@@ -13,7 +13,7 @@ from nmt.compute import distributed
 from nmt.config.schema import TrainingConfig
 from nmt.errors import UserError
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, load_last_good
-from nmt.storage.mirror import publish
+from nmt.storage.copies import store_changes
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
 
@@ -129,7 +129,7 @@ class CheckpointManager:
             origin=self.contents.origin,
         )
         self.checkpoints.prune(self.config.keep_last, self.config.keep_best)
-        publish(self.checkpoints.run_folder)
+        store_changes(self.checkpoints.run_folder)
         self.write_seconds = max(self.write_seconds, time.monotonic() - start)
 
 

@@ -194,29 +194,3 @@ def test_data_of_another_tokenizer_is_refused(tuning: list[str], settings: list[
     error = refuse(["train", *tuning])
     assert "was prepared with another tokenizer than" in error
     assert "run `make data` with the same ARGS" in error
-
-
-@pytest.mark.slow
-def test_an_export_is_imported_as_a_run_that_all_commands_take(
-    tuning: list[str], outputs: Path, tmp_path: Path
-) -> None:
-    toy = [each for each in tuning if not each.startswith(("name=", "training.init_from=", "data.corpus="))]
-    toy += ["name=toy", "data.corpus=toy"]
-    succeed(["average", *toy])
-    succeed(["export", *toy, "export.target=safetensors", "export.sample=4"])
-    said = succeed(
-        ["import", f"source={outputs}/toy/export/safetensors-float32", "name=again", f"paths.outputs={outputs}"]
-    )
-    assert "model.layers=1 model.d_model=32 model.d_ff=64 model.heads=2" in said
-    again = [*toy, "name=again"]
-    succeed(["eval", *again])
-    lines = [RunLayout(outputs / name).evaluation / "test.hyp.txt" for name in ("toy", "again")]
-    succeed(["eval", *toy])
-    assert lines[0].read_bytes() == lines[1].read_bytes()
-    succeed(["data", *tuning, "training.init_from=again"])
-    succeed(["train", *tuning, "training.init_from=again", "training.steps=1"])
-    origin = json.loads((RunLayout(outputs / "tuned").last / "meta.json").read_text(encoding="utf-8"))["origin"]
-    assert origin["name"] == "again"
-    succeed(["report", *tuning])
-    assert "Began from" in RunLayout(outputs / "tuned").report.read_text(encoding="utf-8")
-    assert "contains only weights" in refuse(["train", *again])

@@ -1,4 +1,4 @@
-"""Addresses with an empty cache, and no waiting between attempts."""
+"""The file system in memory, with an empty cache here."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,21 +6,16 @@ from typing import Any
 
 import pytest
 
-from nmt.config.folders import COPIES
-from nmt.features.remote_files import addresses, transfer
-from nmt.features.remote_files.addresses import FsspecAddresses
-from nmt.features.remote_files.cache import FOLDER, LIMIT
+from nmt.config.folders import CACHE
+from nmt.storage import addresses
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of an empty cache."""
-    monkeypatch.setenv(FOLDER, str(tmp_path / "cache"))
-    monkeypatch.setenv(COPIES, str(tmp_path / "copies"))
-    monkeypatch.delenv(LIMIT, raising=False)
+    monkeypatch.setenv(CACHE, str(tmp_path / "cache"))
     monkeypatch.delenv("NMT_INSTALL", raising=False)
-    monkeypatch.setattr(addresses, "ADDRESSES", FsspecAddresses())
-    monkeypatch.setattr(transfer, "WAITS", (0.0, 0.0, 0.0))
+    addresses._copies.cache_clear()
     return tmp_path / "cache"
 
 
@@ -30,5 +25,6 @@ def memory() -> Iterator[Any]:
     from fsspec.implementations.memory import MemoryFileSystem
 
     MemoryFileSystem.store.clear()
+    MemoryFileSystem.pseudo_dirs[:] = [""]
     yield MemoryFileSystem()
     MemoryFileSystem.store.clear()

@@ -2,29 +2,29 @@
 
 import gzip
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import nmt
 from nmt.cli import main
+from nmt.config.folders import expanded, local_folder
 from nmt.config.schema import DataConfig
 from nmt.data.sources import registry
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.errors import UserError
-from nmt.features.remote_files import addresses
-from nmt.features.remote_files.addresses import FsspecAddresses
-from nmt.features.remote_files.cache import LIMIT
+from nmt.storage import addresses
 from nmt.text.streams import open_output, read_input
 from tests.integration.toy import pairs
 
 
-def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget what was fetched and release the locks, as a new process would find it."""
-    if cache := addresses.ADDRESSES._cache:
-        for lock in cache._in_use.values():
-            lock.close()
-    monkeypatch.setattr(addresses, "ADDRESSES", FsspecAddresses())
+def new_process() -> None:
+    """Forget what was fetched, as a new process does."""
+    addresses._copies.cache_clear()
 
 
 def test_training_files_at_addresses_are_read_in_their_formats(memory: Any) -> None:
@@ -60,7 +60,7 @@ def test_a_failed_block_writes_nothing_to_an_address(memory: Any) -> None:
     assert not memory.exists("/out.txt")
 
 
-def test_a_copy_is_used_again_until_the_file_changes(memory: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_is_used_again_until_the_file_changes(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     memory.pipe_file("/x.txt", b"first\n")
     assert list(read_input("memory://x.txt")) == ["first"]
     opened: list[str] = []
@@ -71,28 +71,41 @@ def test_a_copy_is_used_again_until_the_file_changes(memory: Any, cache: Path, m
         return original(self, path, *rest, **more)
 
     monkeypatch.setattr(type(memory), "_open", remembering)
-    new_process(monkeypatch)
+    new_process()
     assert list(read_input("memory://x.txt")) == ["first"]
     assert opened == []
     memory.pipe_file("/x.txt", b"second\n")
     opened.clear()
     assert list(read_input("memory://x.txt")) == ["first"], "a process must see one version"
-    new_process(monkeypatch)
+    new_process()
     assert list(read_input("memory://x.txt")) == ["second"]
     assert opened == ["/x.txt"]
 
 
-def test_a_damaged_copy_is_fetched_again(memory: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory.pipe_file("/x.txt", b"first\n")
-    assert list(read_input("memory://x.txt")) == ["first"]
-    (copy,) = cache.glob("*/x.txt")
-    copy.write_bytes(b"worst\n")
-    new_process(monkeypatch)
-    assert list(read_input("memory://x.txt")) == ["first"]
-    (record,) = cache.glob("*/record.json")
-    record.write_text(record.read_text().replace("x.txt", "../x.txt"))
-    new_process(monkeypatch)
-    assert list(read_input("memory://x.txt")) == ["first"]
+def test_files_of_web_servers_are_read_as_they_are(tmp_path: Path) -> None:
+    pytest.importorskip("aiohttp", reason="needs the extra remote")
+
+    class Server(SimpleHTTPRequestHandler):
+        def end_headers(self) -> None:
+            if ".gz" in self.path:
+                self.send_header("Content-Encoding", "gzip")
+            super().end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    (tmp_path / "x.en.gz").write_bytes(gzip.compress(b"one\n"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Server, directory=str(tmp_path))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        there = f"http://127.0.0.1:{server.server_port}"
+        assert list(read_input(f"{there}/x.en.gz?download=1")) == ["one"]
+        with pytest.raises(UserError, match=f"input={there}/none.txt does not exist"):
+            read_input(f"{there}/none.txt")
+        with pytest.raises(UserError, match="files on web servers are only read"), open_output(f"{there}/out.txt"):
+            pass
+        server.shutdown()
+    with pytest.raises(UserError, match="Cannot connect"):
+        read_input(f"{there}/other.txt")
 
 
 @pytest.mark.parametrize(
@@ -118,12 +131,25 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatc
         read_input("gs://bucket/x")
 
 
-def test_an_impossible_limit_is_refused(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory.pipe_file("/x.txt", b"x\n")
-    for limit in ("0", "-1", "many", "nan"):
-        monkeypatch.setenv(LIMIT, limit)
-        with pytest.raises(UserError, match=f"NMT_CACHE_GB={limit} must be a number of GB above 0"):
-            read_input("memory://x.txt")
+@pytest.mark.parametrize(
+    "name", ["memory://", Path("memory://"), "memory://x/y", "memory:/x", "s3:/", Path("s3://bucket/runs")]
+)
+def test_an_address_is_never_a_folder(name: str | Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="is an address"):
+        expanded(name)
+    with pytest.raises(UserError, match="is an address"):
+        nmt.load(name)
+    for setting in ("checkpoint", "training.init_from"):
+        assert main(["train" if "." in setting else "translate", "input=/dev/null", f"{setting}={name}"]) == 2
+    assert not [each for each in tmp_path.iterdir() if ":" in each.name]
+
+
+def test_folders_of_different_addresses_are_different() -> None:
+    names = ["s3://a/b", "s3://a-b", "gs://a/b", "s3://a/b/c", "s3://A/b"]
+    assert len({local_folder(name) for name in names}) == len(names)
+    assert local_folder("s3://a/b/") == local_folder("s3://a/b")
+    assert local_folder("outputs/x") == Path("outputs/x")
 
 
 def test_the_fingerprint_of_a_file_at_an_address_is_not_asked_for_outside_of_preparation(memory: Any) -> None:
@@ -134,8 +160,8 @@ def test_the_fingerprint_of_a_file_at_an_address_is_not_asked_for_outside_of_pre
 
 
 @pytest.mark.slow
-def test_corpora_at_addresses_are_prepared_like_local_ones_and_training_does_not_fetch_them(
-    memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_text_at_addresses_is_prepared_like_local_text_and_training_does_not_fetch_it(
+    memory: Any, tmp_path: Path
 ) -> None:
     found = pairs(60, 1)
     for side, language in enumerate(("en", "de")):
@@ -151,7 +177,7 @@ def test_corpora_at_addresses_are_prepared_like_local_ones_and_training_does_not
         manifests.append({file.name: file.read_bytes() for file in folder.iterdir() if file.name != "manifest.json"})
     assert manifests[0] == manifests[1]
     memory.rm_file("/toy.en")
-    new_process(monkeypatch)
+    new_process()
     chosen = [*settings, "data.train=[memory://toy.en,memory://toy.de]", f"paths.data={tmp_path / '0'}"]
     assert main(["batch", *chosen, "training.batch_tokens=300"]) == 0
     other = ["data.train=[memory://other.en,memory://toy.de]", f"paths.data={tmp_path / '0'}"]

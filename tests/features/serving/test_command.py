@@ -21,15 +21,12 @@ from tests.unit.tiny_run import write_tiny_run
 
 @pytest.mark.parametrize(("entry", "name", "folder"), [
     ("outputs/demo", "demo", "outputs/demo"), ("small:outputs/demo", "small", "outputs/demo"),
-    ("s3://store/runs/mine", "mine", "s3://store/runs/mine"), ("far:s3://store/runs/mine/", "far", "s3://store/runs/mine/"),
 ])  # fmt: skip
-def test_a_model_to_serve_is_a_folder_or_an_address(entry: str, name: str, folder: str) -> None:
+def test_a_model_to_serve_is_a_folder(entry: str, name: str, folder: str) -> None:
     settings = ServeConfig(models=[entry])
     assert settings.named_folders == [(name, folder)]
     source = ModelSource(name, Config(), folder)
-    assert ModelProcesses(source, Metrics()).source.folder == (
-        folder if "s3:" in folder else str(Path(folder).resolve())
-    )
+    assert ModelProcesses(source, Metrics()).source.folder == str(Path(folder).resolve())
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,7 @@ class Config:
     seed: int = 1
     """Seed of initial weights, order of the batches, dropout and sampling, but not of the demo corpus (data.seed)."""
     checkpoint: str = field(default="averaged", metadata=ADJUSTABLE)
-    """Checkpoint to load: averaged, best, last, a step (step-00001000), a folder, or an address of a run or of a
-    checkpoint of one, such as s3://bucket/runs/mine/checkpoints/best."""
+    """Checkpoint to load: averaged, best, last, a step (step-00001000), or the folder of one."""
     engine: str = field(default="torch", metadata=ADJUSTABLE)
     """Engine that translates."""
     input: str = field(default="-", metadata=ADJUSTABLE)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from nmt.config.folders import expanded
+from nmt.config.folders import expanded, is_address
 from nmt.config.schema import DataConfig
 from nmt.data.sources.formats import format_of, uncompressed_name
 from nmt.data.sources.source import Languages
@@ -28,7 +28,7 @@ def named_languages(config: DataConfig) -> Languages | None:
 
 def has_one_side(name: str) -> bool:
     """Return whether a name of text is that of a file with one side, in a format without columns."""
-    return bool(format_of(Path(name)).sentences) and not expanded(name).is_dir()
+    return bool(format_of(Path(name)).sentences) and (is_address(name) or not expanded(name).is_dir())
 
 
 def languages_in_names(source: str, target: str) -> Languages | None:

@@ -12,7 +12,7 @@ FEATURE = Feature(
             defaults=("experiment=demo",),
             trains=True,
             distributed=True,
-            corpus="none",  # its commands have needs of their own
+            corpus=False,  # its commands have needs of their own
             weights="none",
         ),
     },

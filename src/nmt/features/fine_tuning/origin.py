@@ -1,10 +1,9 @@
 """Find the checkpoint that a run begins from."""
 
 import json
-from functools import partial
 from pathlib import Path
 
-from nmt.config.folders import expanded, is_address
+from nmt.config.folders import expanded
 from nmt.config.saved import from_yaml, read_saved
 from nmt.config.schema import Config
 from nmt.discovery import features
@@ -12,14 +11,11 @@ from nmt.errors import UserError, nearest
 from nmt.features.fine_tuning.settings import FineTuning
 from nmt.runs.checkpoints import AVERAGED, Checkpoints, resolve
 from nmt.runs.layout import BEST, LAST, META, SETTINGS, RunLayout
-from nmt.runs.remote_checkpoint import fetch_checkpoint
 
 
-def find_origin(config: Config, *, weights: bool = True) -> Path:
-    """Return the folder of the checkpoint that training.init_from names; fetch it, perhaps with its weights."""
+def find_origin(config: Config) -> Path:
+    """Return the folder of the checkpoint that training.init_from names."""
     name = config.of(FineTuning).init_from
-    if is_address(name):
-        return fetch_checkpoint(name, "training.init_from", partial(_named_or_best, config=config), weights=weights)
     for folder in (config.runs_folder / name, expanded(name)):
         if (folder / META).is_file():
             return folder
@@ -30,21 +26,13 @@ def find_origin(config: Config, *, weights: bool = True) -> Path:
     )
 
 
-def _named_or_best(run: Path, name: str, config: Config) -> Path:
-    return resolve(run, name) if name else _of_run(run, config)
-
-
 def tokenizer_folder(config: Config) -> Path:
     """Return the folder of the tokenizer of the model to begin from.
 
     If the run has begun and keeps that tokenizer, its own checkpoint has it, so the model is not needed again.
     """
     begun = Checkpoints(config.run_folder).steps()
-    return (
-        begun[-1].path
-        if begun and config.of(FineTuning).init_vocabulary == "old"
-        else find_origin(config, weights=False)
-    )
+    return begun[-1].path if begun and config.of(FineTuning).init_vocabulary == "old" else find_origin(config)
 
 
 def settings_of_origin(config: Config) -> Config | None:
@@ -54,7 +42,7 @@ def settings_of_origin(config: Config) -> Config | None:
     """
     try:
         begun = Checkpoints(config.run_folder).steps()
-        folder = begun[-1].path if begun else find_origin(config, weights=False)
+        folder = begun[-1].path if begun else find_origin(config)
         return read_saved(folder / SETTINGS, from_yaml)
     except (UserError, OSError, ValueError):
         return None

@@ -33,8 +33,8 @@ class FineTuning:
 
     init_from: str = ""
     """Model to begin from, with a fresh optimizer and from the start of the data: the name of a run (its averaged, else
-    best, else last checkpoint), the folder of a checkpoint, or the address of either. The new model takes its shape
-    (model.*), unless the command line gives another one. Empty begins with random weights."""
+    best, else last checkpoint), or the folder of a checkpoint. The new model takes its shape (model.*),
+    unless the command line gives another one. Empty begins with random weights."""
     init_vocabulary: str = "old"
     """Vocabulary with init_from: old (that model's), new (learned from this text) or extend (the old one and pieces of
     this text, up to tokenizer.vocab_size). A new piece gets the mean vector of the old pieces that it consists of."""

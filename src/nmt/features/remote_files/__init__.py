@@ -10,5 +10,4 @@ FEATURE = Feature(
         "adlfs": "adlfs>=2026.8",
         "aiohttp": "aiohttp>=3.9",
     },
-    addresses="nmt.features.remote_files.addresses:ADDRESSES",
 )

@@ -14,7 +14,6 @@ from nmt.features.report.settings import ComparedRuns
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import load, resolve
 from nmt.runs.layout import RunLayout
-from nmt.runs.local_copies import fetch_records, fetch_scored_text
 from nmt.runs.scores import scores_to_show, short_name
 from nmt.text.streams import STANDARD, open_output
 from nmt.text.tokenizer import Tokenizer
@@ -23,7 +22,7 @@ from nmt.text.tokenizer import Tokenizer
 def run(config: Config) -> None:
     """Write the page and print its path; of a comparison, print the scores and the settings that differ, too."""
     if names := config.of(ComparedRuns).compare:
-        runs = by_name([_read_other(config, name) for name in names])
+        runs = by_name([_read(replace(config, name=name)) for name in names])
         scores = build_section(lambda: compare_scores(runs))
         print(as_text(runs, scores))
         page, first = comparison(runs, scores), config.runs_folder / names[0]
@@ -40,15 +39,6 @@ def run(config: Config) -> None:
 
 def _read(config: Config) -> Run:
     return read_run(config.runs_folder, config.name, config.corpora_folder, scores_to_show(config))
-
-
-def _read_other(config: Config, name: str) -> Run:
-    """Read a run, and fetch it and its text before that if they are elsewhere."""
-    config = replace(config, name=name)
-    fetch_records(config)
-    run = _read(config)
-    fetch_scored_text(config, run.config.data, run.splits())
-    return run
 
 
 def _load_model(run: Run, checkpoint: str) -> tuple[TranslationModel, Tokenizer]:

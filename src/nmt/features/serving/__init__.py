@@ -15,7 +15,7 @@ FEATURE = Feature(
             "nmt.features.serving.command",
             "answer translation requests over HTTP",
             ("checkpoint", "engine", "serve", "decoding", *COMMON),
-            corpus="none",
+            corpus=False,
         )
     },
     settings={"serve": Group("nmt.features.serving.settings:ServeConfig")},

@@ -13,7 +13,7 @@ from multiprocessing.process import BaseProcess
 
 from nmt.compute.cores import computing_threads
 from nmt.compute.processes import end_with_parent
-from nmt.config.folders import expanded, is_address
+from nmt.config.folders import expanded
 from nmt.errors import UserError
 from nmt.features.serving.errors import LostError, log, unavailable
 from nmt.features.serving.metrics import Metrics
@@ -140,8 +140,7 @@ class ModelProcesses:
         self._wanted = source.config.of(ServeConfig).processes or min(cores, MAX_PROCESSES)
         share = replace(runtime, threads=max(1, cores // self._wanted))
         # A link is followed once, so that all processes have the same model, also those that start later.
-        is_here = source.folder and not is_address(source.folder)
-        folder = str(expanded(source.folder).resolve()) if is_here else source.folder
+        folder = str(expanded(source.folder).resolve()) if source.folder else ""
         self.source = replace(source, config=replace(source.config, runtime=share), folder=folder)
         self.metrics = metrics
         self.processes = [ModelProcess(self.source, metrics)]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from nmt.config.checks import check_at_least, check_between, check_plain_name
-from nmt.config.folders import is_address
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,8 +24,8 @@ class ServeConfig:
     port: int = 5000
     """Port to listen on; 0 is any free one, which the first line of output names."""
     models: list[str] = field(default_factory=list)
-    """Models to serve, the default one first, each NAME:FOLDER or FOLDER (a run, a checkpoint, an address or an export
-    for CTranslate2, as in docs/python.md); empty is the model that `name`, `checkpoint` and `engine` choose."""
+    """Models to serve, the default one first, each NAME:FOLDER or FOLDER (a run, a checkpoint or an export for
+    CTranslate2, as in docs/python.md); empty is the model that `name`, `checkpoint` and `engine` choose."""
     processes: int = 0
     """Processes per model, which share the CPU's threads; 0 is one per core on a CPU, up to four, and one on a GPU."""
     key_file: str = ""
@@ -104,7 +103,7 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]_-]+")
 
 def _named_folder(entry: str) -> tuple[str, str]:
     name, colon, folder = entry.partition(":")
-    if colon and "/" not in name and not is_address(entry):
+    if colon and "/" not in name:
         return name, folder
     return entry.rstrip("/").rpartition("/")[2], entry
 

@@ -10,7 +10,7 @@ FEATURE = Feature(
             "translate a file of any size into a corpus, which later runs train on",
             ("checkpoint", "engine", "input", "synthesize", "decoding", "data.engine", *COMMON),
             distributed=True,
-            corpus="none",
+            corpus=False,
         ),
     },
     settings={"synthesize": Group("nmt.features.synthesis.settings:SynthesizeConfig")},
