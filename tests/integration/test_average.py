@@ -62,7 +62,7 @@ def test_the_average_that_translates_the_development_set_best_is_written(
     for name, checkpoint in (("the last checkpoint", "last"), ("the best 1", "best")):
         assert evaluated(settings, run, checkpoint) == pytest.approx(bleu[name], abs=0.005)
     chosen = max(bleu, key=bleu.__getitem__)
-    assert f"averaged ({chosen}; " in said
+    assert f"chose {chosen}: " in said
     assert bleu[chosen] >= bleu[better]
     assert evaluated(settings, run, "averaged") == pytest.approx(bleu[chosen], abs=0.005)
 

@@ -26,12 +26,15 @@ def run(config: Config) -> None:
     paths, why = (last_checkpoints(checkpoints, last), "") if last else _best_validated(config, checkpoints)
     folder = write_averaged(config.run_folder, paths, newest_step)
     if len(paths) < last:
-        why = f" (averaging.last={last} asks for more, but the run has no others)"
-    print(f"averaged {', '.join(path.name for path in paths)} into {folder}{why}")
+        why = f"averaging.last={last} asks for more, but the run has no others"
+    names = dict.fromkeys([paths[0].name, paths[-1].name])
+    print(f"averaged {' to '.join(names)} into {folder}")
+    if why:
+        print(f"  {why}")
 
 
 def _best_validated(config: Config, checkpoints: Checkpoints) -> tuple[list[Path], str]:
-    """Return the checkpoints whose average is best on the development set, and the figures of all candidates.
+    """Return the checkpoints whose average is best on the development set, and a line with the figures of candidates.
 
     The figure is BLEU, because the loss of a model that learns a short text by heart rises while it still translates
     better; only a parser, to which BLEU says nothing, is judged by its loss.
@@ -40,7 +43,7 @@ def _best_validated(config: Config, checkpoints: Checkpoints) -> tuple[list[Path
     figures, name = _measured(config, found)
     best = max(figures, key=lambda each: figures[each] if name == "BLEU" else -figures[each])
     listed = ", ".join(f"{each} has {name} {figure:.2f}" for each, figure in figures.items())
-    return found[best], f" ({best}; on the development set, {listed})"
+    return found[best], f"chose {best}: {listed}"
 
 
 def _measured(config: Config, found: Mapping[str, Sequence[Path]]) -> tuple[dict[str, float], str]:

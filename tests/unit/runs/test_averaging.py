@@ -239,7 +239,7 @@ def test_a_run_that_stopped_early_is_averaged_over_its_checkpoints(
     stage.run(config)
     folder = config.run_folder / "checkpoints" / "averaged"
     assert capsys.readouterr().out == (
-        f"averaged step-00000001, step-00000002 into {folder} "
-        "(averaging.last=3 asks for more, but the run has no others)\n"
+        f"averaged step-00000001 to step-00000002 into {folder}\n"
+        "  averaging.last=3 asks for more, but the run has no others\n"
     )
     np.testing.assert_array_equal(load(folder).weights["bias"].numpy(), numpy_mean([1, 2], "bias"))
