@@ -140,11 +140,8 @@ class Feature:
     findings: Mapping[str, str] = field(default_factory=dict)
     """By the key in eval/<split>.json, `module:name` of a `nmt.evaluation.finding.Finding`."""
     control: str = ""
-    """A function that takes a `nmt.decoding.control.SearchSetup` and returns a Control, or None if it is off."""
-    search_settings: str = ""
-    """A function that takes the settings of decoding and returns those of the search itself, if they are others."""
-    search_in_words: str = ""
-    """A function that takes the settings of decoding and names the search for reports; empty if it is another one's."""
+    """A function that takes the settings of decoding, the tokenizer and the device of the scores, and returns a
+    `nmt.decoding.search.Control`, or None if it is off."""
     listeners: tuple[str, ...] = ()
     """Functions that take all settings and the number of updates so far and return a `nmt.runs.listener.Listener`,
     or None if it is off."""

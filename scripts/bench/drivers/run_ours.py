@@ -26,7 +26,6 @@ from nmt.decoding import batches as decoding_batches
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.int8_engine import Int8Engine
 from nmt.decoding.torch_engine import TorchEngine, load_model
-from nmt.features.minimum_bayes_risk.control import LeastRisk
 from nmt.model.kernels.c.library import use_operations
 from nmt.runs.checkpoints import load
 from nmt.text.tokenizer import Tokenizer
@@ -98,7 +97,7 @@ def translate(job: Job) -> Result:
 
     times = Times()
     times.wrap(translator, "search", "search")
-    times.wrap(LeastRisk, "_choose", "choose")
+    times.wrap(translator, "_least_risk", "choose")
     result = in_batches(job, translate_batch, translate_parallel)
     if decoding.strategy == "mbr" and times["search"]:  # forks keep their times for themselves
         result["choosing"] = times["choose"] / (times["choose"] + times["search"])

@@ -29,9 +29,9 @@ CORE: Mapping[str, Mapping[str, Choice]] = {
         "swish": Choice("nmt.model.activations:SWISH", "smooth, in most of Marian's models"),
         "swiglu": Choice("nmt.model.activations:SWIGLU", "gated"),
     },
-    "decoding.strategy": {
-        "beam": Choice("nmt.decoding.control:usual_search", "beam search, as in the paper"),
-        "sample": Choice("nmt.decoding.control:usual_search", "sampled"),
+    "decoding.utility": {
+        "chrf": Choice("nmt.decoding.utilities:by_chrf", "chrF"),
+        "bleu": Choice("nmt.decoding.utilities:by_bleu", "BLEU"),
     },
     "training.schedule": {
         "inverse_sqrt": Choice("nmt.training.schedule:inverse_sqrt", "the paper's"),

@@ -2,32 +2,36 @@
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
 from itertools import count, islice, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
 from tqdm import tqdm
 
+from nmt.config.choices import find
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.alignment import align
 from nmt.decoding.batches import DecodingPlan, batches_by_length, serial_plan
 from nmt.decoding.beam import Hypothesis
-from nmt.decoding.constraints import UNCONSTRAINED, Constraints
-from nmt.decoding.control import Control, SearchSetup, controls_for
+from nmt.decoding.constraints import UNCONSTRAINED, ConstraintEncoder, Constraints
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
+from nmt.decoding.minimum_bayes_risk import rank_by_utility
 from nmt.decoding.request import Request
+from nmt.decoding.search import Control, controls_of
 from nmt.decoding.translation import Candidate, Likelihood, ScoredToken, Translation
 from nmt.errors import UserError
 from nmt.text.alignments import Link
 from nmt.text.blocks import blocks
+from nmt.text.glossary import Glossary
 from nmt.text.special import EOS
 from nmt.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from nmt.decoding.attention import Weights
+    from nmt.decoding.utilities import Utility
 
 WINDOW_LINES = 2048
 """The largest number of lines to read ahead, so that sentences of similar length are decoded together."""
@@ -65,7 +69,8 @@ class Engine(ABC):
         self.max_target_tokens = min(max_target_tokens, MAX_TARGET_TOKENS)
         self.seed = 1
         self.controls: list[Control] = []
-        self._kept: dict[Hashable, Any] = {}
+        self._utility: Utility | None = None
+        self._encoders: dict[str, ConstraintEncoder] = {}
 
     def with_search(self, config: DecodingConfig, seed: int) -> Self:
         """Return an engine with the same model and other settings; both may translate at the same time."""
@@ -75,21 +80,26 @@ class Engine(ABC):
         return engine
 
     def prepare_search(self, seed: int) -> None:
-        """Make the controls that the settings of the search ask for."""
-        self.seed = seed
-        setup = SearchSetup(self.config, self.tokenizer, self.device, self.max_target_tokens, self._kept)
-        self.controls = controls_for(setup)
-        if self.config.alignments and not self.shows_attention:
+        """Make and read what the settings of the search ask for."""
+        self.seed, config = seed, self.config
+        self.controls = controls_of(config, self.tokenizer, self.device)
+        self._utility = (
+            find("decoding.utility", config.utility)(config, self.device) if config.strategy == "mbr" else None
+        )
+        if config.terms not in self._encoders:  # once for all searches of a server
+            glossary = Glossary.read(config.terms)
+            self._encoders[config.terms] = ConstraintEncoder(self.tokenizer, glossary, self.max_target_tokens)
+        if config.alignments and not self.shows_attention:
             raise UserError("only engine=torch aligns words: choose it, or leave decoding.alignments off")
 
     @property
     def maximises(self) -> str:
         """The metric of `eval` that the search maximises, if there is one."""
-        return next((control.maximises for control in self.controls if control.maximises), "")
+        return self.config.utility if self.config.strategy == "mbr" else ""
 
     @abstractmethod
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
-        """Return what `config.search` finds for each source of a batch, before controls finish it.
+        """Return what `config.search` finds for each source of a batch.
 
         Sources end with EOS, hypotheses keep the constraints. A sentence without finite scores has no hypotheses.
         """
@@ -124,13 +134,13 @@ class Engine(ABC):
             token_scores: whether to fill `Candidate.tokens`; the translations are then scored once more.
             done: called after each batch.
         """
-        line_numbers = iter(numbers or count(1))
+        line_numbers, encode = iter(numbers or count(1)), self._encoders[self.config.terms].encode
         requests = (line if isinstance(line, Request) else Request(line) for line in lines)
         for block in blocks(requests, window, lambda request: len(request.text), WINDOW_CHARACTERS):
             # A line of white space counts as empty, even if the tokenizer would return tokens for it.
             sources = self.tokenizer.encode_input([each.text if each.text.strip() else "" for each in block])
             block_numbers = islice(line_numbers, len(block))
-            found = self.translate_ids(sources, self._encode(block), numbers=block_numbers, done=done)
+            found = self.translate_ids(sources, encode(block), numbers=block_numbers, done=done)
             listed = [each for hypotheses in found for each in hypotheses]
             texts = [self.tokenizer.decode(each.tokens) for each in listed]
             owners = [index for index, hypotheses in enumerate(found) for _ in hypotheses]
@@ -163,9 +173,7 @@ class Engine(ABC):
             batch_constraints = [constraints[index] if constraints else UNCONSTRAINED for index in batch]
             sources = [sentences[index] for index in batch]
             found = self.search(sources, batch_constraints)
-            for control in self.controls:
-                found = control.finish(self, sources, batch_constraints, found)
-            return found
+            return [self._least_risk(*each) for each in zip(found, sources, strict=True)] if self._utility else found
 
         batches, executor = self.plan([len(sentence) for sentence in sentences])
         with closing(executor.run(search, batches)) as finished:
@@ -228,9 +236,13 @@ class Engine(ABC):
         """The largest numbers of tokens of a source and a target sentence, without EOS."""
         return self.max_source_tokens - 1, self.max_target_tokens - 1
 
-    def _encode(self, block: Sequence[Request]) -> list[Constraints] | None:
-        """Return what the translation of each request must contain; None if nothing."""
-        return next((found for control in self.controls if (found := control.encode(block)) is not None), None)
+    def _least_risk(self, candidates: list[Hypothesis], source: Sequence[int]) -> list[Hypothesis]:
+        """Return the candidates of a sentence with the least Bayes risk."""
+        utility, tokenizer = self._utility, self.tokenizer
+        if not candidates or utility is None:
+            return []
+        text = tokenizer.decode_source(source[1:] if source[0] in tokenizer.source_tags else source)
+        return rank_by_utility(candidates, tokenizer.decode, lambda texts: utility(texts, text), self.config.nbest)
 
     def _finish_source(self, source: Sequence[int], line: int) -> list[int]:
         """Append EOS to a source sentence, and cut the sentence if it is too long; leave an empty one empty."""

@@ -1,7 +1,6 @@
 """Translate with PyTorch: one model, or several as an ensemble.
 
 `Engine.translate` turns lines into batches of token ids, calls `search` for each, and turns its hypotheses into text.
-`Engine.controls` are what features do to a search: they wrap the scorer, or rank what was found.
 """
 
 import math
@@ -20,9 +19,9 @@ from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.batches import DecodingPlan, cpu_plan, same_plan, serial_plan
 from nmt.decoding.beam import Hypothesis, NextTokenScorer, ensemble_scorers
 from nmt.decoding.constraints import Constraints
-from nmt.decoding.control import SearchBatch, search
 from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
+from nmt.decoding.search import SearchBatch, search
 from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.cpu.prepared_weights import prepare_for_cpu
@@ -93,7 +92,7 @@ class TorchEngine(Engine):
                 cache.repeat(copies)
             advances = zip(self.models, caches, strict=True)
             scorer = ensemble_scorers([partial(model.advance, state=cache) for model, cache in advances])
-            return search(scorer, batch, config, self.controls)
+            return search(scorer, batch, config, self.tokenizer.vocabularies[1], self.controls)
 
     @contextmanager
     def scorer_of(self, source: str) -> Iterator[NextTokenScorer | None]:

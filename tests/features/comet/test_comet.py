@@ -6,7 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +16,6 @@ import yaml
 from fuzz.prepared import tiny_run
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import DecodingConfig, EvaluationConfig
-from nmt.decoding.control import SearchSetup
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.translation import Candidate
 from nmt.errors import ConfigError, UserError
@@ -25,7 +24,6 @@ from nmt.evaluation.metrics import score_text
 from nmt.features.comet.metric import comet_score
 from nmt.features.comet.model import Comet
 from nmt.features.comet.utility import by_comet, comet_utility
-from nmt.text.tokenizer import Tokenizer
 
 SOURCES = ["the small cat sees a dog", "a dog", "it is a very small dog"]
 REFERENCES = ["die kleine Katze sieht einen Hund", "ein Hund", "es ist ein sehr kleiner Hund"]
@@ -124,7 +122,7 @@ def test_the_utility_compares_all_pairs_as_the_library_does(model: Path) -> None
     data = [{"src": SOURCES[0], "mt": one, "ref": other} for one, other in pairs]
     theirs = load_from_checkpoint(str(model / "checkpoints" / "model.ckpt")).predict(data, gpus=0, num_workers=0)
     chosen: dict[str, Any] = {"strategy": "mbr", "utility": "comet", "comet": str(model)}
-    utility = by_comet(SearchSetup(DecodingConfig(**chosen), cast(Tokenizer, None), CPU, 256))
+    utility = by_comet(DecodingConfig(**chosen), CPU)
     found = utility(translations, SOURCES[0])
     expected = 100 * np.array(theirs.scores).reshape(len(translations), -1)
     np.testing.assert_allclose(found, expected, atol=1e-4)
@@ -193,7 +191,7 @@ def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch: py
 
 def test_the_utility_needs_a_model() -> None:
     with pytest.raises(ConfigError, match=r"decoding\.utility=comet needs a model"):
-        DecodingConfig(utility="comet")  # type: ignore[call-arg]
+        DecodingConfig(utility="comet")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("comet") is not None, reason="unbabel-comet is installed")

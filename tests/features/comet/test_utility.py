@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +15,10 @@ from torch import Tensor
 
 from nmt.config.compose import compose
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.control import SearchSetup
 from nmt.decoding.torch_engine import TorchEngine
+from nmt.decoding.utilities import Utility
 from nmt.features.comet import utility
 from nmt.features.comet.model import Comet
-from nmt.text.tokenizer import Tokenizer
 from tests.unit.small_models import LINES, make_model, make_tokenizer
 
 DEVICE = torch.device("meta")
@@ -34,7 +33,7 @@ def with_settings(config: DecodingConfig, **settings: Any) -> DecodingConfig:
 def test_the_model_is_loaded_for_minimum_bayes_risk_only(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
 
-    def load(name: str, setting: str, device: torch.device) -> utility.Utility:
+    def load(name: str, setting: str, device: torch.device) -> Utility:
         assert (setting, device.type) == ("decoding.comet", "cpu")
         loaded.append(name)
         return compare
@@ -45,8 +44,7 @@ def test_the_model_is_loaded_for_minimum_bayes_risk_only(monkeypatch: pytest.Mon
     monkeypatch.setattr(utility, "comet_utility", load)
     beam = with_settings(compose(["decoding.extra_length=6"]).decoding, utility="comet", comet="model")
     risk, tokenizer = with_settings(beam, strategy="mbr", candidates=2), make_tokenizer()
-    models = [make_model(tokenizer)]
-    engine = TorchEngine(models, tokenizer, beam, torch.device("cpu"))
+    engine = TorchEngine([make_model(tokenizer)], tokenizer, beam, torch.device("cpu"))
     list(engine.translate(LINES))
     list(engine.with_search(with_settings(beam, alpha=1.0, comet="other"), 1).translate(LINES))
     assert not loaded
@@ -54,11 +52,6 @@ def test_the_model_is_loaded_for_minimum_bayes_risk_only(monkeypatch: pytest.Mon
     assert loaded == ["model"]
     assert by_risk.maximises == "comet"
     assert [each.candidates[0].score for each in by_risk.translate(["a dog"])] == [1.0]
-    by_risk.with_search(replace(risk, nbest=2), 2)
-    assert loaded == ["model"]
-    by_risk.with_search(with_settings(risk, comet="other"), 1)
-    TorchEngine(models, tokenizer, risk, torch.device("cpu"))
-    assert loaded == ["model", "other", "model"]
 
 
 def test_a_strangers_model_does_not_name_the_model_of_comet() -> None:
@@ -89,6 +82,6 @@ def test_the_utility_computes_on_the_device_of_the_search(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "comet.models", library)
     monkeypatch.setattr(utility, "load", lambda *_: Comet(RegressionMetric(), "2.2", Path()))
     config = with_settings(compose([]).decoding, utility="comet", comet="model")
-    compare = utility.by_comet(SearchSetup(config, cast(Tokenizer, None), DEVICE, 256))
+    compare = utility.by_comet(config, DEVICE)
     assert compare(["a", "b"], "source").tolist() == [[50, 50], [50, 50]]
     assert moved == [DEVICE]

@@ -80,7 +80,7 @@ def test_controls_are_passed_on_to_ctranslate2_or_refused(tmp_path: Path) -> Non
         assert [each.text for each in theirs.translate(LINES)] == expected
         changed += expected != [each.text for each in TorchEngine([ours], tokenizer, plain, CPU).translate(LINES)]
     assert changed >= 2
-    risk = DecodingConfig(strategy="mbr", candidates=5)  # type: ignore[call-arg]
+    risk = DecodingConfig(strategy="mbr", candidates=5)
     engine = CTranslate2Engine(tmp_path, risk, CPU, 1)
     assert all(translation.text for translation in engine.translate(LINES))
     for request, translation in zip(requests, engine.translate(requests), strict=True):

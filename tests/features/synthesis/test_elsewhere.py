@@ -123,7 +123,7 @@ def test_the_model_and_the_files_of_its_settings_are_sent(words: list[str], tmp_
     target = tmp_path / "there"
     target.mkdir()
     unpacked = packed.unpack(target)
-    assert Path(unpacked.decoding.terms).read_text() == "king\tkoenig\n"  # type: ignore[attr-defined]
+    assert Path(unpacked.decoding.terms).read_text() == "king\tkoenig\n"
     assert Path(unpacked.checkpoint).parent == target
     assert [Path(each).parent for each in unpacked.decoding.ensemble] == [target]
 

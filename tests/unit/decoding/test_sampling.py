@@ -11,7 +11,7 @@ from torch import Tensor
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis, NextTokenScorer, beam_search
 from nmt.decoding.sampling import sample
-from nmt.features.constraints.beginnings import force_prefixes
+from nmt.decoding.search import force_prefixes
 from nmt.text.special import EOS
 from tests.unit.decoding.toys import Toy, ToyScorer
 

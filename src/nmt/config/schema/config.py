@@ -23,6 +23,9 @@ from nmt.errors import ConfigError
 
 Settings = TypeVar("Settings")
 
+WITHOUT_SPACES = ("zh", "ja", "th", "km", "lo", "my")
+"""Languages that are written without spaces between words."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
@@ -65,6 +68,7 @@ class Config:
         self._check_target_side()
         self._check_averaging()
         self._check_longest_sentence()
+        self._check_utility()
         for feature in features().values():
             if feature.check:
                 imported(feature.check)(self)
@@ -101,6 +105,15 @@ class Config:
             raise ConfigError(
                 f"{key}={getattr(getattr(self, group), name)} is too small for one sentence of "
                 f"data.max_pieces={self.data.max_pieces} and its end mark: raise the first or lower the second"
+            )
+
+    def _check_utility(self) -> None:
+        """Refuse a utility that finds no words in the target language."""
+        language = self.data.target_lang.lower().replace("_", "-").partition("-")[0]
+        if self.decoding.strategy == "mbr" and self.decoding.utility == "bleu" and language in WITHOUT_SPACES:
+            raise ConfigError(
+                "decoding.utility=bleu compares the words between spaces, which "
+                f"data.target_lang={self.data.target_lang} does not have: set decoding.utility=chrf"
             )
 
     def of(self, kind: type[Settings]) -> Settings:

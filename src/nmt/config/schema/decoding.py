@@ -4,6 +4,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
 from nmt.config.checks import (
+    CONTROL,
     MAY_NAME_A_FOLDER,
     NAMES_A_FILE,
     NOT_OF_THE_SEARCH,
@@ -17,7 +18,6 @@ from nmt.config.checks import (
     only_with,
 )
 from nmt.config.choices import CHOICES
-from nmt.discovery import features, imported
 from nmt.errors import ConfigError
 
 BLEU_TOKENIZERS = (
@@ -26,7 +26,9 @@ BLEU_TOKENIZERS = (
 """auto, and the names of sacreBLEU's tokenizers."""
 
 
+STRATEGIES = ("beam", "sample", "mbr")
 FOR_SAMPLES = only_with("strategy", "sample", of="search")
+FOR_RISK = only_with("strategy", "mbr")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,7 @@ class DecodingConfig:
     """The search for translations, as in section 6.1 of the paper."""
 
     strategy: str = "beam"
-    """How translations are found."""
+    """How translations are found: by beam search, as a sample, or by the minimum Bayes risk of candidates (mbr)."""
     beam: int = field(default=4, metadata=only_with("strategy", "beam"))
     """Hypotheses per sentence; 1 is greedy search."""
     alpha: float = 0.6
@@ -53,25 +55,37 @@ class DecodingConfig:
     """Source tokens per batch."""
     ensemble: list[str] = field(default_factory=list, metadata={**ONLY_TORCH, **NOT_OF_THE_SEARCH})
     """Further checkpoints, named like `checkpoint`, whose probabilities are averaged with those of `checkpoint`."""
-
     alignments: bool = field(default=False, metadata={**ONLY_TORCH, **NOT_OF_THE_SEARCH})
     """Align the words of each translation with those of its source, which takes one more pass over the translations."""
+    terms: str = field(default="", metadata={**ONLY_TORCH, **CONTROL, **NAMES_A_FILE})
+    """File with a term, a tab and its translation on each line. If a term stands in a source line, its translation
+    must stand in the translation of the line."""
+    no_repeat_ngram: int = field(default=0, metadata=CONTROL)
+    """No sequence of this many word pieces stands twice in a translation; 0 allows repetitions."""
+    min_length: int = field(default=0, metadata=CONTROL)
+    """Least word pieces per translation."""
+    suppress_unknown: bool = field(default=False, metadata=CONTROL)
+    """Write no characters that the vocabulary lacks."""
+    candidates: int = field(default=64, metadata=FOR_RISK)
+    """Candidates per sentence for minimum Bayes risk."""
+    candidates_by: str = field(default="sample", metadata=FOR_RISK)
+    """How candidates are found: sample (narrowed by top_k, top_p and temperature), or beam."""
+    utility: str = field(default="chrf", metadata=FOR_RISK)
+    """Agreement of two candidates for minimum Bayes risk."""
 
     @property
     def search(self) -> "DecodingConfig":
-        """The settings of the search itself, if the strategy ranks what another one finds."""
-        config = self
-        for feature in features().values():
-            if feature.search_settings:
-                config = imported(feature.search_settings)(config)
-        return config
+        """The settings of the search itself: minimum Bayes risk ranks what another one finds."""
+        if self.strategy != "mbr":
+            return self
+        return replace(self, strategy=self.candidates_by, beam=self.candidates, nbest=self.candidates)
 
     @property
     def in_words(self) -> str:
         """The search in a few words."""
-        found = [imported(each.search_in_words)(self) for each in features().values() if each.search_in_words]
-        usual = "sampled" if self.strategy == "sample" else f"beam {self.beam}, length penalty {self.alpha:g}"
-        return next(filter(None, found), usual)
+        if self.strategy == "mbr":
+            return f"minimum Bayes risk ({self.utility}) of {self.candidates} candidates"
+        return "sampled" if self.strategy == "sample" else f"beam {self.beam}, length penalty {self.alpha:g}"
 
     @property
     def for_any_engine(self) -> "DecodingConfig":
@@ -100,18 +114,25 @@ class DecodingConfig:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        check_choice("decoding.strategy", self.strategy, CHOICES["decoding.strategy"])
-        for name in ("beam", "nbest"):
+        check_choice("decoding.strategy", self.strategy, STRATEGIES)
+        check_choice("decoding.candidates_by", self.candidates_by, ("sample", "beam"))
+        check_choice("decoding.utility", self.utility, CHOICES["decoding.utility"])
+        for name in ("beam", "nbest", "candidates"):
             check_between(f"decoding.{name}", getattr(self, name), 1, 10_000)
         check_at_least("decoding.batch_tokens", self.batch_tokens, 1)
         check_between("decoding.alpha", self.alpha, 0, 10)
         check_between("decoding.extra_length", self.extra_length, 0, 1_000_000)
-        check_at_least("decoding.top_k", self.top_k, 0)
+        for name in ("top_k", "no_repeat_ngram", "min_length"):
+            check_at_least(f"decoding.{name}", getattr(self, name), 0)
         check_above_zero("decoding.temperature", self.temperature)
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"decoding.top_p={self.top_p} must be above 0 and at most 1")
         if self.strategy == "beam" and self.nbest > self.beam:
             raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.beam={self.beam}: widen the beam")
+        if self.strategy == "mbr" and self.nbest > self.candidates:
+            raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.candidates={self.candidates}")
+        if self.terms and self.search.strategy != "beam":
+            raise ConfigError("decoding.terms needs a beam: samples cannot have terms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,13 @@
 """The settings of COMET."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
 
 from nmt.config.checks import MAY_NAME_A_FOLDER
 from nmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from nmt.config.schema import DecodingConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +29,7 @@ class CometDecoding:
 
     def __post_init__(self) -> None:
         """Make sure that the utility has a model."""
-        utility = getattr(self, "utility", "")  # of another feature, which may not be there
-        if utility == "comet" and not self.comet:
+        if cast("DecodingConfig", self).utility == "comet" and not self.comet:
             raise ConfigError(
                 "decoding.utility=comet needs a model: set decoding.comet to a folder or to a name such as "
                 "Unbabel/wmt22-comet-da"

@@ -1,6 +1,6 @@
 """COMET as a utility of minimum Bayes risk."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -8,19 +8,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.decoding.control import SearchSetup
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.utilities import Utility
 from nmt.errors import UserError
 from nmt.features.comet.model import BATCH_SENTENCES, load
 from nmt.features.comet.settings import CometDecoding
 
-Utility = Callable[[Sequence[str], str], NDArray[np.float64]]
-"""Compares all pairs of translations of a source sentence: a row per hypothesis and a column per reference."""
 
-
-def by_comet(setup: SearchSetup) -> Utility:
-    """Return COMET with the model that the settings name; it is loaded once, because it takes gigabytes."""
-    model = cast(CometDecoding, setup.config).comet
-    return setup.once(("comet", model), lambda: comet_utility(model, "decoding.comet", setup.device))
+def by_comet(config: DecodingConfig, device: torch.device) -> Utility:
+    """Return COMET with the model that the settings name."""
+    return comet_utility(cast(CometDecoding, config).comet, "decoding.comet", device)
 
 
 def comet_utility(name: str, setting: str, device: torch.device) -> Utility:

@@ -7,7 +7,7 @@ from nmt.decoding.request import Request
 from nmt.features.serving import markup
 from nmt.features.serving.errors import RequestError, too_many_sentences
 from nmt.page.sentences import Span, sentences
-from nmt.terms.glossary import Glossary
+from nmt.text.glossary import Glossary
 
 Terms = Sequence[tuple[str, str]]
 """Terms of the source language, each with the one that must translate it."""

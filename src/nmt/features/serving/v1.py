@@ -11,7 +11,7 @@ from nmt.features.serving.errors import RequestError
 from nmt.features.serving.requests import Task
 from nmt.features.serving.service import Model, SentenceAnswer, Service, TextAnswer
 from nmt.page.sentences import MAX_CHARACTERS
-from nmt.terms.glossary import words_of
+from nmt.text.glossary import words_of
 
 MAX_NBEST, MAX_BEAM, MAX_CHOICES, MAX_TERMS = 10, 16, 50, 100
 MAX_TERM_WORDS = 20

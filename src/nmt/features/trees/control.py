@@ -1,15 +1,21 @@
 """Whether a search is one among well-formed trees; only then is the code imported that restricts it."""
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from nmt.decoding.control import Control, SearchSetup
+from nmt.config.schema import DecodingConfig
 from nmt.features.trees.settings import TreeDecoding
 
+if TYPE_CHECKING:
+    import torch
 
-def well_formed(setup: SearchSetup) -> Control | None:
+    from nmt.decoding.search import Control
+    from nmt.text.tokenizer import Tokenizer
+
+
+def well_formed(config: DecodingConfig, tokenizer: "Tokenizer", device: "torch.device") -> "Control | None":
     """Return the control; None if the settings leave it off."""
-    if not cast(TreeDecoding, setup.config).well_formed:
+    if not cast(TreeDecoding, config).well_formed:
         return None
     from nmt.features.trees.well_formed import WellFormed  # noqa: PLC0415 - only trees need the library
 
-    return WellFormed(setup)
+    return WellFormed(tokenizer, device)

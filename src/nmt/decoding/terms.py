@@ -20,7 +20,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.decoding.beam import NEVER, Candidates, NextTokenScorer, top
-from nmt.terms.tokens import distinct_tokens
 from nmt.text.special import BOS, EOS, PAD, UNK
 
 
@@ -154,3 +153,10 @@ def _deal(needs: Tensor, possible: Tensor) -> Tensor:
     ranks = torch.empty_like(needs).scatter_(1, by_need, ranks_by_need)
     order = (ranks * (needs.max() + 1) + needs).masked_fill(~possible, torch.iinfo(torch.int64).max)
     return order.argsort(dim=1, stable=True)
+
+
+def distinct_tokens(terms: Sequence[Sequence[Sequence[int]]], device: torch.device) -> Tensor:
+    """Return the different tokens (B, M) in the terms of each sentence, filled up with PAD."""
+    distinct = [sorted({token for term in each for token in term}) for each in terms]
+    most = max(map(len, distinct))
+    return torch.tensor([[*each, *[PAD] * (most - len(each))] for each in distinct], dtype=torch.int64, device=device)

@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from nmt.errors import UserError
-from nmt.terms import glossary
-from nmt.terms.glossary import WORD_OR_CHARACTER, Glossary
+from nmt.text import glossary
+from nmt.text.glossary import WORD_OR_CHARACTER, Glossary
 
 TERMS = {"machine": "Maschine", "machine learning": "maschinelles Lernen", "US": "USA", "don't": "nicht", "C++": "C++"}
 

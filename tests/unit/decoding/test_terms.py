@@ -9,9 +9,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from nmt.decoding.constraints import Constraints
-from nmt.features.constraints.terms import RequiredTerms
+from nmt.decoding.terms import RequiredTerms
 from nmt.text.special import BOS, EOS, UNK
-from tests.features.constraints.test_controls import EVERYTHING, LIMIT, A, B, C, search
+from tests.unit.decoding.test_search import EVERYTHING, LIMIT, A, B, C, search
 from tests.unit.decoding.toys import Prefix, Toy, exhaustive, found
 
 Terms = tuple[Prefix, ...]

@@ -5,9 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmt.decoding.beam import Hypothesis
-from nmt.features.minimum_bayes_risk.utilities import Matrix
+
+Matrix = NDArray[np.float64]
 
 
 def rank_by_utility(

@@ -8,8 +8,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from nmt.decoding.beam import Hypothesis
-from nmt.features.minimum_bayes_risk.risk import rank_by_utility
-from nmt.features.minimum_bayes_risk.utilities import Utility, bleu, chrf
+from nmt.decoding.minimum_bayes_risk import rank_by_utility
+from nmt.decoding.utilities import Utility, bleu, chrf
 
 METRICS = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
 UTILITIES: dict[str, Utility] = {"chrf": chrf, "bleu": bleu}

@@ -9,16 +9,17 @@ Shapes: N translations; a result (N, N) has a row per hypothesis and a column pe
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from nmt.decoding.control import SearchSetup
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.minimum_bayes_risk import Matrix
 
-Matrix = NDArray[np.float64]
 Utility = Callable[[Sequence[str], str], Matrix]
 """`utility(translations, source)` compares all pairs of translations of a source sentence."""
-MakeUtility = Callable[[SearchSetup], Utility]
-"""Makes a utility for a search."""
+MakeUtility = Callable[[DecodingConfig, torch.device], Utility]
+"""Makes a utility for a search with these settings, on a device."""
 
 CHRF_ORDER = 6
 """Characters of the longest n-grams that chrF compares."""
@@ -58,12 +59,12 @@ def bleu(texts: Sequence[str], _: str) -> Matrix:
     return np.where(matches.any(0), 100 * np.exp(mean + brevity), 0.0)
 
 
-def by_chrf(_: SearchSetup) -> Utility:
+def by_chrf(config: DecodingConfig, device: torch.device) -> Utility:
     """Return sentence chrF."""
     return chrf
 
 
-def by_bleu(_: SearchSetup) -> Utility:
+def by_bleu(config: DecodingConfig, device: torch.device) -> Utility:
     """Return sentence BLEU."""
     return bleu
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from nmt.config.schema import DecodingConfig, TokenizerConfig
+from nmt.decoding.constraints import ConstraintEncoder
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.features.constraints.control import ConstraintEncoder
-from nmt.terms.glossary import Glossary
+from nmt.text.glossary import Glossary
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
 from tests.unit.small_models import LINES, make_model
@@ -40,7 +40,7 @@ def test_a_glossary_is_encoded_once_for_all_searches_of_an_engine(
         return encode(self, lines)
 
     monkeypatch.setattr(Tokenizer, "encode_target", noting)
-    search = DecodingConfig(terms=str(tmp_path / "terms.tsv"), beam=4)  # type: ignore[call-arg]
+    search = DecodingConfig(terms=str(tmp_path / "terms.tsv"), beam=4)
     engine = TorchEngine([make_model(tokenizer)], tokenizer, search, torch.device("cpu"))
     others = [engine.with_search(replace(search, beam=beam), 1) for beam in (4, 5)]
     assert encoded == [["sees", "small"]]
@@ -48,5 +48,5 @@ def test_a_glossary_is_encoded_once_for_all_searches_of_an_engine(
 
 
 def test_a_strangers_model_does_not_name_the_file_with_terms() -> None:
-    config = DecodingConfig(terms="/etc/passwd", beam=7)  # type: ignore[call-arg]
+    config = DecodingConfig(terms="/etc/passwd", beam=7)
     assert config.naming_no_file == DecodingConfig(beam=7)

@@ -1,28 +1,23 @@
-"""Controls of a search, compared with exhaustive search among the sentences that they allow."""
+"""Restrictions and constraints of a search, compared with exhaustive search among the sentences that they allow."""
 
 import math
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 import torch
-from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
-from nmt.decoding.control import SearchBatch, SearchSetup, controls_for
-from nmt.decoding.control import search as search_under
+from nmt.decoding.restrictions import forbid
+from nmt.decoding.search import SearchBatch
+from nmt.decoding.search import search as search_under
 from nmt.errors import ConfigError, UserError
-from nmt.features.restrictions.restrictions import forbid
 from nmt.text.special import EOS, PAD, UNK
-from nmt.text.tokenizer import Tokenizer
 from tests.unit.decoding.toys import Prefix, Toy, ToyScorer, exhaustive, found
 
 A, B, C = 4, 5, 6
 VOCABULARY = ["<unk>", "<pad>", "<s>", "</s>", "▁a", "b", "▁ab"]
-TOKENIZER = cast(Tokenizer, SimpleNamespace(vocabularies=(VOCABULARY, VOCABULARY)))
 LIMIT = 5
 EVERYTHING = 2000  # more than there are sentences of at most LIMIT tokens
 Allowed = Callable[[Prefix], bool]
@@ -32,14 +27,12 @@ def search(
     toys: Sequence[Toy], limits: Sequence[int], constraints: Sequence[Constraints] = (), **settings: float | str | bool
 ) -> list[list[Hypothesis]]:
     config = DecodingConfig(**settings)  # type: ignore[arg-type]
-    setup = SearchSetup(config, TOKENIZER, torch.device("cpu"), max_tokens=100)
-    controls = controls_for(setup)
     copies = config.nbest if config.strategy == "sample" else 1
     sentences = zip(toys, limits, constraints or [UNCONSTRAINED] * len(toys), range(len(toys)), strict=True)
     copied = [sentence for sentence in sentences for _ in range(copies)]
     toys, limits, constraints, numbers = zip(*copied, strict=True)
     batch = SearchBatch([[number] for number in numbers], torch.tensor(limits), constraints)
-    return search_under(ToyScorer(toys), batch, config.search, controls)
+    return search_under(ToyScorer(toys), batch, config.search, VOCABULARY)
 
 
 def repeats(words: Prefix, size: int) -> bool:
@@ -103,8 +96,8 @@ def test_a_search_without_controls_calls_the_model_itself(
         assert choose is None
         return []
 
-    monkeypatch.setattr("nmt.decoding.control.beam_search", record)
-    monkeypatch.setattr("nmt.decoding.control.sample", record)
+    monkeypatch.setattr("nmt.decoding.search.beam_search", record)
+    monkeypatch.setattr("nmt.decoding.search.sample", record)
     search([Toy(1)], [5], [UNCONSTRAINED], **settings)
     assert [isinstance(scorer, ToyScorer) for scorer in scorers] == [plain]
 
@@ -167,15 +160,3 @@ def test_settings_that_no_search_offers_are_refused(settings: dict[str, int | bo
 def test_samples_cannot_have_terms() -> None:
     with pytest.raises(UserError, match="terms need a beam"):
         search([Toy(1)], [5], [Constraints(terms=((A,),))], strategy="sample")
-
-
-def test_controls_that_are_off_leave_the_scores_alone() -> None:
-    calls: list[Tensor] = []
-
-    def scorer(tokens: Tensor, parents: Tensor) -> Tensor:
-        calls.append(torch.zeros(len(tokens), 7))
-        return calls[-1]
-
-    batch = SearchBatch([[1]], torch.tensor([3]), [UNCONSTRAINED])
-    for control in controls_for(SearchSetup(DecodingConfig(), TOKENIZER, torch.device("cpu"), max_tokens=100)):
-        assert control.begin(scorer, batch) == (scorer, None)

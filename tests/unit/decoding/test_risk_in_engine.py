@@ -1,10 +1,17 @@
 """Minimum Bayes risk with the engine, in a small random model."""
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
-from nmt.text.tokenizer import Tokenizer
-from tests.unit.decoding.test_torch_engine import LINES, random_model, tokenizer, translator
+from nmt.config.compose import compose
+from nmt.decoding import utilities
+from nmt.decoding.minimum_bayes_risk import Matrix
+from nmt.errors import ConfigError
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer
+from tests.unit.decoding.test_torch_engine import LINES, random_model, tokenizer, train_pieces, translator
 
 __all__ = ["tokenizer"]
 
@@ -30,3 +37,25 @@ def test_minimum_bayes_risk_takes_candidates_of_a_beam(tokenizer: Tokenizer) -> 
     engine = translator([model], tokenizer, strategy="mbr", candidates=6, candidates_by="beam", nbest=6, utility="bleu")
     (chosen,) = engine.translate(lines)
     assert {each.text for each in chosen.candidates} == {each.text for each in listed.candidates}
+
+
+def test_bleu_is_refused_where_words_have_no_spaces_between_them() -> None:
+    words = ["decoding.strategy=mbr", "decoding.utility=bleu", "data.target_lang=zh-CN"]
+    with pytest.raises(ConfigError, match=r"data\.target_lang=zh-CN does not have: set decoding\.utility=chrf"):
+        compose(words)
+    compose([words[0], words[2]])
+    compose([*words[:2], "data.target_lang=de"])
+
+
+def test_utilities_see_sources_without_tags(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources: list[str] = []
+
+    def compare(texts: Sequence[str], source: str) -> Matrix:
+        sources.append(source)
+        return np.ones((len(texts), len(texts)))
+
+    monkeypatch.setattr(utilities, "by_chrf", lambda config, device: compare)
+    tokenizer = Tokenizer(train_pieces(user_defined_symbols=[f"{SPACE_MARK}<de>"]))
+    engine = translator([random_model(tokenizer)], tokenizer, strategy="mbr", candidates=2)
+    list(engine.translate(["<de> a dog", "a cat"]))
+    assert sorted(sources) == ["a cat", "a dog"]

@@ -1,0 +1,102 @@
+"""Search a batch as the settings and the constraints of its sentences ask.
+
+Each restriction is a function from one next-token scorer to another, so that any search can have it.
+
+Shapes: B sentences in the batch, R rows as in `NextTokenScorer`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+import torch
+from torch import Tensor
+
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, beam_search
+from nmt.decoding.constraints import Constraints
+from nmt.decoding.restrictions import at_least, without_repeats, without_unknown
+from nmt.decoding.sampling import sample
+from nmt.decoding.terms import RequiredTerms, distinct_tokens, tokens_after_word
+from nmt.discovery import features, imported
+from nmt.errors import UserError
+from nmt.text.special import PAD
+from nmt.text.tokenizer import Tokenizer
+
+
+class SearchBatch(NamedTuple):
+    """The sentences that are searched together. All members have each sentence as often as it is sampled, in a row."""
+
+    sources: Sequence[Sequence[int]]
+    """Token ids, which end with EOS."""
+    max_lengths: Tensor
+    """(B,) longest translations, EOS included."""
+    constraints: Sequence[Constraints]
+    seed: int = 1
+
+
+Control = Callable[[NextTokenScorer, SearchBatch], NextTokenScorer]
+"""Returns the scorer of a search in place of that of the model."""
+
+
+def controls_of(config: DecodingConfig, tokenizer: Tokenizer, device: torch.device) -> list[Control]:
+    """Return what features do to searches with these settings, whose scores are on a device."""
+    makers = [imported(feature.control) for feature in features().values() if feature.control]
+    return [control for make in makers if (control := make(config, tokenizer, device)) is not None]
+
+
+def search(
+    scorer: NextTokenScorer,
+    batch: SearchBatch,
+    config: DecodingConfig,
+    vocabulary: Sequence[str],
+    controls: Sequence[Control] = (),
+) -> list[list[Hypothesis]]:
+    """Return the best hypotheses of each sentence of a batch, given the vocabulary of the target language."""
+    device, constraints = batch.max_lengths.device, batch.constraints
+    for control in controls:
+        scorer = control(scorer, batch)
+    if config.suppress_unknown:
+        scorer = without_unknown(scorer)
+    if config.min_length:
+        scorer = at_least(scorer, config.min_length, batch.max_lengths)
+    if config.no_repeat_ngram:
+        required = distinct_tokens([each.terms for each in constraints], device)
+        scorer = without_repeats(scorer, config.no_repeat_ngram, required)
+    if any(each.beginning for each in constraints):
+        scorer = force_prefixes(scorer, [each.beginning for each in constraints], device)
+    choose = None
+    if any(each.terms for each in constraints):
+        if config.strategy != "beam":
+            raise UserError("terms need a beam: samples cannot have them")
+        after_word = tokens_after_word(tuple(vocabulary), device)
+        terms = RequiredTerms([each.terms for each in constraints], batch.max_lengths, after_word, config.beam)
+        scorer, choose = terms.wrap(scorer), terms.choose
+    if config.strategy == "sample":
+        # The samples are the same for the same seed and batch, in whichever process and order batches are searched.
+        seed = crc32(repr((batch.seed, batch.sources)).encode())
+        return sample(scorer, batch.max_lengths, config, torch.Generator(device).manual_seed(seed))
+    return beam_search(
+        scorer, batch.max_lengths, beam=config.beam, alpha=config.alpha, nbest=config.nbest, choose=choose
+    )
+
+
+def force_prefixes(scorer: NextTokenScorer, prefixes: Sequence[Sequence[int]], device: torch.device) -> NextTokenScorer:
+    """Return a scorer under which every sentence begins with its prefix, whose tokens have probability 1."""
+    longest = max(map(len, prefixes))
+    table = torch.tensor([[*prefix, *[PAD] * (longest - len(prefix))] for prefix in prefixes], device=device)
+    sentences = torch.arange(len(prefixes), device=device)  # (R,) the sentence of each row
+    length = 0
+
+    def forced(tokens: Tensor, parents: Tensor) -> Tensor:
+        nonlocal sentences, length
+        scores = scorer(tokens, parents)
+        if length < longest:
+            sentences = sentences[parents]
+            wanted = table[sentences, length][:, None]
+            only_wanted = torch.full_like(scores, NEVER).scatter(1, wanted, 0.0)
+            scores = scores.where(wanted == PAD, only_wanted)
+            length += 1
+        return scores
+
+    return forced

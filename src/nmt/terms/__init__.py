@@ -1,1 +1,0 @@
-"""A library for features: terms that must stand in translations."""
