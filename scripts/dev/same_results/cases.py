@@ -82,7 +82,7 @@ TRAINED: dict[str, Words] = {
     ),
     "micro_batches": (
         "toy", "model.positions=learned", "training.device_tokens=120", "training.clip_norm=1",
-        "training.weight_decay=0.01", "training.schedule=wsd", "model.tie_embeddings=false",
+        "training.weight_decay=0.01", "training.schedule=linear", "model.tie_embeddings=false",
     ),
 }  # fmt: skip
 """The name of the corpus and the further settings of each run."""

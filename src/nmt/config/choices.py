@@ -38,7 +38,6 @@ CORE: Mapping[str, Mapping[str, Choice]] = {
         "cosine": Choice("nmt.training.schedule:cosine", "half a wave to zero"),
         "linear": Choice("nmt.training.schedule:linear", "a straight line to zero"),
         "constant": Choice("nmt.training.schedule:constant", "stays at the peak"),
-        "wsd": Choice("nmt.training.schedule:wsd", "constant, then linear to zero over the last decay_steps"),
     },
     "runtime.shard": {"none": Choice("nmt.training.replicas:Replicas", "each process keeps all weights")},
     "training.optimizer": {"adam": Choice("nmt.training.optimizer:adam", "the paper's")},

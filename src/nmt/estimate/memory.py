@@ -13,11 +13,10 @@ from nmt.model.activations import activation_of
 from nmt.model.attention_choice import flash_obstacle
 from nmt.model.build import architecture_of
 from nmt.model.interface import Stack
+from nmt.model.kernels.softmax import LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK
 from nmt.model.positions.base import positions_of
 
 FLOAT32_BYTES = 4
-SCORES_ON_CPU, SCORES_ON_GPU = 8 * 1024 * 1024, 256 * 1024 * 1024
-"""The most scores of words that the loss holds at a time: `LOGITS_PER_CHUNK` and `LOGITS_PER_GPU_CHUNK` there."""
 GATHERED_LAYERS = 2
 """Layers whose weights a device holds at a time if the devices divide them: the one that it computes, and the next."""
 
@@ -79,7 +78,7 @@ def activation_storage(*, gpu: bool, half: bool, fused: bool = True) -> Activati
             dropout_mask=1,
             recomputed=fused,
             norm_width=FLOAT32_BYTES,
-            scores=SCORES_ON_GPU,
+            scores=LOGITS_PER_GPU_CHUNK,
             score_width=width,
         )
     return ActivationStorage(
@@ -90,7 +89,7 @@ def activation_storage(*, gpu: bool, half: bool, fused: bool = True) -> Activati
         dropout_mask=width,
         recomputed=False,
         norm_width=width,
-        scores=SCORES_ON_CPU,
+        scores=LOGITS_PER_CHUNK,
         score_width=2 * FLOAT32_BYTES,
     )
 

@@ -6,13 +6,11 @@ from dataclasses import asdict
 from nmt.config.keys import all_keys
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
+from nmt.config.schema.training import SCHEDULES_WITHOUT_END
 from nmt.errors import UserError
 
 Settings = Mapping[str, object]
 """The values of settings by dotted key."""
-
-SCHEDULES_WITH_AN_END = ("cosine", "linear", "wsd")
-"""Schedules in which the rate of a step depends on the number of steps."""
 
 
 def differences(before: Settings, after: Settings) -> dict[str, tuple[object, object]]:
@@ -63,4 +61,4 @@ def _is_adjustable(key: str) -> bool:
 
 def _changes_schedule(key: str, current: Settings) -> bool:
     """Return whether a setting is the number of steps, and the schedule depends on it."""
-    return key == "training.steps" and current.get("training.schedule") in SCHEDULES_WITH_AN_END
+    return key == "training.steps" and current["training.schedule"] not in SCHEDULES_WITHOUT_END

@@ -13,13 +13,8 @@ from torch import Tensor
 
 from nmt.model.kernels.backend import sum_dtype
 from nmt.model.kernels.c.rows import scaled_difference
-from nmt.model.kernels.softmax import softmax_gradient_
+from nmt.model.kernels.softmax import LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK, softmax_gradient_
 from nmt.model.products import exact_product, multiply, multiply_into
-
-LOGITS_PER_CHUNK = 8 * 1024 * 1024
-"""The largest number of logits in memory at a time on a CPU."""
-LOGITS_PER_GPU_CHUNK = 256 * 1024 * 1024
-"""The same on a GPU, 512 MiB in bf16: each further chunk adds launches and reads the gradient's sum again."""
 
 
 class Losses(NamedTuple):
@@ -39,7 +34,6 @@ def smoothed_cross_entropy(
     smoothing: float,
     ignore: int,
     working_projection: Tensor | None = None,
-    rows: int = 0,
 ) -> Losses:
     """Return the losses of the decoder's output (T, d), summed over tokens.
 
@@ -47,12 +41,12 @@ def smoothed_cross_entropy(
     over all V words. Tokens whose label is `ignore` do not count.
 
     Products are in the precision of the output; `working_projection` is the projection in that precision, if there is
-    a copy. `rows` is the number of tokens in a chunk; 0 is as many as suit the device.
+    a copy.
     """
     working = projection.to(output.dtype) if working_projection is None else working_projection
     if not torch.is_grad_enabled():  # a parameter would get a gradient that nobody reads
         projection = projection.detach()
-    arguments = output, projection, working.detach(), labels, smoothing, ignore, rows
+    arguments = output, projection, working.detach(), labels, smoothing, ignore
     return Losses(*_SmoothedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]
 
 
@@ -72,7 +66,6 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         labels: Tensor,
         smoothing: float,
         ignore: int,
-        rows: int,
     ) -> tuple[Tensor, Tensor]:
         exact = sum_dtype(output)  # the precision of sums
         counts = labels != ignore
@@ -81,7 +74,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         normaliser, label_logit = output.new_empty(2, len(output), dtype=exact)  # log of the softmax's denominator
         output_gradient = torch.empty_like(output) if ctx.needs_input_grad[0] else None
         projection_product = None
-        rows = rows or rows_per_chunk(output, words=len(projection))
+        rows = rows_per_chunk(output, words=len(projection))
         for start in range(0, len(output), rows):
             chunk = slice(start, start + rows)
             logits = multiply(output[chunk], working.T)
@@ -107,7 +100,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         output, product, evenly_spread = ctx.saved_tensors
         output_gradient = None if output is None else output * smoothed.to(output.dtype)
         projection_gradient = None if product is None else scaled_difference(product, evenly_spread, smoothed)
-        return output_gradient, projection_gradient, None, None, None, None, None
+        return output_gradient, projection_gradient, None, None, None, None
 
 
 def rows_per_chunk(output: Tensor, words: int) -> int:

@@ -54,7 +54,6 @@ def new_trainer(
         machine,
         config.seed,
         parallel=runtime.parallel,
-        loss_rows=runtime.loss_rows,
         additions=additions,
         replicas=replicas if passes is None else UnaveragedReplicas,
         passes=passes,

@@ -53,9 +53,8 @@ class WordLoss(Protocol):
 class CrossEntropy:
     """Cross-entropy with smoothed labels (section 5.4 of the paper)."""
 
-    def __init__(self, smoothing: float, rows: int = 0) -> None:
-        """Take the label smoothing, and the number of rows of logits in memory at a time; 0 to choose it."""
-        self.smoothing, self.rows = smoothing, rows
+    def __init__(self, smoothing: float) -> None:
+        self.smoothing = smoothing
 
     def inputs(self, batch: MicroBatch) -> tuple[Packed, Packed]:
         """See `WordLoss.inputs`."""
@@ -71,7 +70,6 @@ class CrossEntropy:
             smoothing=self.smoothing,
             ignore=PAD,
             working_projection=working,
-            rows=self.rows,
         )
 
 
@@ -82,14 +80,13 @@ class Objective(nn.Module):
         self,
         model: TranslationModel,
         smoothing: float,
-        loss_rows: int = 0,
         *,
         word_loss: WordLoss | None = None,
         terms: Sequence[Term] = (),
     ) -> None:
         super().__init__()
         self.model = model
-        self.cross_entropy = CrossEntropy(smoothing, loss_rows)
+        self.cross_entropy = CrossEntropy(smoothing)
         self.word_loss = word_loss or self.cross_entropy
         self.terms = terms
 

@@ -4,9 +4,10 @@ from dataclasses import asdict
 
 from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config
+from nmt.config.schema.training import SCHEDULES_WITHOUT_END
 from nmt.errors import UserError
 from nmt.runs.checkpoints import Checkpoint, load_last_good
-from nmt.runs.compatibility import SCHEDULES_WITH_AN_END, check_resumable
+from nmt.runs.compatibility import check_resumable
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.build import TrainingData
 from nmt.training.state import saved_best, saved_state
@@ -36,7 +37,7 @@ def finished_message(checkpoint: Checkpoint, config: Config) -> str:
     if loop.get("unseen"):
         return ""
     if checkpoint.step >= training.steps:
-        if training.schedule in SCHEDULES_WITH_AN_END:
+        if training.schedule not in SCHEDULES_WITHOUT_END:
             return (
                 f"run {config.name} is finished: training.schedule={training.schedule} has come to its end at step "
                 f"{checkpoint.step}. To train its model further, begin a new run from its weights, with another name= "

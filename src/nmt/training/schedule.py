@@ -6,15 +6,11 @@ from dataclasses import replace
 
 from nmt.config.choices import find
 from nmt.config.schema import TrainingConfig
+from nmt.config.schema.training import SCHEDULES_WITHOUT_END
 
 Schedule = Callable[[int, int, TrainingConfig], float]
 """Returns the learning rate of a step after the warmup, as a fraction of the peak, given the last step of the run."""
 
-DEFAULT_DECAY_SHARE = 0.2
-"""The share of all steps over which `wsd` lowers the rate, if `training.decay_steps` is not set."""
-
-WITHOUT_END = ("inverse_sqrt", "constant")
-"""The schedules whose rates do not depend on the last step."""
 WARMUP_SHARE = 0.12
 """The share of its steps that the warmup may take of a run that time ends early."""
 LEAST_WARMUP = 1 / 6
@@ -44,7 +40,7 @@ def learning_rate(step: int, config: TrainingConfig, d_model: int, last_step: in
 
 def until(last_step: int, config: TrainingConfig) -> TrainingConfig:
     """Return the settings with the warmup of a run that ends at a step; 0 for `training.steps`."""
-    if not 0 < last_step < config.steps or config.schedule in WITHOUT_END:
+    if not 0 < last_step < config.steps or config.schedule in SCHEDULES_WITHOUT_END:
         return config
     steps = math.ceil(max(WARMUP_SHARE * last_step, LEAST_WARMUP * config.warmup_steps))
     return replace(config, warmup_steps=min(config.warmup_steps, steps))
@@ -68,10 +64,3 @@ def linear(step: int, last_step: int, config: TrainingConfig) -> float:
 def constant(_step: int, _last_step: int, _config: TrainingConfig) -> float:
     """Return 1: the rate stays at the peak."""
     return 1.0
-
-
-def wsd(step: int, last_step: int, config: TrainingConfig) -> float:
-    """Return the warmup-stable-decay schedule: the peak, then a linear decay to zero at the last step."""
-    max_decay_steps = max(1, last_step - config.warmup_steps)
-    decay_steps = min(max_decay_steps, config.decay_steps or math.ceil(DEFAULT_DECAY_SHARE * last_step))
-    return min(1.0, max(0.0, (last_step - step) / decay_steps))

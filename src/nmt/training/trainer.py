@@ -54,19 +54,16 @@ class Trainer:
         seed: int,
         *,
         parallel: int = 0,
-        loss_rows: int = 0,
         additions: Additions = Additions(),  # noqa: B008 - immutable
         replicas: type[Replicas] = Replicas,
         passes: RecordedPasses | None = None,
     ) -> None:
-        """Train `model`; see `runtime.parallel` and `runtime.loss_rows`.
+        """Train `model`; see `runtime.parallel`.
 
         `additions` has features' terms and hooks. `passes` records passes as CUDA graphs.
         """
         self.model, self.config, self.machine = model, config, machine
-        objective = Objective(
-            model, config.label_smoothing, loss_rows, word_loss=additions.word_loss, terms=additions.terms
-        )
+        objective = Objective(model, config.label_smoothing, word_loss=additions.word_loss, terms=additions.terms)
         self.replicas = replicas(objective, machine, config)
         self.working_weights = self.replicas.working_weights
         self.columns = sorted({name for term in additions.terms for name in term.columns})

@@ -19,7 +19,7 @@ from tests.unit.training.test_checkpointing import same
 from tests.unit.training.test_trainer import MODEL, TRAINING, batches_of, store, trainer, training_with, weights
 
 __all__ = ["store"]
-MUON = training_with(optimizer="muon", muon_momentum=0.9, weight_decay=0.1)
+MUON = training_with(optimizer="muon", weight_decay=0.1)
 
 
 @pytest.mark.parametrize("muon_rate", [1.0, 0.4])
@@ -61,8 +61,8 @@ def test_layers_get_muon_and_everything_else_gets_adam(muon_rate: float, store: 
 def muon_step(weight: nn.Parameter, mean: Tensor, rate: float) -> None:
     """Update a weight by Muon's definition, with the singular value decomposition."""
     assert weight.grad is not None
-    mean.mul_(0.9).add_(weight.grad, alpha=0.1)
-    direction = by_singular_values(0.1 * weight.grad + 0.9 * mean)
+    mean.mul_(0.95).add_(weight.grad, alpha=0.05)
+    direction = by_singular_values(0.05 * weight.grad + 0.95 * mean)
     weight.mul_(1 - 0.1 * rate).sub_(rate * 0.2 * max(weight.shape) ** 0.5 * direction)
 
 

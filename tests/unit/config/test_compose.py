@@ -257,7 +257,7 @@ def test_a_mistake_is_reported_in_one_line(override: str, words: str) -> None:
         ),
         ("decoding.candidates=8", "decoding.candidates has no effect with decoding.strategy=beam"),
         ("training.muon_rate=0.5", "training.muon_rate has no effect with training.optimizer=adam"),
-        ("training.decay_steps=9", "has no effect with training.schedule=inverse_sqrt"),
+        ("training.muon_rate=9", "has no effect with training.optimizer=adam"),
         ("model.max_positions=90", "has no effect with model.positions=sinusoidal"),
         (
             "tracking.artifact=true",

@@ -11,12 +11,16 @@ from nmt.compute.machine import Machine
 from nmt.config.choices import CHOICES, find
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.loader import MicroBatch
-from nmt.estimate.memory import SCORES_ON_CPU, SCORES_ON_GPU, activation_storage, state_numbers, training_memory
+from nmt.estimate.memory import (
+    activation_storage,
+    state_numbers,
+    training_memory,
+)
 from nmt.estimate.parameters import ParameterCounts, count_parameters
 from nmt.model.build import build_model
+from nmt.model.kernels.softmax import LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK
 from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
-from nmt.training.loss import LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK
 from nmt.training.objective import Objective
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import additions_of, training_with
@@ -103,12 +107,11 @@ def test_weights_are_counted_four_times_and_their_copies() -> None:
 
 
 def test_the_loss_holds_as_many_scores_as_it_computes_at_a_time() -> None:
-    assert (SCORES_ON_CPU, SCORES_ON_GPU) == (LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK)
     few, many = 6_250, 50_000
     for gpu, half, width, most in (
-        (True, True, 2, SCORES_ON_GPU),
-        (True, False, 4, SCORES_ON_GPU),
-        (False, True, 8, SCORES_ON_CPU),
+        (True, True, 2, LOGITS_PER_GPU_CHUNK),
+        (True, False, 4, LOGITS_PER_GPU_CHUNK),
+        (False, True, 8, LOGITS_PER_CHUNK),
     ):
         on = activation_storage(gpu=gpu, half=half)._replace(slack=1.0)
         for tokens in (few, many):

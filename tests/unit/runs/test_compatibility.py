@@ -9,10 +9,11 @@ import yaml
 from nmt.config.choices import CHOICES
 from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config, TrainingConfig
+from nmt.config.schema.training import SCHEDULES_WITHOUT_END
 from nmt.config.schema.training import TrainingConfig as CoreTrainingConfig
 from nmt.discovery import learned_groups
 from nmt.errors import UserError
-from nmt.runs.compatibility import SCHEDULES_WITH_AN_END, check_resumable
+from nmt.runs.compatibility import check_resumable
 from nmt.training.schedule import learning_rate
 
 SETTINGS = flatten(asdict(Config()))
@@ -48,7 +49,7 @@ def test_only_the_listed_settings_are_fixed() -> None:
             fixed.add(key)
     training = {
         *("batch_tokens", "group_by_length", "schedule", "warmup_steps", "learning_rate", "label_smoothing"),
-        *("adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_norm", "optimizer", "decay_steps"),
+        *("adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_norm", "optimizer"),
         "guided_weight",
     }
     machines = {"data.engine", "data.ray_address"}  # where text is prepared, which changes none of it
@@ -71,7 +72,7 @@ def test_the_error_names_both_values_and_a_remedy() -> None:
     assert "training.steps" not in message
 
 
-@pytest.mark.parametrize("schedule", ["cosine", "linear", "wsd"])
+@pytest.mark.parametrize("schedule", ["cosine", "linear"])
 def test_the_number_of_steps_is_fixed_if_the_schedule_depends_on_it(schedule: str) -> None:
     settings = SETTINGS | {"training.schedule": schedule}
     check_resumable(settings, settings)
@@ -85,7 +86,7 @@ def test_schedules_that_depend_on_the_number_of_steps_are_listed(schedule: str) 
         TrainingConfig(schedule=schedule, learning_rate=1.0, warmup_steps=10, steps=steps) for steps in (100, 200)
     )
     same = all(learning_rate(step, short, 512) == learning_rate(step, long, 512) for step in range(1, 101))
-    assert same == (schedule not in SCHEDULES_WITH_AN_END)
+    assert same == (schedule in SCHEDULES_WITHOUT_END)
 
 
 def test_a_setting_missing_in_the_checkpoint_had_its_default() -> None:

@@ -215,7 +215,7 @@ def test_weights_that_time_and_a_signal_ended_together_are_validated_on_resuming
     assert (last.step, last.interim, last.valid) == (6, False, {"loss": 1 / 7})
 
 
-@pytest.mark.parametrize("schedule", ["linear", "cosine", "wsd"])
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
 def test_the_rate_ends_where_the_minutes_end(
     tmp_path: Path, time_of: Clock, store: PairStore, schedule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

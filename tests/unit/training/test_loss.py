@@ -108,14 +108,3 @@ def test_a_gradient_that_is_needed_alone_is_the_same(needed: int) -> None:
 )
 def test_chunks_of_logits_are_limited_and_on_a_gpu_equal(device: str, tokens: int, words: int, rows: int) -> None:
     assert rows_per_chunk(torch.empty(tokens, 1, device=device), words) == rows
-
-
-@pytest.mark.parametrize("rows", [1, 5, 36, 37, 1000])
-def test_given_number_of_rows_changes_nothing(rows: int) -> None:
-    results = []
-    for each in (0, rows):
-        output, projection, labels = inputs()
-        losses = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD, rows=each)
-        losses.smoothed.backward()
-        results.append((*losses, output.grad, projection.grad))
-    torch.testing.assert_close(results[0], results[1])

@@ -1,12 +1,10 @@
 """The learning rate against the paper's formula and against hand-computed values."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 
 from nmt.config.schema import TrainingConfig
-from nmt.errors import ConfigError
 from nmt.training.clock import reachable_step
 from nmt.training.schedule import learning_rate, peak_rate, until
 
@@ -64,36 +62,7 @@ def test_warmup_longer_than_training_gives_a_warning() -> None:
     assert "25% of its peak" in warning
 
 
-@pytest.mark.parametrize(
-    ("decay_steps", "expected"),
-    [
-        (50, [0.5, 1.0, 1.0, 0.5, 0.0, 0.0]),
-        (0, [0.5, 1.0, 1.0, 1.0, 0.0, 0.0]),
-        (90, [0.5, 1.0, 50 / 90, 25 / 90, 0, 0]),
-    ],
-)
-def test_wsd_keeps_the_peak_and_then_falls_linearly_to_zero(decay_steps: int, expected: list[float]) -> None:
-    config = replace(PAPER, schedule="wsd", learning_rate=1.0, warmup_steps=10, steps=100, decay_steps=decay_steps)
-    rates = [learning_rate(step, config, 512) for step in (5, 10, 50, 75, 100, 200)]
-    assert rates == pytest.approx(expected)
-
-
-def test_wsd_decays_over_a_fifth_of_the_steps_by_default() -> None:
-    config = replace(PAPER, schedule="wsd", learning_rate=1.0, warmup_steps=10, steps=100)
-    assert [learning_rate(step, config, 512) for step in (80, 90, 95)] == pytest.approx([1.0, 0.5, 0.25])
-
-
-def test_wsd_with_a_long_warmup_still_reaches_the_peak() -> None:
-    config = replace(PAPER, schedule="wsd", learning_rate=1.0, warmup_steps=95, steps=100)
-    assert [learning_rate(step, config, 512) for step in (95, 100)] == pytest.approx([1.0, 0.0])
-
-
-def test_warmup_and_decay_must_fit_into_the_steps() -> None:
-    with pytest.raises(ConfigError, match=r"training.warmup_steps=60 and training.decay_steps=50 together"):
-        TrainingConfig(schedule="wsd", warmup_steps=60, decay_steps=50, steps=100)
-
-
-@pytest.mark.parametrize("schedule", ["linear", "cosine", "wsd"])
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
 def test_a_run_that_ends_early_has_the_rates_of_a_run_of_as_many_steps(schedule: str) -> None:
     planned = replace(PAPER, schedule=schedule, learning_rate=1.0, warmup_steps=10, steps=400)
     shorter = replace(planned, steps=100)
@@ -101,14 +70,6 @@ def test_a_run_that_ends_early_has_the_rates_of_a_run_of_as_many_steps(schedule:
     assert [learning_rate(step, planned, 512, 100) for step in steps] == [
         learning_rate(step, shorter, 512) for step in steps
     ]
-
-
-def test_wsd_with_given_decay_steps_has_no_jump_if_time_ends_the_run_within_them() -> None:
-    config = replace(PAPER, schedule="wsd", learning_rate=1.0, warmup_steps=400, steps=50_000, decay_steps=5000)
-    rates = [learning_rate(step, config, 512, 1000) for step in range(1, 1001)]
-    assert max(abs(after - before) for before, after in pairwise(rates)) < 0.01
-    assert max(rates) == 1.0
-    assert rates[-1] == 0.0
 
 
 @pytest.mark.parametrize(

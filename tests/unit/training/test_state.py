@@ -62,9 +62,10 @@ def test_a_best_of_another_figure_is_forgotten(before: str, now: str, better: fl
     assert (restored.best.value, restored.best.stale) == (better, 0)
 
 
-@pytest.mark.parametrize(("schedule", "advice"), [("inverse_sqrt", "set training.steps above 1"),
-                                                  ("cosine", "begin a new run from its weights"),
-                                                  ("wsd", "begin a new run from its weights")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("schedule", "advice"),
+    [("inverse_sqrt", "set training.steps above 1"), ("cosine", "begin a new run from its weights")],
+)
 def test_a_finished_run_says_how_to_go_on(store: PairStore, schedule: str, advice: str) -> None:
     state = TrainingState(trainer())
     state.trainer.update(batches_of(store, TRAINING, 1)[0])

@@ -35,8 +35,6 @@ class RuntimeConfig:
     compiler is installed, and on GPUs with bf16 in Triton, if that is installed."""
     shard: str = "none"
     """What several processes divide among them."""
-    loss_rows: int = 0
-    """Tokens whose scores of all words the loss holds in memory at a time; 0 is as many as suit the device."""
     workers: int = 0
     """Processes that prepare data; 0 is one per core."""
     timeout_minutes: float = 10.0
@@ -50,7 +48,6 @@ class RuntimeConfig:
         check_choice("runtime.shard", self.shard, CHOICES["runtime.shard"])
         check_between("runtime.threads", self.threads, 0, 1024)
         check_between("runtime.parallel", self.parallel, 0, 1024)
-        check_between("runtime.loss_rows", self.loss_rows, 0, 1_000_000)
         check_between("runtime.workers", self.workers, 0, 1024)
         if not 0 < self.timeout_minutes <= 1_000_000:
             raise ConfigError(f"runtime.timeout_minutes={self.timeout_minutes} must be above 0, and at most 1000000")

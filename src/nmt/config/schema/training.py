@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from nmt.config.checks import ADJUSTABLE, check_above_zero, check_at_least, check_choice, check_fraction, only_with
+from nmt.config.checks import ADJUSTABLE, check_above_zero, check_at_least, check_choice, check_fraction
 from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
+
+SCHEDULES_WITHOUT_END = ("inverse_sqrt", "constant")
+"""The schedules in which the rate of a step does not depend on the last step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +28,6 @@ class TrainingConfig:
     """Learning rate after the warmup."""
     warmup_steps: int = 4000
     """Steps over which the rate rises linearly."""
-    decay_steps: int = field(default=0, metadata=only_with("schedule", "wsd"))
-    """Steps at the end over which schedule=wsd lowers the rate to zero; 0: a fifth of all steps."""
     learning_rate: float = 0.0
     """Peak learning rate; 0 for the paper's (d_model * warmup_steps)^-0.5."""
     label_smoothing: float = 0.1
@@ -73,7 +74,7 @@ class TrainingConfig:
     """Wall-clock minutes within which this process saves and ends; 0 for no limit."""
     max_training_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
     """Minutes of training steps over the whole run, excluding start-up, validation and saving; 0 for no limit. If
-    they end the run before its steps do, the schedules linear, cosine and wsd reach zero then, and their warmup takes
+    they end the run before its steps do, the schedules linear and cosine reach zero then, and their warmup takes
     at most 12% of the steps, or a sixth of warmup_steps if that is more."""
     max_bad_steps: int = field(default=10, metadata=ADJUSTABLE)
     """Give up after this many consecutive steps without a finite gradient, which change nothing; 0 never gives up."""
@@ -87,7 +88,6 @@ class TrainingConfig:
         for name in (
             *(
                 "device_tokens",
-                "decay_steps",
                 "learning_rate",
                 "weight_decay",
                 "clip_norm",
@@ -106,11 +106,6 @@ class TrainingConfig:
         check_choice("training.best_by", self.best_by, ("loss", "bleu"))
         check_choice("training.on_divergence", self.on_divergence, ("stop", "rewind"))
         check_above_zero("training.adam_eps", self.adam_eps)
-        if self.schedule == "wsd" and self.decay_steps and self.warmup_steps + self.decay_steps > self.steps:
-            raise ConfigError(
-                f"training.warmup_steps={self.warmup_steps} and training.decay_steps={self.decay_steps} together are "
-                f"more than training.steps={self.steps}: lower one of them"
-            )
         if not (self.save_every or self.save_minutes):
             raise ConfigError(
                 "training.save_every and training.save_minutes are both 0: set one, or no checkpoint is saved"

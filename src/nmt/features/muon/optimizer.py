@@ -18,6 +18,8 @@ from nmt.model.linear import Linear
 from nmt.model.parameters import trainable
 from nmt.training.optimizer import adam_of
 
+MOMENTUM = 0.95
+"""The decay rate of the mean gradient."""
 ADAM_SIZE = 0.2
 """The root mean square of Adam's updates, divided by the learning rate."""
 MAX_NUMBERS = 1 << 24
@@ -49,16 +51,14 @@ class Muon(torch.optim.Optimizer):
     """Not 0 if the next step is to change nothing, so that nobody waits for the device."""
 
     def __init__(self, matrices: list[Tensor], config: TrainingConfig, precision: torch.dtype) -> None:
-        muon = cast(MuonTraining, config)
-        settings = {"lr": 0.0, "weight_decay": config.weight_decay, "momentum": muon.muon_momentum}
-        super().__init__([{"params": matrices}], settings)
-        self._precision, self._rate = precision, muon.muon_rate
+        super().__init__([{"params": matrices}], {"lr": 0.0, "weight_decay": config.weight_decay})
+        self._precision, self._rate = precision, cast(MuonTraining, config).muon_rate
 
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Update the matrices that have a gradient."""
         assert closure is None
         for group in self.param_groups:
-            update = partial(self._update, group["lr"] * self._rate, group["weight_decay"], group["momentum"])
+            update = partial(self._update, group["lr"] * self._rate, group["weight_decay"])
             matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
             is_on_cpu = all(matrix.device.type == "cpu" for matrix in matrices)
             if self._precision == torch.float32 and is_on_cpu and distributed.world_size() == 1:
@@ -68,14 +68,14 @@ class Muon(torch.optim.Optimizer):
                     update(alike)
 
     @torch.no_grad()  # a thread has its own mode
-    def _update(self, rate: float, decay: float, momentum: float, matrices: list[Tensor]) -> None:
+    def _update(self, rate: float, decay: float, matrices: list[Tensor]) -> None:
         gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
         means = [self._running_mean(matrix) for matrix in matrices]
         is_taken = None if self.found_inf is None else self.found_inf == 0
         if is_taken is not None:  # a mean that moves towards itself stays
             gradients = [each.where(is_taken, mean) for mean, each in zip(means, gradients, strict=True)]
-        torch._foreach_lerp_(means, gradients, 1 - momentum)
-        ahead = torch._foreach_lerp(gradients, means, momentum)  # Nesterov's step
+        torch._foreach_lerp_(means, gradients, 1 - MOMENTUM)
+        ahead = torch._foreach_lerp(gradients, means, MOMENTUM)  # Nesterov's step
         directions = distributed.compute_in_parts(self._directions, ahead)
         if is_taken is not None:
             directions = directions * is_taken

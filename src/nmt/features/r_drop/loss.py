@@ -23,7 +23,7 @@ def word_loss(config: Config) -> "RDropLoss | None":
     """Return the loss that the settings ask for; None if R-Drop is off."""
     if not weight(config):
         return None
-    return RDropLoss(RDrop(config.training.label_smoothing, weight(config), PAD, config.runtime.loss_rows))
+    return RDropLoss(RDrop(config.training.label_smoothing, weight(config), PAD))
 
 
 class RDropLoss(NamedTuple):
@@ -57,8 +57,6 @@ class RDrop(NamedTuple):
     """Weight of the divergence between both distributions."""
     ignore: int
     """Tokens with this label do not count."""
-    rows: int = 0
-    """Tokens in a chunk; 0 is as many as suit the device."""
 
 
 def r_drop_loss(
@@ -90,7 +88,7 @@ class _RDropFunction(torch.autograd.Function):
         smoothed, nll = (first.new_zeros((), dtype=exact) for _ in range(2))
         outputs, gradients = (first, second), (torch.empty_like(first), torch.empty_like(second))
         projection_gradient = torch.zeros_like(projection, dtype=exact) if ctx.needs_input_grad[2] else None
-        rows = max(1, (settings.rows or rows_per_chunk(first, len(projection))) // TENSORS_PER_CHUNK)
+        rows = max(1, rows_per_chunk(first, len(projection)) // TENSORS_PER_CHUNK)
         for start in range(0, len(first), rows):
             chunk = slice(start, start + rows)
             logits = [multiply(output[chunk], working.T).to(exact) for output in outputs]

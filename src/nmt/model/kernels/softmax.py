@@ -6,6 +6,10 @@ from torch import Tensor
 from nmt.model.kernels.backend import is_traced, sum_dtype, uses_triton
 from nmt.model.kernels.c.library import LANES, buffers, computes_in_c, library
 
+LOGITS_PER_CHUNK = 8 * 1024 * 1024
+"""The largest number of logits of the loss in memory at a time on a CPU."""
+LOGITS_PER_GPU_CHUNK = 256 * 1024 * 1024
+"""The same on a GPU, 512 MiB in bf16: each further chunk adds launches and reads the gradient's sum again."""
 LOGITS_IN_CACHE = 256 * 1024
 """The number of logits that a CPU replaces by their gradient at a time, so that they stay in its cache."""
 
