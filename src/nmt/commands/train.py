@@ -103,6 +103,7 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, transforms: Sequenc
         shapes=trainer.shapes(config.training.device_tokens),
         transforms=transforms,
         columns=trainer.columns,
+        with_words=trainer.gradient.needs_words,
     )
     return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")
 

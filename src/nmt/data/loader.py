@@ -92,7 +92,7 @@ class GlobalBatch(NamedTuple):
     after: DataPosition
     """Position of the next global batch."""
     words: Tensor | None = None
-    """The distinct words of the global batch, in ascending order: those whose embeddings change; None on one device.
+    """The distinct words of the global batch, in ascending order: those whose embeddings change; None without need.
 
     On a GPU others fill up their number, so that it is often the same.
     """
@@ -187,6 +187,7 @@ def global_batches(
     shapes: Shapes = CPU_SHAPES,
     transforms: Sequence[BatchTransform] = (),
     columns: Sequence[str] = (),
+    with_words: bool = True,
 ) -> Iterator[GlobalBatch]:
     """Yield the global batches of training, endlessly.
 
@@ -202,6 +203,7 @@ def global_batches(
         shapes: The sizes that the streams of a micro-batch are filled up to; the batches do not depend on them.
         transforms: Change the text of each global batch.
         columns: The further columns that micro-batches have.
+        with_words: Whether to count the distinct words of each global batch, if several devices share it.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     # `plan_epoch`, unless corpora are mixed
@@ -223,7 +225,7 @@ def global_batches(
         micro_batches = [assemble(text, each, shapes=shapes, packers=packers) for each in on_this_device]
         if transforms:  # the numbers of the pairs in the training text, not in the changed text
             micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
-        words = _distinct_words(text, pairs, shapes) if devices > 1 else None
+        words = _distinct_words(text, pairs, shapes) if with_words and devices > 1 else None
         yield GlobalBatch(micro_batches, target_tokens, tokens, after, words, store.corpus_counts(sentences, lengths))
 
 

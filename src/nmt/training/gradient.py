@@ -44,6 +44,11 @@ class BatchGradient:
         is_whole = not replicas.divides_weights and passes is None
         self._embedding_gradient = embedding_gradient(self.model) if is_whole else None
 
+    @property
+    def needs_words(self) -> bool:
+        """Whether the distinct words of a global batch are needed, because processes average the embeddings apart."""
+        return self._embedding_gradient is not None
+
     def add(self, batch: GlobalBatch, step: int) -> list[Losses]:
         """Add the gradients of this process's micro-batches in a step, and return their losses."""
         if self.concurrency > 1:

@@ -98,6 +98,13 @@ def test_each_device_knows_the_words_of_the_whole_batch(store: PairStore, device
                 assert batch.words.tolist() == sorted(words)
 
 
+def test_words_are_not_counted_if_nobody_needs_them(store: PairStore) -> None:
+    stream = global_batches(
+        store, Batching(60, seed=1), device_tokens=0, start=DataPosition(), rank=0, devices=2, with_words=False
+    )
+    assert next(stream).words is None
+
+
 def test_on_a_gpu_words_without_a_gradient_fill_up_the_number_of_rows() -> None:
     random = np.random.default_rng(1)
     text = in_memory(*((random.zipf(1.3, 40_000) % 30_000 + 4, np.full(2000, 20)) for _ in range(2)))

@@ -82,6 +82,7 @@ def measured_batches(
         start=DataPosition(),
         rank=distributed.rank(),
         devices=distributed.world_size(),
+        with_words=trainer.gradient.needs_words,
         threads=trainer.gradient.concurrency,
         shapes=trainer.shapes(trainer.config.device_tokens),
         columns=columns,
