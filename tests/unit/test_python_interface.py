@@ -149,7 +149,7 @@ def test_attention_has_a_distribution_over_the_source_for_each_piece(model: Load
     np.testing.assert_allclose(found.cross.sum(-1), 1, rtol=1e-5)
 
 
-def test_mistakes_are_named(model: LoadedModel, tmp_path: Path) -> None:
+def test_mistakes_are_named(model: LoadedModel, run_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="no option ensemble"):
         model.translate(["a"], ensemble=["other"])
     with pytest.raises(TypeError, match="no option bean; did you mean beam"):
@@ -157,6 +157,8 @@ def test_mistakes_are_named(model: LoadedModel, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"decoding\.temperature has no effect on a search with strategy=beam"):
         model.translate(LINES, temperature=0.5)
     assert len(model.translate(LINES[:1], temperature=1.0, candidates=64)) == 1  # their defaults
+    with pytest.raises(TypeError, match="strategy=3 must be a str"):
+        model.translate(LINES, strategy=3)
     with pytest.raises(TypeError, match="a list of lines"):
         model.translate("a dog")
     with pytest.raises(TypeError, match="terms are a tuple of texts"):
@@ -190,8 +192,10 @@ def test_mistakes_are_named(model: LoadedModel, tmp_path: Path) -> None:
         model.translate(LINES, beam=0)
     with pytest.raises(nmt.UserError, match=r"there is no folder .*nowhere"):
         nmt.load(tmp_path / "nowhere")
-    with pytest.raises(nmt.UserError, match="no checkpoint averaged"):
+    with pytest.raises(nmt.UserError, match=r"neither a run nor a checkpoint nor another model$"):
         nmt.load(tmp_path)
+    with pytest.raises(nmt.UserError, match=f"it has the runs {run_folder.name}$"):
+        nmt.load(run_folder.parent)
 
 
 def use_in_threads(model: LoadedModel, calls: list[Callable[[LoadedModel], object]]) -> None:

@@ -16,8 +16,8 @@ from nmt.text.streams import STANDARD, check_used_once, open_output, read_input
 def run(config: Config) -> None:
     """Read `source<TAB>translation` lines; write `log-probability<TAB>tokens<TAB>source<TAB>translation`."""
     check_used_once([config.input], [config.output])
+    pairs = _pairs(config.input, read_input(config.input))
     engine = load_engine(config, prepare_machine(config.runtime)).engine
-    pairs = _pairs(config.input)
     with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=None) as bar:
         for block in blocks(pairs, WINDOW_LINES, lambda pair: sum(map(len, pair)), WINDOW_CHARACTERS):
             sources, targets = zip(*block, strict=True)
@@ -27,9 +27,9 @@ def run(config: Config) -> None:
             output.flush()
 
 
-def _pairs(name: str) -> Iterator[tuple[str, str]]:
+def _pairs(name: str, lines: Iterator[str]) -> Iterator[tuple[str, str]]:
     input_name = "standard input" if name == STANDARD else name
-    for number, line in enumerate(read_input(name), 1):
+    for number, line in enumerate(lines, 1):
         columns = line.split("\t")
         if len(columns) != 2:
             raise UserError(

@@ -25,12 +25,12 @@ def run(config: Config) -> None:
     prefix = [config.translate.prefix] if config.translate.prefix else []
     alignments = [config.translate.alignments] if config.translate.alignments else []
     check_used_once([config.input, *prefix], [config.output, *alignments])
+    sources, lines = tee(read_input(config.input))
     machine = prepare_machine(config.runtime)
     if alignments:
         config = replace(config, decoding=replace(config.decoding, alignments=True))
     engine = load_engine(config, machine).engine
     window, no_bar = (1, True) if is_interactive(config.input) else (WINDOW_LINES, None)
-    sources, lines = tee(read_input(config.input))
     with (
         open_output(config.output) as output,
         open_output(config.translate.alignments) if alignments else nullcontext() as links,

@@ -125,16 +125,20 @@ def check_fraction(key: str, value: float) -> None:
 
 def check_plain_name(key: str, value: str) -> None:
     """Refuse a name that leads to another folder, or that a file system or terminal cannot show."""
-    if (
-        value in ("", ".", "..")
-        or "/" in value
-        or "\\" in value
-        or not value.isprintable()
-        or len(value) > MAX_NAME_CHARACTERS
-    ):
+    if not _is_plain(value):
         raise ConfigError(
             f"{key}={value} must be the plain name of a folder, of at most {MAX_NAME_CHARACTERS} characters"
         )
+
+
+def _is_plain(name: str) -> bool:
+    return (
+        name not in ("", ".", "..")
+        and "/" not in name
+        and "\\" not in name
+        and name.isprintable()
+        and len(name) <= MAX_NAME_CHARACTERS
+    )
 
 
 def check_language(key: str, value: str) -> None:
@@ -145,8 +149,11 @@ def check_language(key: str, value: str) -> None:
 
 def check_plain_path(key: str, value: str) -> None:
     """Refuse a relative path unless each of its components is a plain name."""
-    for part in value.split("/"):
-        check_plain_name(key, part)
+    if not all(map(_is_plain, value.split("/"))):
+        raise ConfigError(
+            f"{key}={value} must be one or more plain names of folders, joined by /, each of at most "
+            f"{MAX_NAME_CHARACTERS} characters"
+        )
 
 
 def is_utf8(text: str) -> bool:

@@ -143,7 +143,9 @@ def _check_override(text: str, known_groups: Collection[str]) -> None:
     if override.is_add() and not override.is_force_add() and key not in own_groups():
         raise ConfigError(f"{text}: the setting exists already; write it without the +")
     if override.is_sweep_override():
-        raise ConfigError(f"{text} gives several values: a run takes one (a list is written {key}=[a,b])")
+        is_list = key in all_keys() and all_keys()[key].type.startswith("list")
+        one = f"write a list as {key}=[a,b]" if is_list else "choose one"
+        raise ConfigError(f"{text} gives several values and a run takes one: {one}, or add -m for a run with each")
     if key in known_groups:
         _check_option(key, override)
 
@@ -167,6 +169,6 @@ def _unreadable(text: str) -> str:
 def _check_option(group: str, override: Override) -> None:
     chosen, known = override.value(), options(group)
     if str(chosen) not in known:
-        close = difflib.get_close_matches(str(chosen), known, n=1, cutoff=0.5)
+        close = difflib.get_close_matches(str(chosen), known, n=1, cutoff=0.6)
         hint = f"did you mean {group}={close[0]}?" if close else f"choose from {', '.join(known)}"
         raise ConfigError(f"there is no {group}={override.get_value_string()}; {hint}")

@@ -1,5 +1,6 @@
 """Hydra's flags (`--cfg job`, `--multirun`, `--config-dir mine`), read by Hydra's own parser."""
 
+import re
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ REFUSED = {
 """Why a flag of Hydra cannot work, and what does, by the name that Hydra's parser gives it."""
 SHOWING = ("cfg", "info")
 """Flags that print something instead of running the command."""
+_HOME = re.compile(r"(?<=[=\[,])~/[^,\]]*")
 _SEVERAL = "hydra.mode=MULTIRUN"
 """The override that means `--multirun`."""
 
@@ -46,6 +48,8 @@ class CommandLine:
 
 def parse(words: Sequence[str]) -> CommandLine:
     """Separate flags, which may stand anywhere, from overrides; refuse what cannot work in one line."""
+    if "--" in words:
+        raise ConfigError("-- has no meaning here: leave it out, and write settings as key=value")
     parser = get_args_parser()
     parser.error = _refuse  # type: ignore[method-assign] # it would print the usage, with the flags that cannot work
     found, unknown = parser.parse_known_intermixed_args(list(words))
@@ -56,7 +60,12 @@ def parse(words: Sequence[str]) -> CommandLine:
             raise ConfigError(reason)
     if (found.resolve or found.package) and not found.cfg:
         raise ConfigError("--resolve and --package only change what --cfg job (or hydra, or all) prints: add it")
-    return CommandLine(found.overrides, found)
+    return CommandLine([_with_quoted_homes(word) for word in found.overrides], found)
+
+
+def _with_quoted_homes(word: str) -> str:
+    """Quote paths that begin with ~, which Hydra's grammar refuses; they are expanded where they are used."""
+    return word if "'" in word or '"' in word else _HOME.sub(r"'\g<0>'", word)
 
 
 def _refuse(message: str) -> NoReturn:

@@ -11,6 +11,7 @@ from typing import Any
 
 from nmt.config import choices
 from nmt.config.checks import ADJUSTABLE
+from nmt.config.other_toolkits import OURS
 from nmt.config.schema import Config
 from nmt.discovery import features, imported
 
@@ -23,8 +24,10 @@ _TYPES_IN_WORDS = {
     "list[str]": "a list, such as [a,b]",
     "dict[str, typing.Any]": "settings by name",
 }
-_MIN_SIMILARITY = 0.6
+_MIN_SIMILARITY = 0.75
 """The lowest similarity at which an error message suggests a key."""
+_MIN_SIMILARITY_OF_LAST = 0.5
+"""The lowest similarity of the last words of keys in the same group at which their whole names are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +116,23 @@ def _with_values(settings: Any, values: Mapping[str, Any]) -> Any:
 
 
 def nearest_key(wrong: str, choices: Iterable[str]) -> str:
-    """Return a suggestion for an error message: the most similar key, compared as a whole or by its last word."""
+    """Return a suggestion for an error message: the name here of what others call so, or the most similar key."""
+    known = OURS.get(wrong.rpartition(".")[2].lower().replace("-", "_"))
+    if known:
+        meaning = all_keys()[known].meaning.partition(". ")[0].rstrip(".")
+        return f"it is {known} here: {meaning[0].lower()}{meaning[1:]}"
     (similarity, _), best = max((_similarity(wrong, choice), choice) for choice in choices)
     return f"did you mean {best}?" if similarity >= _MIN_SIMILARITY else "`nmt COMMAND --help` lists the settings"
 
 
 def _similarity(wrong: str, choice: str) -> tuple[float, float]:
-    """Return the better of both similarities, and that of the whole keys to break ties."""
+    """Return the similarity of two keys or of their last words, and that of the whole keys to break ties."""
+    (group, _, last), (other_group, _, other_last) = wrong.rpartition("."), choice.rpartition(".")
     whole = _ratio(wrong, choice)
-    return max(whole, _ratio(wrong.rpartition(".")[2], choice.rpartition(".")[2])), whole
+    by_last = _ratio(last, other_last)
+    if group != other_group:
+        return max(whole, by_last), whole
+    return (whole if by_last > _MIN_SIMILARITY_OF_LAST else by_last), whole
 
 
 def _ratio(left: str, right: str) -> float:

@@ -12,8 +12,11 @@ from nmt.config.conf_folder import EXPERIMENT, groups, own_folders, own_groups, 
 from nmt.config.keys import all_keys, nearest_key
 from nmt.errors import ConfigError
 
-_EXTRAS = {"hydra/launcher": "cluster", "hydra/sweeper": "search"}
-"""The extra of the package that installs plug-ins, by their group."""
+_PLUG_INS = {
+    "hydra/launcher": ("cluster", ("joblib", "submitit_local", "submitit_slurm")),
+    "hydra/sweeper": ("search", ("search",)),
+}
+"""The extra of the package that installs plug-ins, and what it adds to basic, by their group."""
 
 
 @contextmanager
@@ -60,9 +63,14 @@ def _explain(error: BaseException, overrides: Sequence[str]) -> str:
         return f"{file}{key} is not a setting: make `# @package _global_` the first line, and name groups: `model:`"
     if key and key not in all_keys():
         return file + unknown_setting(key)
-    for group, extra in _EXTRAS.items():
-        if f"'{group}/" in str(error):
-            return f"{group}: this plug-in is not installed; `pip install {DISTRIBUTION}[{extra}]` adds some"
+    for group, (extra, names) in _PLUG_INS.items():
+        if found := re.search(f"'{group}/([^']*)'", str(error)):
+            how = (
+                f"`pip install {DISTRIBUTION}[{extra}]` installs it"
+                if found[1] in names
+                else (f"choose from basic, {', '.join(names)}")
+            )
+            return f"{group}={found[1]} is not known or not installed: {how}"
     if cause is None or not key:
         return file + " ".join(str(cause or error).partition("full_key:")[0].split())
     blamed = next((text for text in reversed(overrides) if text.lstrip("+").startswith(f"{key}=")), key)

@@ -85,6 +85,8 @@ def run_once(line: CommandLine, job: Job) -> None:
     """Do one run that has overrides for Hydra itself, such as `hydra.verbose=true`."""
     settings, launching = split(line.overrides)
     compose(settings)
+    if folder := next((word for word in launching if word.lstrip("+").startswith("hydra.run.dir=")), None):
+        raise ConfigError(f"{folder} has no effect: name= and paths.outputs= name the folder of a run")
 
     def task(_: DictConfig) -> None:
         with _hydra_released(), _keeping_traceback():

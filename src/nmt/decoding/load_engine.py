@@ -21,7 +21,7 @@ from nmt.model.kernels.choice import use_kernels
 from nmt.runs import checkpoints
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import AVERAGED, Checkpoint, resolve
-from nmt.runs.layout import EXPORT_RECORD, META
+from nmt.runs.layout import EXPORT_RECORD, META, RunLayout
 from nmt.text.tokenizer import Tokenizer
 
 LOAD_EXPORT = "nmt.features.exports.loading:load_export"
@@ -58,7 +58,16 @@ def load(
     if (folder / EXPORT_RECORD).is_file():
         loaded: LoadedModel = imported(LOAD_EXPORT)(folder, machine)
         return loaded
-    return _load_checkpoints([resolve(folder, str(checkpoint))], machine)
+    return _load_checkpoints([_checkpoint_in(folder, str(checkpoint))], machine)
+
+
+def _checkpoint_in(folder: Path, name: str) -> Path:
+    """Return the folder of a checkpoint of a run."""
+    if not RunLayout(folder).checkpoints.is_dir():
+        runs = sorted(each.name for each in folder.iterdir() if RunLayout(each).checkpoints.is_dir())
+        hint = f"; it has the runs {', '.join(runs)}" if runs else ""
+        raise UserError(f"{folder} is neither a run nor a checkpoint nor another model{hint}")
+    return resolve(folder, name)
 
 
 def load_engine(config: Config, machine: Machine) -> LoadedModel:

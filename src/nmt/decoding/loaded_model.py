@@ -118,15 +118,23 @@ class LoadedModel:
         for name in options:
             if name not in known:
                 raise TypeError(f"translate has no option {name}; {nearest(name, known)}")
-            usual, value = getattr(self.engine.config, name), options[name]
-            if isinstance(usual, int):
-                _check_is_whole(name, value)
-            if isinstance(usual, float) and not isinstance(value, Real):
-                raise TypeError(f"{name}={value!r:.80} must be a number")
+            _check_type(name, getattr(self.engine.config, name), options[name])
         search = replace(self.engine.config, **options)
         for name in options:
             check_effect("decoding", search, name)
         return search
+
+
+def _check_type(name: str, usual: object, value: object) -> None:
+    """Refuse a value of another type than the usual one."""
+    match usual:
+        case int():
+            _check_is_whole(name, value)
+        case float():
+            if not isinstance(value, Real):
+                raise TypeError(f"{name}={value!r:.80} must be a number")
+        case str() | list() if not isinstance(value, type(usual)):
+            raise TypeError(f"{name}={value!r:.80} must be a {type(usual).__name__}")
 
 
 def _check_is_whole(name: str, value: object) -> None:

@@ -34,7 +34,10 @@ def test_run_has_the_name_that_is_given_or_that_of_the_folder(
 
 def test_folder_without_a_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["import", "source=/"]) == 2
-    assert capsys.readouterr().err == "nmt: name= must be the plain name of a folder, of at most 64 characters\n"
+    assert (
+        capsys.readouterr().err
+        == "nmt: name= must be one or more plain names of folders, joined by /, each of at most 64 characters\n"
+    )
     assert cli.main(["import"]) == 2
     assert capsys.readouterr().err == "nmt: name the folder of a model to import: nmt import source=FOLDER\n"
 

@@ -499,10 +499,13 @@ def test_translate_reports_the_line_that_is_not_utf8(
     assert not output.exists()
 
 
-def test_translate_names_a_missing_input_file(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    _, overrides = run
-    assert main(["translate", *overrides, "input=nowhere.txt"]) == 2
-    assert "input=nowhere.txt does not exist" in capsys.readouterr().err
+@pytest.mark.parametrize("command", ["translate", "score"])
+@pytest.mark.parametrize("name", ["nowhere.txt", "/"])
+def test_a_file_that_is_no_input_is_refused_before_a_model_is_loaded(
+    command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, f"paths.outputs={tmp_path}", f"input={name}"]) == 2
+    assert f"input={name} does not exist or is not a file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("utility", "marked"), [("chrf", {"chrf", "chrfpp"}), ("bleu", {"bleu", "bleu_paper"})])

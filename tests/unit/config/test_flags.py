@@ -32,6 +32,11 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().out
 
 
+def test_paths_in_the_home_need_no_quotes() -> None:
+    line = parse(["data.train=[~/a.en,~/b c.de]", "input=~/a", "output='~/b'", "name=a~b"])
+    assert line.overrides == ["data.train=['~/a.en','~/b c.de']", "input='~/a'", "output='~/b'", "name=a~b"]
+
+
 def test_flags_may_stand_anywhere() -> None:
     line = parse(["a=1", "-m", "b=2", "--config-dir", "here", "c=3"])
     assert (line.overrides, line.flags.config_dir, line.is_multirun) == (["a=1", "b=2", "c=3"], "here", True)
@@ -100,8 +105,10 @@ def test_a_run_accepts_overrides_for_hydra(tmp_path: Path, monkeypatch: pytest.M
         (["--hydra-help"], "`nmt --help`"),
         (["--steps=3"], "--steps=3 is not a setting: settings are written key=value, without dashes"),
         (["hydra.nosuch=1"], "nosuch"),
-        (["-m", "hydra/launcher=nosuch", "seed=1,2"], "pip install nmt-transformer[cluster]"),
-        (["-m", "hydra/sweeper=nosuch", "seed=1,2"], "pip install nmt-transformer[search]"),
+        (["-m", "hydra/launcher=nosuch", "seed=1,2"], "choose from basic, joblib, submitit_local, submitit_slurm"),
+        (["-m", "hydra/sweeper=nosuch", "seed=1,2"], "choose from basic, search"),
+        (["hydra.run.dir=X"], "hydra.run.dir=X has no effect"),
+        (["--", "seed=3"], "-- has no meaning here"),
         (["-m", "model.dropout=interval(0,1)"], "needs a search"),
     ],
 )

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from nmt.config.keys import value_of, with_values
+from nmt.config.keys import all_keys, value_of, with_values
+from nmt.config.other_toolkits import OURS
 from nmt.config.schema import Config
 from nmt.errors import ConfigError
 
@@ -22,6 +23,11 @@ def test_settings_that_fit_only_together_are_accepted_in_any_order(values: dict[
     for order in permutations(values.items()):
         config = with_values(Config(), dict(order))
         assert {key: value_of(config, key) for key in values} == values
+
+
+def test_names_of_other_toolkits_lead_to_settings_that_exist() -> None:
+    assert {*OURS.values()} <= all_keys().keys()
+    assert not OURS.keys() & all_keys().keys()
 
 
 def test_settings_that_do_not_fit_are_refused_in_any_order() -> None:
