@@ -36,7 +36,6 @@ def test_tool_describes_itself(
     [
         ("compare_steps", "--sources nope nope", "nope has no nmt/__init__.py"),
         ("compare_steps", "--rounds=1", "--rounds: 1 is not at least 2"),
-        ("export_clients", "--run nope --source nope --reference nope", "/nope/checkpoints"),
         ("faults", "--only fliped", "NaN in all later steps"),
         ("faults", "--command evaluate", "invalid choice: 'evaluate'"),
         ("faults", "--only SIGUSR1 --command data", "these options leave no fault"),

@@ -104,35 +104,6 @@ def test_any_seed_draws_the_same_samples_again(tmp_path: Path) -> None:
     assert drawn[2] == drawn[3]
 
 
-def test_int8_has_a_quarter_of_the_size_and_similar_scores(tmp_path: Path) -> None:
-    from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
-
-    tokenizer = make_tokenizer()
-    ours = make_model(tokenizer, d_model=128, d_ff=512)
-    before = {name: weight.clone() for name, weight in ours.state_dict().items()}
-    sizes = {}
-    for numbers in ("float32", "int8"):
-        (tmp_path / numbers).mkdir()
-        ctranslate2.write(tmp_path / numbers, ours.config, ours.state_dict(), tokenizer, numbers)
-        table = 4 * ctranslate2.POSITIONS * 128
-        sizes[numbers] = (tmp_path / numbers / "model.bin").stat().st_size - table
-    assert sizes["int8"] < 0.3 * sizes["float32"]
-    torch.testing.assert_close(dict(ours.state_dict()), before, rtol=0, atol=0)
-    config = DecodingConfig()
-    exact, rounded = (CTranslate2Engine(tmp_path / numbers, config, CPU, 1).score(LINES, LINES) for numbers in sizes)
-    gaps = [abs(one.log_probability - other.log_probability) for one, other in zip(exact, rounded, strict=True)]
-    assert sum(gaps) < 0.02 * sum(-each.log_probability for each in exact)
-    assert max(gap / each.tokens for gap, each in zip(gaps, exact, strict=True)) < 0.4  # processors differ in rounding
-    assert rounded != exact
-
-
-def test_a_value_size_other_than_the_key_size_is_refused(tmp_path: Path) -> None:
-    tokenizer = make_tokenizer()
-    ours = make_model(tokenizer, d_k=16)
-    with pytest.raises(UserError, match=r"export.target=ctranslate2 cannot express model.d_v=8, only"):
-        ctranslate2.write(tmp_path, ours.config, ours.state_dict(), tokenizer, "float32")
-
-
 def test_a_damaged_export_is_refused_by_name(tmp_path: Path) -> None:
     from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
 

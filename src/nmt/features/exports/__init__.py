@@ -22,15 +22,14 @@ FEATURE = Feature(
     },
     settings={"export": Group("nmt.features.exports.settings:ExportConfig")},
     check="nmt.features.exports.settings:check",
-    sections=("nmt.features.exports.section:links_section",),
     choices={
         "engine": {"ctranslate2": Choice("nmt.features.exports.loading:load_named_export", "runs the exported model")},
         "export.target": {
-            "argos": Choice("nmt.features.exports.argos:ArgosExporter", "Argos Translate and LibreTranslate", INT8),
-            "ctranslate2": Choice("nmt.features.exports.ctranslate2:CTranslate2Exporter", "a fast engine", INT8),
-            "huggingface": Choice("nmt.features.exports.huggingface:HuggingFaceExporter", "MarianMTModel"),
-            "onnx": Choice("nmt.features.exports.onnx:OnnxExporter", "transformers.js and onnxruntime", INT8),
-            "web": Choice("nmt.features.exports.onnx:WebExporter", "a page that translates in the browser", INT8),
+            "argos": Choice("nmt.features.exports.argos:TARGET", "Argos Translate and LibreTranslate", INT8),
+            "ctranslate2": Choice("nmt.features.exports.ctranslate2:TARGET", "a fast engine", INT8),
+            "huggingface": Choice("nmt.features.exports.huggingface:TARGET", "MarianMTModel"),
+            "onnx": Choice("nmt.features.exports.onnx:ONNX", "transformers.js and onnxruntime", INT8),
+            "web": Choice("nmt.features.exports.onnx:PAGE", "a page that translates in the browser", INT8),
         },
     },
 )

@@ -1,6 +1,6 @@
 """Export to CTranslate2, a fast engine for CPUs and GPUs that needs no PyTorch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,79 +10,62 @@ from torch import Tensor, nn
 from nmt.compute.packages import import_optional
 from nmt.config.choices import CHOICES, find
 from nmt.config.schema import Config, DecodingConfig, ModelConfig
-from nmt.decoding.engine import Engine
-from nmt.decoding.torch_engine import TorchEngine
 from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
-from nmt.features.exports.exporter import (
+from nmt.features.exports.target import (
     ANY,
     SIZES_AND_TRAINING,
+    EngineReader,
     Expressible,
+    Target,
     TrainedModel,
     check_expressible,
     example_sentence,
+    positions,
+    same_search,
 )
-from nmt.features.exports.fixed_positions import fixed_table
-from nmt.model.positions.base import Positions
+from nmt.model.positions.base import Places, Positions, positions_of
 from nmt.text.special import BOS, EOS, UNK
 from nmt.text.tokenizer import Tokenizer
 
-POSITIONS = 2048
-"""The number of positions to write that are not learned: the length of the longest sentence, in word pieces."""
+
+def check(settings: Config, tokenizer: Tokenizer) -> None:
+    """Refuse a model that CTranslate2 cannot express."""
+    check_expressible("ctranslate2", settings.model, expressible(settings.model))
 
 
-class CTranslate2Exporter:
-    """Writes a model for `ctranslate2.Translator`, with SentencePiece tokenizers."""
+def write_export(folder: Path, trained: TrainedModel) -> None:
+    """Write a model for `ctranslate2.Translator`, with SentencePiece tokenizers."""
+    write(folder, trained.settings.model, trained.checkpoint.weights, trained.tokenizer, trained.quantization)
 
-    library = "ctranslate2"
 
-    def check(self, config: ModelConfig) -> None:
-        """See `Exporter.check`."""
-        check_expressible("ctranslate2", config, expressible(config))
+def read_export(folder: Path, trained: TrainedModel) -> EngineReader:
+    """Load an export into CTranslate2."""
+    threads, cpu = torch.get_num_threads(), torch.device("cpu")
+    longest = positions(trained.settings.model)
+    return EngineReader(CTranslate2Engine(folder, trained.decoding, cpu, threads, max_positions=longest))
 
-    def positions(self, config: ModelConfig) -> int:
-        """See `Exporter.positions`."""
-        return positions(config)
 
-    def write(self, folder: Path, trained: TrainedModel) -> None:
-        """See `Exporter.write`."""
-        weights = trained.checkpoint.weights
-        write(folder, trained.settings.model, weights, trained.tokenizer, trained.quantization)
+def usage(settings: Config, decoding: DecodingConfig) -> str:
+    """Return code in Python that translates a sentence with the search of nmt."""
+    joint, text = settings.tokenizer.joint, example_sentence(settings.data)
+    source = "tokenizer.model" if joint else "tokenizer.source.model"
+    target = "pieces" if joint else 'sentencepiece.SentencePieceProcessor("tokenizer.target.model")'
+    return (
+        "```python\n"
+        "import ctranslate2, sentencepiece\n"
+        f'model, pieces = ctranslate2.Translator("."), sentencepiece.SentencePieceProcessor("{source}")\n'
+        f'source = pieces.encode("{text}", out_type=str)\n'
+        f"found = model.translate_batch([source], beam_size={decoding.beam}, num_hypotheses={decoding.beam}, "
+        "length_penalty=1e-9, "
+        f"max_decoding_length=len(source) + {decoding.extra_length}, return_scores=True)[0]\n"
+        f"penalties = [((6 + len(each)) / 6) ** {decoding.alpha:g} for each in found.hypotheses]\n"
+        "ranked = sorted(zip(found.scores, penalties, found.hypotheses), key=lambda each: -each[0] / each[1])\n"
+        f"print({target}.decode(ranked[0][2]))\n"
+        "```\n"
+    )
 
-    def native_engine(self, engine: TorchEngine, trained: TrainedModel) -> TorchEngine:
-        """See `Exporter.native_engine`."""
-        return engine
 
-    def open(self, folder: Path, native: TorchEngine, lines: Sequence[str]) -> Engine:
-        """See `Exporter.open`."""
-        max_positions = positions(native.models[0].config)
-        threads = torch.get_num_threads()
-        return CTranslate2Engine(folder, native.config, native.device, threads, max_positions=max_positions)
-
-    def client(self, folder: Path) -> None:
-        """See `Exporter.client`; its program searches as the export was compared."""
-
-    def usage(self, settings: Config, decoding: DecodingConfig) -> str:
-        """See `Exporter.usage`."""
-        joint, text = settings.tokenizer.joint, example_sentence(settings.data)
-        source = "tokenizer.model" if joint else "tokenizer.source.model"
-        target = "pieces" if joint else 'sentencepiece.SentencePieceProcessor("tokenizer.target.model")'
-        return (
-            "```python\n"
-            "import ctranslate2, sentencepiece\n"
-            f'model, pieces = ctranslate2.Translator("."), sentencepiece.SentencePieceProcessor("{source}")\n'
-            f'source = pieces.encode("{text}", out_type=str)\n'
-            f"found = model.translate_batch([source], beam_size={decoding.beam}, num_hypotheses={decoding.beam}, "
-            "length_penalty=1e-9, "
-            f"max_decoding_length=len(source) + {decoding.extra_length}, return_scores=True)[0]\n"
-            f"penalties = [((6 + len(each)) / 6) ** {decoding.alpha:g} for each in found.hypotheses]\n"
-            "ranked = sorted(zip(found.scores, penalties, found.hypotheses), key=lambda each: -each[0] / each[1])\n"
-            f"print({target}.decode(ranked[0][2]))\n"
-            "```\n"
-        )
-
-    def search_note(self, decoding: DecodingConfig) -> str:
-        """See `Exporter.search_note`."""
-        return ""
+TARGET = Target("ctranslate2", check, write_export, read_export, same_search, usage)
 
 
 def write(
@@ -113,11 +96,6 @@ def write_model(
     spec.save(str(folder))
 
 
-def positions(config: ModelConfig) -> int:
-    """Return the length of the longest sentence that an export can translate, in word pieces."""
-    return config.max_positions if config.positions == "learned" else POSITIONS
-
-
 def expressible(config: ModelConfig) -> Expressible:
     """Return what CTranslate2 can express."""
     return {
@@ -134,14 +112,23 @@ def expressible(config: ModelConfig) -> Expressible:
 
 def _is_table_or_rotates(positions: str) -> bool:
     """Return whether positions of this name add the vectors of a table, or rotate queries and keys."""
-    fixed = fixed_table(ModelConfig(d_model=16, heads=1, positions=positions), 1) is not None
-    return positions == "learned" or fixed or _rotates(positions)
+    config = ModelConfig(d_model=16, heads=1, positions=positions)
+    return positions == "learned" or _rotates(positions) or _fixed_table(config) is not None
 
 
 def _rotates(positions: str) -> bool:
     """Return whether positions of this name rotate queries and keys."""
     kind: type[Positions] = find("model.positions", positions)
     return kind.rotates
+
+
+def _fixed_table(config: ModelConfig) -> Tensor | None:
+    """Return the vectors (positions, d_model) that are added to word vectors; None if positions do anything else."""
+    encoding = positions_of(config)
+    if encoding.table_sizes() or encoding.rotates or encoding.biases_scores:
+        return None
+    length = positions(config)
+    return encoding.add(torch.zeros(length, config.d_model), Places(torch.arange(length), length), None)
 
 
 def _epsilon(config: ModelConfig) -> float:
@@ -181,7 +168,7 @@ def _fill(spec: Any, config: ModelConfig, weights: Mapping[str, Tensor]) -> None
         embeddings.weight = _array(weights[f"vectors.{language}"] if shared is None else shared)
         if not _rotates(config.positions):
             learned = config.positions == "learned"
-            table = weights[f"{language}_positions"] if learned else fixed_table(config, POSITIONS)
+            table = weights[f"{language}_positions"] if learned else _fixed_table(config)
             stack.position_encodings.encodings = _array(table)
     spec.decoder.projection.weight = _array(weights["vectors.projection"] if shared is None else shared)
     if config.output_bias:

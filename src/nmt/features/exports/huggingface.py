@@ -1,88 +1,115 @@
-"""Export to Hugging Face's Marian format, which `MarianMTModel.from_pretrained` and `AutoTokenizer` load."""
+"""Export to Hugging Face: a folder that `MarianMTModel` and `AutoTokenizer` load.
+
+Marian is the only architecture there that is the same as the paper's: post-norm, sinusoidal positions, biases in every
+projection, and word vectors scaled by the square root of d_model.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from nmt.compute.packages import import_optional
 from nmt.config.schema import Config, DecodingConfig, ModelConfig
-from nmt.decoding.engine import Engine
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.features.exports.exporter import (
+from nmt.features.exports.target import (
     SIZES_AND_TRAINING,
     Expressible,
+    Target,
     TrainedModel,
     check_expressible,
     example_sentence,
+    positions,
 )
-from nmt.features.exports.marian_engine import POSITIONS, MarianEngine, check_tokenizer
 from nmt.storage.files import write_json
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 
-CPU = torch.device("cpu")
 Json = Mapping[str, object]
+SPECIAL = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD, "decoder_start_token_id": BOS}
+BATCH = 32
+"""Sentences that are translated together to verify an export."""
 SPECIAL_TEXT = "Text that looks like a special token, such as `</s>`, is taken for it"
 """What the tokenizers of Hugging Face do otherwise than ours."""
+NOTE = (
+    "the export searches as generation_config.json says, without a length penalty, and was compared with the model "
+    "that way: Hugging Face has no GNMT length penalty, and its `length_penalty` is another formula. Unknown words are "
+    f"left out. {SPECIAL_TEXT}, and so is `>>de<<` at the beginning of a sentence"
+)
 
 
-class HuggingFaceExporter:
-    """Writes a Marian model and its tokenizer."""
+class Reader:
+    """Hugging Face's model and tokenizer."""
 
-    library = "transformers"
+    def __init__(self, folder: Path, trained: TrainedModel) -> None:
+        transformers = import_optional("transformers")
+        transformers.logging.disable_progress_bar()
+        transformers.logging.set_verbosity_error()
+        self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
+        self.model: Any = transformers.MarianMTModel.from_pretrained(folder).eval()
 
-    def check(self, config: ModelConfig) -> None:
-        """See `Exporter.check`."""
-        check_expressible("huggingface", config, _expressible(config))
+    @torch.inference_mode()
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        """See `Reader.translate`."""
+        found: list[str] = []
+        for begin in range(0, len(lines), BATCH):
+            batch = self.tokenizer(lines[begin : begin + BATCH], return_tensors="pt", padding=True)
+            found += self.tokenizer.batch_decode(self.model.generate(**batch), skip_special_tokens=True)
+        return found
 
-    def positions(self, config: ModelConfig) -> int:
-        """See `Exporter.positions`."""
-        return POSITIONS
+    @torch.inference_mode()
+    def score(self, lines: Sequence[str], translations: Sequence[str]) -> list[float]:
+        """See `Reader.score`."""
+        found: list[float] = []
+        for line, translation in zip(lines, translations, strict=True):
+            batch = self.tokenizer([line], text_target=[translation], return_tensors="pt")
+            scores = self.model(**batch).logits.log_softmax(-1)
+            found.append(float(scores.gather(2, batch["labels"][:, :, None]).sum()))
+        return found
 
-    def write(self, folder: Path, trained: TrainedModel) -> None:
-        """See `Exporter.write`."""
-        settings = trained.settings
-        search = generation(trained.decoding.beam, longest(trained, POSITIONS))
-        languages = settings.data.source_lang, settings.data.target_lang
-        write(folder, settings.model, trained.checkpoint.weights, trained.tokenizer, languages, search)
 
-    def native_engine(self, engine: TorchEngine, trained: TrainedModel) -> TorchEngine:
-        """See `Exporter.native_engine`; Hugging Face has no GNMT length penalty, and one limit for all sentences."""
-        return searching(engine, beam=trained.decoding.beam, limit=longest(trained, POSITIONS))
+def check(settings: Config, tokenizer: Tokenizer) -> None:
+    """Refuse a model that Marian cannot express."""
+    check_expressible("huggingface", settings.model, expressible(settings.model))
 
-    def open(self, folder: Path, native: TorchEngine, lines: Sequence[str]) -> Engine:
-        """See `Exporter.open`."""
-        check_tokenizer(folder, native.tokenizer, lines)
-        return MarianEngine(folder, native.tokenizer, native.config)
 
-    def client(self, folder: Path) -> None:
-        """See `Exporter.client`; its program searches as the export was compared."""
+def write_export(folder: Path, trained: TrainedModel) -> None:
+    """Write a Marian model and its tokenizer."""
+    settings = trained.settings
+    search = generation(trained.decoding.beam, trained.longest)
+    languages = settings.data.source_lang, settings.data.target_lang
+    write(folder, settings.model, trained.checkpoint.weights, trained.tokenizer, languages, search)
 
-    def usage(self, settings: Config, decoding: DecodingConfig) -> str:
-        """See `Exporter.usage`."""
-        text = example_sentence(settings.data)
-        return (
-            "```python\n"
-            "from transformers import AutoTokenizer, MarianMTModel\n"
-            'model, tokenizer = MarianMTModel.from_pretrained("."), AutoTokenizer.from_pretrained(".")\n'
-            f'print(tokenizer.batch_decode(model.generate(**tokenizer("{text}", return_tensors="pt")), '
-            "skip_special_tokens=True))\n"
-            "```\n"
-        )
 
-    def search_note(self, decoding: DecodingConfig) -> str:
-        """See `Exporter.search_note`."""
-        return (
-            "the export searches as generation_config.json says, and was compared with the model that way: "
-            f"beam {decoding.beam}, without a length penalty. nmt's own scores come from a search with GNMT's length "
-            f"penalty {decoding.alpha:g}, which Hugging Face does not have: its `length_penalty` is another formula. "
-            f"{SPECIAL_TEXT}, and so is `>>de<<` at the beginning of a sentence"
-        )
+def native(engine: TorchEngine, trained: TrainedModel) -> TorchEngine:
+    """Return our model with Hugging Face's search: without a length penalty, and with one limit for all sentences."""
+    return searching(engine, beam=trained.decoding.beam, longest=trained.longest)
+
+
+def searching(engine: TorchEngine, *, beam: int, longest: int) -> TorchEngine:
+    """Return an engine that searches without a length penalty, and with one limit for all sentences."""
+    search = replace(engine.config, beam=beam, alpha=0.0, extra_length=longest)
+    found = TorchEngine(engine.models, engine.tokenizer, search, engine.device)
+    found.max_target_tokens = longest
+    return found
+
+
+def usage(settings: Config, decoding: DecodingConfig) -> str:
+    """Return code in Python that translates a sentence."""
+    text = example_sentence(settings.data)
+    return (
+        "```python\n"
+        "from transformers import AutoTokenizer, MarianMTModel\n"
+        'model, tokenizer = MarianMTModel.from_pretrained("."), AutoTokenizer.from_pretrained(".")\n'
+        f'print(tokenizer.batch_decode(model.generate(**tokenizer("{text}", return_tensors="pt")), '
+        "skip_special_tokens=True))\n"
+        "```\n"
+    )
 
 
 def generation(beam: int, longest: int) -> Json:
@@ -95,19 +122,6 @@ def generation(beam: int, longest: int) -> Json:
     return search | ({"length_penalty": 0.0, "early_stopping": False} if beam > 1 else {})
 
 
-def longest(trained: TrainedModel, positions: int) -> int:
-    """Return the largest number of word pieces of a translation, given the number of positions."""
-    return min(trained.settings.data.max_pieces + 1 + trained.decoding.extra_length, positions - 1)
-
-
-def searching(engine: TorchEngine, *, beam: int, limit: int) -> TorchEngine:
-    """Return an engine that searches as Hugging Face does: without a length penalty, and with one limit for all."""
-    search = replace(engine.config, beam=beam, alpha=0.0, extra_length=limit)
-    native = TorchEngine(engine.models, engine.tokenizer, search, engine.device)
-    native.max_target_tokens = min(native.max_target_tokens, limit)
-    return native
-
-
 def write(
     folder: Path,
     config: ModelConfig,
@@ -117,18 +131,18 @@ def write(
     search: Json,
 ) -> None:
     """Write model, settings and tokenizer; `search` is how the export translates by default."""
-    check_expressible("huggingface", config, _expressible(config))
+    check_expressible("huggingface", config, expressible(config))
     save_file(dict(convert(config, weights)), folder / "model.safetensors", metadata={"format": "pt"})
-    special = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD, "decoder_start_token_id": BOS}
-    write_json(folder / "config.json", {**settings_json(config, tokenizer), **special})
+    write_json(folder / "config.json", settings_json(config, tokenizer))
     write_json(
         folder / "generation_config.json",
-        {**special, "forced_eos_token_id": EOS, "suppress_tokens": [PAD, BOS], **search},
+        {**SPECIAL, "forced_eos_token_id": EOS, "suppress_tokens": [PAD, BOS], **search},
     )
-    _write_tokenizer(folder, tokenizer, languages)
+    _write_tokenizer(folder, tokenizer, languages, positions(config))
 
 
-def _expressible(config: ModelConfig) -> Expressible:
+def expressible(config: ModelConfig) -> Expressible:
+    """Return what Marian can express."""
     head = (config.d_model // config.heads,)
     return {
         **SIZES_AND_TRAINING,
@@ -229,7 +243,7 @@ def settings_json(config: ModelConfig, tokenizer: Tokenizer) -> Json:
         "decoder_vocab_size": tokenizer.target_size,
         "share_encoder_decoder_embeddings": config.tie_embeddings,
         "tie_word_embeddings": config.tie_embeddings,
-        "max_position_embeddings": POSITIONS,
+        "max_position_embeddings": positions(config),
         "d_model": config.d_model,
         "scale_embedding": True,
         "static_position_embeddings": True,
@@ -239,11 +253,12 @@ def settings_json(config: ModelConfig, tokenizer: Tokenizer) -> Json:
         "activation_dropout": config.activation_dropout,
         "is_encoder_decoder": True,
         "use_cache": True,
+        **SPECIAL,
         **stacks,
     }
 
 
-def _write_tokenizer(folder: Path, tokenizer: Tokenizer, languages: tuple[str, str]) -> None:
+def _write_tokenizer(folder: Path, tokenizer: Tokenizer, languages: tuple[str, str], longest: int) -> None:
     source, target = tokenizer.vocabularies
     vocabularies = {"vocab.json": source} if tokenizer.joint else {"vocab.json": source, "target_vocab.json": target}
     for name, pieces in vocabularies.items():
@@ -259,6 +274,9 @@ def _write_tokenizer(folder: Path, tokenizer: Tokenizer, languages: tuple[str, s
         "unk_token": source[0],
         "eos_token": source[EOS],
         "pad_token": source[PAD],
-        "model_max_length": POSITIONS,
+        "model_max_length": longest,
     }
     write_json(folder / "tokenizer_config.json", settings)
+
+
+TARGET = Target("transformers", check, write_export, Reader, native, usage, NOTE)

@@ -42,7 +42,7 @@ def _read_record(folder: Path) -> ExportRecord:
     record = read_export_record(folder)
     if record.target != "ctranslate2":
         raise UserError(f"{folder} is an export for {record.target}: this needs one for ctranslate2, or the run itself")
-    record.verify(folder)
+    record.check_files(folder)
     return record
 
 

@@ -25,8 +25,8 @@ class ExportConfig:
     folder: str = ""
     """Destination: a new or empty folder, or one with an earlier export, which is replaced; empty is
     `<paths.outputs>/<name>/export/<target>-<quantization>`."""
-    sample: int = 0
-    """Number of sentences whose translations must agree before the export is complete; 0 is 100, or 1,000 for int8."""
+    sample: int = 200
+    """Number of sentences whose translations must agree before the export is complete."""
     licence: str = ""
     """Licence of the weights, such as cc-by-4.0, which the model card states."""
 
@@ -34,7 +34,7 @@ class ExportConfig:
         """Check the values."""
         check_choice("export.target", self.target, CHOICES["export.target"])
         check_choice("export.quantization", self.quantization, ("float32", "int8"))
-        check_at_least("export.sample", self.sample, 0)
+        check_at_least("export.sample", self.sample, 1)
         if self.quantization == "int8" and "int8" not in brings("export.target", self.target):
             targets = " or ".join(name for name in CHOICES["export.target"] if "int8" in brings("export.target", name))
             raise ConfigError(f"export.quantization={self.quantization} needs export.target={targets}")

@@ -5,7 +5,7 @@ from typing import Any
 
 from nmt.compute.packages import import_optional
 from nmt.config.schema import Config
-from nmt.errors import UserError
+from nmt.features.exports.target import refuse_tokenizer
 from nmt.text.sentencepiece_model import (
     BPE,
     BYTE,
@@ -20,83 +20,46 @@ from nmt.text.sentencepiece_model import (
 from nmt.text.special import EOS, PAD, UNK
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
-Json = dict[str, Any]
 
-
-def check_tokenizer_is_expressible(target: str, settings: Config, tokenizer: Tokenizer) -> None:
+def check_tokenizer(target: str, settings: Config, tokenizer: Tokenizer) -> None:
     """Refuse a tokenizer that tokenizer.json cannot express, in one line that names the setting."""
-    model = tokenizer.contents[0]
+    model, chosen = tokenizer.contents[0], settings.tokenizer
     kinds = {piece.kind for piece in read_pieces(model, "the tokenizer")}
     refused = (
         ("tokenizer.joint=false", "true", len(tokenizer.files) > 1),
-        (f"tokenizer.model_type={settings.tokenizer.model_type}", "bpe", model_type(model) != BPE),
-        (
-            f"tokenizer.normalization={settings.tokenizer.normalization}",
-            "identity",
-            settings.tokenizer.normalization != "identity",
-        ),
+        (f"tokenizer.model_type={chosen.model_type}", "bpe", model_type(model) != BPE),
+        (f"tokenizer.normalization={chosen.normalization}", "identity", chosen.normalization != "identity"),
         ("pieces that stand for bytes", "a vocabulary without them", BYTE in kinds),
         ("tags before sentences", "a vocabulary without them", USER_DEFINED in kinds),
     )
     for what, known, holds in refused:
         if holds:
-            raise UserError(
-                f"export.target={target} cannot express {what}, only {known}: "
-                "choose another export.target, or train with a tokenizer that it can express"
-            )
+            raise refuse_tokenizer(target, what, known)
 
 
-def tokenizer_json(model: bytes) -> Json:
-    """Return the content of tokenizer.json for a SentencePiece model of BPE that does not normalise its text."""
+def as_fast_tokenizer(model: bytes) -> Any:
+    """Return Hugging Face's tokenizer for a SentencePiece model of BPE that does not normalise its text."""
+    library = import_optional("tokenizers")
+    normalizers, decoders = library.normalizers, library.decoders
     pieces = read_pieces(model, "the tokenizer")
-    special = [_special(index, piece) for index, piece in enumerate(pieces) if piece.kind in (CONTROL, UNKNOWN)]
     end = pieces[EOS].text
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": special,
-        "normalizer": {
-            "type": "Sequence",
-            "normalizers": [
-                {"type": "Prepend", "prepend": SPACE_MARK},
-                {"type": "Replace", "pattern": {"String": " "}, "content": SPACE_MARK},
-            ],
-        },
-        "pre_tokenizer": None,
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": end, "type_id": 0}}],
-            "pair": [
-                {"Sequence": {"id": "A", "type_id": 0}},
-                {"Sequence": {"id": "B", "type_id": 0}},
-                {"SpecialToken": {"id": end, "type_id": 0}},
-            ],
-            "special_tokens": {end: {"id": end, "ids": [EOS], "tokens": [end]}},
-        },
-        "decoder": {
-            "type": "Sequence",
-            "decoders": [
-                {"type": "Replace", "pattern": {"String": SPACE_MARK}, "content": " "},
-                {"type": "Fuse"},
-                {"type": "Strip", "content": " ", "start": 1, "stop": 0},
-            ],
-        },
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": pieces[UNK].text,
-            "continuing_subword_prefix": None,
-            "end_of_word_suffix": None,
-            "fuse_unk": True,
-            "byte_fallback": False,
-            "vocab": {piece.text: index for index, piece in enumerate(pieces)},
-            "merges": list(_merges(pieces)),
-        },
-    }
+    found = library.Tokenizer(
+        library.models.BPE(
+            {piece.text: index for index, piece in enumerate(pieces)},
+            list(_merges(pieces)),
+            unk_token=pieces[UNK].text,
+            fuse_unk=True,
+        )
+    )
+    found.normalizer = normalizers.Sequence([normalizers.Prepend(SPACE_MARK), normalizers.Replace(" ", SPACE_MARK)])
+    found.decoder = decoders.Sequence([decoders.Replace(SPACE_MARK, " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    found.post_processor = library.processors.TemplateProcessing(single=f"$A {end}", special_tokens=[(end, EOS)])
+    special = [piece.text for piece in pieces if piece.kind in (CONTROL, UNKNOWN)]
+    found.add_special_tokens([library.AddedToken(text, normalized=False) for text in special])
+    return found
 
 
-def tokenizer_config(model: bytes, max_tokens: int) -> Json:
+def tokenizer_config(model: bytes, max_tokens: int) -> dict[str, object]:
     """Return the content of tokenizer_config.json."""
     pieces = read_pieces(model, "the tokenizer")
     return {
@@ -109,24 +72,7 @@ def tokenizer_config(model: bytes, max_tokens: int) -> Json:
     }
 
 
-def check_tokenizer_json(file: str, tokenizer: Tokenizer, lines: Sequence[str]) -> None:
-    """Check that Hugging Face's tokenizers split and join lines with a tokenizer.json as our tokenizer does."""
-    theirs = import_optional("tokenizers").Tokenizer.from_file(file)
-    for line, ids in zip(lines, tokenizer.encode_source(lines), strict=True):
-        if theirs.encode(line).ids != [*ids, EOS]:
-            raise UserError(f"the export was deleted: its tokenizer.json does not split {line!r} as our tokenizer does")
-        known = [piece for piece in ids if piece != UNK]  # an unknown piece is dropped
-        if theirs.decode(known) != tokenizer.decode(known):
-            raise UserError(f"the export was deleted: its tokenizer.json does not join {line!r} as our tokenizer does")
-
-
-def _special(index: int, piece: Piece) -> Json:
-    """Return the entry of a token that is not text."""
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    return {"id": index, "content": piece.text, **flags}
-
-
-def _merges(pieces: Sequence[Piece]) -> Iterator[list[str]]:
+def _merges(pieces: Sequence[Piece]) -> Iterator[tuple[str, str]]:
     """Yield the pairs of pieces that make another piece, those with the best score first, as SentencePiece merges."""
     known = {piece.text for piece in pieces if piece.kind == NORMAL}
     for piece in sorted(pieces, key=lambda each: -each.score):
@@ -134,4 +80,4 @@ def _merges(pieces: Sequence[Piece]) -> Iterator[list[str]]:
             for cut in range(1, len(piece.text)):
                 left, right = piece.text[:cut], piece.text[cut:]
                 if left in known and right in known:
-                    yield [left, right]
+                    yield left, right

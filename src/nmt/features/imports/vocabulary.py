@@ -7,7 +7,6 @@ into. A piece that the vocabulary lacks becomes a new one, with the vector of th
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,50 +60,52 @@ class Vocabulary(NamedTuple):
 class _Side(NamedTuple):
     """The files of one side."""
 
+    folder: Path
     ids: Mapping[str, int]
     """Marian's vocabulary."""
     model: bytes
     pieces: Sequence[Piece]
     """The pieces of the SentencePiece model."""
 
-
-class _Special(NamedTuple):
-    """Marian's names or rows of the special pieces."""
-
-    unk: str
-    pad: str
-    start: int
-    eos: str
+    @property
+    def lacking(self) -> list[str]:
+        """The pieces of the SentencePiece model that the vocabulary lacks."""
+        return [piece.text for piece in self.pieces if piece.kind in OWN_KINDS and piece.text not in self.ids]
 
 
 def read_vocabularies(folder: Path, settings: Mapping[str, Any]) -> tuple[Vocabulary, Vocabulary]:
     """Return the vocabularies of the source and the target, given the content of config.json."""
     shared = not (folder / "target_vocab.json").is_file()
-    file = folder / "tokenizer_config.json"
-    named = read_json(file, FETCH_AGAIN) if file.is_file() else {}
-    special = _special(folder, settings, named if isinstance(named, dict) else {})
     source = _read_side(folder, "vocab.json", "source.spm", settings.get("vocab_size"))
     target_size = settings.get("decoder_vocab_size") or settings.get("vocab_size")
     target = _read_side(folder, "vocab.json" if shared else "target_vocab.json", "target.spm", target_size)
-    if shared:
-        extra = list(dict.fromkeys([*_lacking(source), *_lacking(target)]))
-        return _vocabulary(folder, source, special, extra), _vocabulary(folder, target, special, extra)
-    begins = special._replace(start=_first(source.ids, (*BOS_NAMES, special.pad)))
+    unk, pad, eos = special = _special_names(folder)
+    start = settings.get("decoder_start_token_id", settings.get("pad_token_id"))
+    for side in (source, target):
+        for name in special:
+            if name not in side.ids:
+                raise UserError(
+                    f"{folder}: the vocabulary has no {name}, which tokenizer_config.json names: fetch it again"
+                )
+    if start not in target.ids.values():
+        raise UserError(f"{folder / 'config.json'}: decoder_start_token_id={start} is no row of the vocabulary")
+    extra = list(dict.fromkeys([*source.lacking, *target.lacking]))
+    begins = start if shared else next(source.ids[name] for name in (*BOS_NAMES, pad) if name in source.ids)
     return (
-        _vocabulary(folder, source, begins, _lacking(source)),
-        _vocabulary(folder, target, special, _lacking(target)),
+        _vocabulary(source, (unk, pad, begins, eos), extra if shared else source.lacking),
+        _vocabulary(target, (unk, pad, start, eos), extra if shared else target.lacking),
     )
 
 
-def _special(folder: Path, settings: Mapping[str, Any], named: Mapping[str, Any]) -> _Special:
-    names = {}
+def _special_names(folder: Path) -> list[str]:
+    """Return Marian's names of the unknown piece, the padding and the end mark."""
+    file = folder / "tokenizer_config.json"
+    named = read_json(file, FETCH_AGAIN) if file.is_file() else {}
+    found = []
     for name, usual in (("unk_token", "<unk>"), ("pad_token", "<pad>"), ("eos_token", "</s>")):
-        value = named.get(name, usual)
-        names[name] = str(value.get("content", usual) if isinstance(value, dict) else value)
-    start = settings.get("decoder_start_token_id", settings.get("pad_token_id"))
-    if not isinstance(start, int):
-        raise UserError(f"{folder / 'config.json'} has no decoder_start_token_id: fetch it again")
-    return _Special(names["unk_token"], names["pad_token"], start, names["eos_token"])
+        value = named.get(name, usual) if isinstance(named, dict) else usual
+        found.append(str(value.get("content", usual) if isinstance(value, dict) else value))
+    return found
 
 
 def _read_side(folder: Path, vocabulary: str, model: str, size: object) -> _Side:
@@ -122,60 +123,51 @@ def _read_side(folder: Path, vocabulary: str, model: str, size: object) -> _Side
     pieces = read_pieces(content, str(folder / model))
     if not any(piece.kind in OWN_KINDS for piece in pieces):
         raise UserError(f"{folder / model} has no pieces: fetch it again")
-    return _Side(ids, content, pieces)
+    return _Side(folder, ids, content, pieces)
 
 
-def _lacking(side: _Side) -> list[str]:
-    """Return the pieces of a SentencePiece model that the vocabulary lacks."""
-    return [piece.text for piece in side.pieces if piece.kind in OWN_KINDS and piece.text not in side.ids]
-
-
-def _first(ids: Mapping[str, int], names: Sequence[str]) -> int:
-    return next((ids[name] for name in names if name in ids), 0)
-
-
-def _vocabulary(folder: Path, side: _Side, special: _Special, extra: Sequence[str]) -> Vocabulary:
+def _vocabulary(side: _Side, special: tuple[str, str, int, str], extra: Sequence[str]) -> Vocabulary:
     """Return a side's vocabulary: special pieces, the others in Marian's order, then those that it lacks."""
-    for name in (special.unk, special.pad, special.eos):
-        if name not in side.ids:
-            raise UserError(
-                f"{folder}: the vocabulary has no {name}, which tokenizer_config.json names: fetch it again"
-            )
+    unk, pad, start, eos = special
     names = {row: name for name, row in side.ids.items()}
-    if special.start not in names:
-        raise UserError(f"{folder / 'config.json'}: decoder_start_token_id={special.start} is no row of the vocabulary")
-    rows = [side.ids[special.unk], side.ids[special.pad], special.start, side.ids[special.eos]]
+    first = names[start]
+    if first in (unk, pad, eos):
+        first = next((name for name in BOS_NAMES if name not in side.ids and name not in extra), "")
+        if not first:
+            raise UserError(f"{side.folder}: the vocabulary contains {' and '.join(BOS_NAMES)}: import another model")
+    heads, rows = [unk, pad, first, eos], [side.ids[unk], side.ids[pad], start, side.ids[eos]]
     rest = sorted(set(names) - set(rows))
-    start = names[special.start]
-    if start in (special.unk, special.pad, special.eos):
-        start = next((name for name in BOS_NAMES if name not in side.ids and name not in extra), "")
-        if not start:
-            raise UserError(f"{folder}: the vocabulary contains {' and '.join(BOS_NAMES)}: import another model")
-    heads = [special.unk, special.pad, start, special.eos]
     # a row that two special pieces share is generated as the end, else as the unknown piece, else as the beginning
     silent = [False, rows[1] in (rows[0], *rows[2:]), rows[2] in (rows[0], rows[3]), False]
-    texts = [*heads, *(names[row] for row in rest), *extra]
-    try:
-        model = _model(side, texts, heads)
-    except UnicodeEncodeError as error:
-        raise UserError(f"{folder}: a name in the vocabulary is not valid text: fetch it again") from error
-    _check(folder, side, model)
-    unknown = rows[0]
+    model = _model(side, [*heads, *(names[row] for row in rest), *extra], heads)
     return Vocabulary(
-        model, [*rows, *rest, *[unknown] * len(extra)], [*silent, *[False] * len(rest), *[True] * len(extra)]
+        model, [*rows, *rest, *[rows[0]] * len(extra)], [*silent, *[False] * len(rest), *[True] * len(extra)]
     )
 
 
 def _model(side: _Side, texts: Sequence[str], heads: Sequence[str]) -> bytes:
-    """Return the SentencePiece model with a piece for each row; the model itself if its pieces are the rows."""
+    """Return the SentencePiece model with a piece for each row, which splits text as before."""
     if texts == [piece.text for piece in side.pieces]:
         return side.model
     own = {piece.text: piece for piece in side.pieces if piece.kind in OWN_KINDS}
     special = [Piece(heads[0], 0.0, UNKNOWN), *(Piece(name, 0.0, CONTROL) for name in heads[1:])]
     pieces = [*special, *(own.get(text) or _foreign(text) for text in texts[len(heads) :])]
     fields = (UNKNOWN_PIECE, PAD_PIECE, BOS_PIECE, EOS_PIECE)
-    names = {field: name.encode() for field, name in zip(fields, heads, strict=True)}
-    return with_settings(with_pieces(side.model, pieces), TRAINER, {**names, UNKNOWN_SURFACE: b""})
+    try:
+        names = {field: name.encode() for field, name in zip(fields, heads, strict=True)}
+        model = with_settings(with_pieces(side.model, pieces), TRAINER, {**names, UNKNOWN_SURFACE: b""})
+        before, after = (sentencepiece.SentencePieceProcessor(model_proto=each) for each in (side.model, model))
+    except UnicodeEncodeError as error:
+        raise UserError(f"{side.folder}: a name in the vocabulary is not valid text: fetch it again") from error
+    except RuntimeError as error:
+        raise UserError(f"{side.folder}: SentencePiece cannot load the tokenizer: fetch it again") from error
+    generator, known = np.random.default_rng(1), list(own)
+    for _ in range(PROBES):
+        chosen = generator.choice(len(known), PROBE_PIECES)
+        line = "".join(known[index] for index in chosen).replace("\u2581", " ")
+        if before.encode(line, out_type=str) != after.encode(line, out_type=str):
+            raise UserError(f"{side.folder}: {line!r} would be split in another way: import another model")
+    return model
 
 
 def _foreign(text: str) -> Piece:
@@ -187,18 +179,3 @@ def _foreign(text: str) -> Piece:
     if text.startswith(">>") and text.endswith("<<"):
         return Piece(f"\u2581{text}", 0.0, USER_DEFINED)
     return Piece(text, 0.0, UNUSED)
-
-
-def _check(folder: Path, side: _Side, model: bytes) -> None:
-    """Make sure that made-up lines are split as before."""
-    try:
-        before, after = (sentencepiece.SentencePieceProcessor(model_proto=each) for each in (side.model, model))
-    except RuntimeError as error:
-        raise UserError(f"{folder}: SentencePiece cannot load the tokenizer: fetch it again") from error
-    generator = np.random.default_rng(1)
-    own = [piece.text for piece in side.pieces if piece.kind in OWN_KINDS]
-    drawn = (generator.choice(len(own), PROBE_PIECES) for _ in iter(int, 1))
-    for chosen in islice(drawn, PROBES):
-        line = "".join(own[index] for index in chosen).replace("\u2581", " ")
-        if before.encode(line, out_type=str) != after.encode(line, out_type=str):
-            raise UserError(f"{folder}: {line!r} would be split in another way: import another model")

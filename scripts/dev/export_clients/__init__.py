@@ -1,1 +1,0 @@
-"""Compare exports with the programs that they are for."""
