@@ -10,8 +10,9 @@ WHEELS ?=
 # make would ignore a setting that is not in ARGS, and the target would do something else than the user asked for
 VARIABLES := ARGS BIN PYTHON READY SHELL TORCH_INDEX WHEELS
 UNKNOWN := $(sort $(filter-out $(VARIABLES),$(foreach each,$(.VARIABLES),$(if $(filter command,$(origin $(each))),$(each)))))
-$(if $(UNKNOWN),$(error $(firstword $(UNKNOWN)) is no variable of this Makefile: \
-	write settings in ARGS="KEY=VALUE ..."; make help lists the variables))
+GIVEN := $(firstword $(UNKNOWN))
+$(if $(GIVEN),$(error $(GIVEN) is no variable of this Makefile: write settings as ARGS="$(GIVEN)=$(value $(GIVEN))"; \
+	make help lists the variables))
 
 BIN := .venv/bin
 READY := .venv/ready
@@ -77,7 +78,7 @@ wheels: $(READY) ## Download all dependencies to .wheels, for `make setup WHEELS
 # a wheel that was built here has another hash than the sources, whose hash was checked
 	@sed -e '/^ *--hash/d' -e 's/ *\\$$//' $(LOCKED) > .wheels/requirements.txt
 
-lock: ## Update the locked dependencies and their list (SBOM) to the newest releases that pyproject.toml allows
+lock: ## Update the locked dependencies to the newest releases that pyproject.toml allows
 	@PYTHON="$(PYTHON)" scripts/lock
 
 # one after the other, even with `make -j`
@@ -94,8 +95,8 @@ train: ## Train, or resume training, on all GPUs or the CPU
 batch: ## Print the sentences of one training step: ARGS="batch.step=1234"
 average: ## Average checkpoints, as the development set chooses or as in the paper
 eval: ## Translate and score the test set, on all GPUs or the CPU
-translate: ## Translate standard input, or input=FILE
-synthesize: ## Translate input=FILE, of any size, into a corpus to train on, on all GPUs or the CPU
+translate: ## Translate standard input, or a file: ARGS="input=FILE"
+synthesize: ## Translate a file of any size into a corpus to train on: ARGS="input=FILE"
 # the first start installs the packages of the server
 serve: export NMT_INSTALL = $(PIP_INSTALL) --constraint constraints.lock
 serve: ## Serve models over HTTP: a page, and APIs for programs: ARGS="experiment=multi30k"
@@ -103,13 +104,13 @@ parse: ## Print the trees of sentences: ARGS="experiment=parsing/demo parse.form
 score: ## Score given translations: lines of source, tab, translation
 # installs a package that only some settings need, such as that of the export's target
 data export: export NMT_INSTALL = $(PIP_INSTALL) --constraint constraints.lock
-export: ## Export a trained model for CTranslate2, Argos Translate, Hugging Face, ONNX or a web page, and verify it
+export: ## Export a model for CTranslate2, Argos, Hugging Face, ONNX or a web page, and verify it
 import: ## Make a run of a Hugging Face Marian model (opus-mt): ARGS="source=FOLDER name=NAME"
-report: ## Write an HTML page about a run, or about how several differ: compare=[a,b]
+report: ## Write an HTML page about a run, or how several differ: ARGS="compare=[a,b]"
 describe: ## Estimate the size, memory and time of a run
 doctor: ## Say what this machine has, and which features are off and why
-table3: ## Train and score the rows of the paper's Table 3; smaller: ARGS="table3.scale=multi30k" or small
-bench: ## Measure what to expect on this machine; compared with other toolkits: ARGS="setup", "train", or "--help"
+table3: ## Train and score the rows of the paper's Table 3; smaller: ARGS="table3.scale=small"
+bench: ## Measure the speed of this machine; compared with other toolkits: ARGS="--help"
 test: ## Run the quick tests, like CI
 test-all: $(READY) ## Run all tests, slow ones too, and use the wheel outside the clone
 	@$(LAUNCH) $@

@@ -176,7 +176,7 @@ def _usage() -> str:
         f"commands:\n{commands}\n\n"
         "`nmt COMMAND --help` lists the settings of a command; `nmt --version` prints the version.\n"
         "`nmt COMMAND -m KEY=A,B` runs it once per value: in turn, or as hydra/launcher=... says.\n"
-        "`nmt COMMAND --cfg job` prints the settings; `nmt COMMAND --hydra-help` describes all flags of Hydra.\n"
+        "`nmt COMMAND --cfg job` prints the settings, and --info defaults the files that they come from.\n"
         "Files in conf/experiment/ here, or in the folder of --config-dir, are experiments, too.\n"
         "Without settings, commands use the paper's base model on WMT14 English-German;\n"
         "`nmt demo` runs the whole chain in minutes."

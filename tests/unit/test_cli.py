@@ -246,6 +246,8 @@ def test_usage_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     usage = capsys.readouterr().out
     for name, command in COMMANDS.items():
         assert f"  {name:10} {command.summary}\n" in usage
+    assert usage.count("\n") <= 40
+    assert max(map(len, usage.splitlines())) <= 100
 
 
 @pytest.mark.parametrize("words", [["--version"], ["train", "training.steps=3", "--version"]])

@@ -85,14 +85,20 @@ def test_make_all_runs_the_chain_in_order(tmp_path: Path) -> None:
     assert targets(make(tmp_path, "-j4", "all", "ARGS=name=x")) == CHAIN
 
 
-@pytest.mark.parametrize("word", ["experiment=demo", "training.steps=5", "args=name=x"])
+def test_the_help_of_make_fits_a_screen() -> None:
+    lines = subprocess.run(
+        ["make", "-s", "help"], cwd=TOP, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize("word", ["experiment=demo", "training.steps=5", "args=name=x", "input=a b"])
 def test_make_refuses_what_it_would_ignore(tmp_path: Path, word: str) -> None:
     with pytest.raises(subprocess.CalledProcessError) as refused:
         make(tmp_path, "describe", word)
     assert refused.value.returncode == 2
-    assert f"{word.partition('=')[0]} is no variable of this Makefile: write settings in ARGS=" in str(
-        refused.value.stderr
-    )
+    assert f'is no variable of this Makefile: write settings as ARGS="{word}"' in str(refused.value.stderr)
     assert noted(tmp_path / "notes") == []
 
 
