@@ -19,7 +19,7 @@ from hydra.core.override_parser.types import Override
 import nmt.config.compose
 from nmt.config import saved
 from nmt.config.conf_folder import CONFIG_DIR
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 
 
 def make_settings_quick() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.config.compose import compose
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.batching import Batching
 from nmt.data.prepare import prepare

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from nmt import __version__
 from nmt.commands import COMMANDS
 from nmt.compute import uptime  # noqa: F401 - imported first because its fallback measures from its own import
-from nmt.discovery import features, imported, unsearchable_groups
+from nmt.config.registry import imported
+from nmt.discovery import features
 from nmt.errors import (
     CLOSED_PIPE,
     INTERRUPTED,
@@ -29,7 +30,7 @@ from nmt.launched import is_main_process, launched_rank
 
 if TYPE_CHECKING:
     from nmt.config.keys import Key
-    from nmt.config.schema import Config
+    from nmt.config.tree import Config
 
 _HELP = ("-h", "--help")
 SECONDS_FOR_FIRST_RANK = 1
@@ -108,7 +109,7 @@ def _start(name: str, words: list[str]) -> None:
             import_module(command.module).run(line.overrides)
         elif line.is_multirun:
             groups = (*multirun.RUN_GROUPS, "runtime") if command.trains else multirun.RUN_GROUPS
-            searchable = {*groups, *command.settings} - {"name", "paths", *unsearchable_groups()}
+            searchable = {*groups, *command.settings} - {"name", "paths", "sweep", "tracking"}
             job = partial(_run_composed, name, swept=True)
             recorded_as = name if command.trains else ""
             multirun.multirun(job, line.overrides, "", groups, searchable, recorded_as)
@@ -208,11 +209,7 @@ def _command_usage(name: str, given: list[str]) -> str:
     shown = "value with these overrides" if given else "default"
     lines += ["", f"settings (type, {shown}; * may change when a run is resumed):"]
     keys = [key for prefix in command.settings for key in describe_keys(prefix)]
-    lines += _described([key for key in keys if not key.feature], config)
-    for feature in dict.fromkeys(key.feature for key in keys if key.feature):
-        heading = f"settings of the feature {feature} ({features()[feature].summary}):"
-        lines += ["", textwrap.fill(heading, 110, subsequent_indent="  ")]
-        lines += _described([key for key in keys if key.feature == feature], config)
+    lines += _described(keys, config)
     lines += ["", "Every command accepts the settings of all others, so the same overrides serve the whole chain;"]
     lines += [f"`nmt {name} experiment=multi30k --help` shows the values of an experiment."]
     return "\n".join(lines)

@@ -42,20 +42,6 @@ class Command(NamedTuple):
 
 COMMON = ("name", "seed", "paths", "runtime")
 """Settings that nearly every command reads."""
-TASKS = "data.target_lang"
-"""The setting whose value selects the task: one of a feature, or text in the language that it names."""
-
-
-class Choice(NamedTuple):
-    """One implementation of what a setting such as `model.positions` names."""
-
-    code: str
-    """`module:attribute`."""
-    meaning: str
-    """A few words for the help."""
-    brings: tuple[str, ...] = ()
-    """What it has or can do, in words that belong to the setting. A source of text brings what it has without files
-    that the settings name: `text`, and further columns by name."""
 
 
 class FileFormat(NamedTuple):
@@ -73,21 +59,6 @@ class FileFormat(NamedTuple):
     """Endings by which shards of a split are found in a folder, those of compressed files included."""
 
 
-class Group(NamedTuple):
-    """Settings of a feature: a group of their own, or further ones in a group of the core."""
-
-    code: str
-    """`module:class`: a frozen dataclass without slots, in a module that imports nothing but checks of settings."""
-    adjustable: bool = True
-    """Whether all of them may change when a run is resumed; if not, the fields say it one by one."""
-    commands: tuple[str, ...] = ()
-    """Commands of the core that list a group of the feature's own in their help."""
-    main_process_only: bool = False
-    """Whether only the main process reads a group of the feature's own, which may differ in other processes."""
-    searchable: bool = True
-    """Whether a search may vary a group of the feature's own, because the result of a run may depend on it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     """What a feature adds to the core."""
@@ -98,16 +69,6 @@ class Feature:
     """Optional packages without which it or a part of it cannot run: what pip installs, by the name to import."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     """By the word on the command line."""
-    settings: Mapping[str, Group] = field(default_factory=dict)
-    """By the name of the group; "" is for settings in no group."""
-    choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict)
-    """By setting, then by the value that names the code."""
-    tasks: Mapping[str, Choice] = field(default_factory=dict)
-    """By the value of `data.target_lang` that selects it, each a `nmt.data.task.Task`."""
-    check: str = ""
-    """A function that takes all settings and raises a ConfigError if those of the feature contradict others."""
-    uses: str = ""
-    """A function that takes all settings and yields what those of the feature need: see `nmt.config.capabilities`."""
     term: str = ""
     """A function that takes all settings and returns a `nmt.training.objective.Term`, or None if it is off."""
     word_loss: str = ""
@@ -122,8 +83,6 @@ class Feature:
     """Further filters of the training text, each a `nmt.data.filters.Filter`."""
     text_tasks: tuple[str, ...] = ()
     """What preparation writes or finds out once it has the text, each a `nmt.data.text_task.TextTask`."""
-    corpora: str = ""
-    """A function that takes the settings of the data and returns further corpora: see `nmt.config.schema.corpora`."""
     mixing: str = ""
     """A `nmt.data.training_text.Mixing`, if there are further corpora."""
     transform: str = ""
@@ -132,9 +91,6 @@ class Feature:
     """The same for a `nmt.training.hook.TrainingHook`."""
     layers: str = ""
     """A function that takes the settings of the model and a `nmt.model.run_layer.RunLayer`, and returns one."""
-    advice: Mapping[str, str] = field(default_factory=dict)
-    """By the name of a setting that regularises, a function that takes all settings and the number of passes over the
-    training text, and returns the value that suits them: see `nmt.config.advice`."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """By the name of the metric, `module:name` of a `nmt.evaluation.metric.Metric`."""
     findings: Mapping[str, str] = field(default_factory=dict)
@@ -166,8 +122,3 @@ class Feature:
             kind = Mapping if each.default_factory is dict else type(each.default) if each.default == () else str
             if not isinstance(given := getattr(self, each.name), kind):
                 raise TypeError(f"{each.name} of a Feature is a {kind.__name__}, not {given!r}")
-
-    @property
-    def all_choices(self) -> dict[str, Mapping[str, Choice]]:
-        """The values that it adds to settings, by setting; those that select a task are among them."""
-        return {**self.choices, **({TASKS: self.tasks} if self.tasks else {})}

@@ -8,8 +8,11 @@ import torch
 from torch import Tensor
 
 from nmt.compute.machine import Machine, prepare_machine
+from nmt.config.data import DataConfig
 from nmt.config.keys import with_values
-from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.training import TrainingConfig
+from nmt.config.tree import Config, RuntimeConfig
 from nmt.data.store import PairStore
 from nmt.data.synthetic import synthetic_pairs
 from nmt.features.own_text.speed import measured_batches, update

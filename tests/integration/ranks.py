@@ -12,7 +12,9 @@ import torch
 from nmt.compute import distributed, joining
 from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
-from nmt.config.schema import ModelConfig, RuntimeConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.training import TrainingConfig
+from nmt.config.tree import RuntimeConfig
 from nmt.data.batching import Batching
 from nmt.data.loader import global_batches
 from nmt.model.build import build_model

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nmt.compute.machine import prepare_machine
 from nmt.config.keys import with_values
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.data.synthetic import synthetic_pairs
 from nmt.features.own_text.speed import measured_batches
 from nmt.model.attention import FlashAttend, PaddedAttend

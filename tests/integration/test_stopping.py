@@ -9,7 +9,7 @@ import pytest
 
 from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.loader import MicroBatch
 from nmt.evaluation.split import Split
 from nmt.model.interface import TranslationModel

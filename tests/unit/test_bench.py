@@ -16,7 +16,7 @@ import pytest
 from nmt.compute.cores import cpu_description
 from nmt.config.compose import compose
 from nmt.config.saved import to_yaml
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.data.prepare import prepare
 from nmt.data.store import PairStore
 from nmt.runs.checkpoint_files import write

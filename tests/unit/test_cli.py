@@ -3,7 +3,6 @@
 import errno
 import os
 import pkgutil
-import re
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import pytest
 from nmt import __version__, cli, commands
 from nmt.commands import COMMANDS
 from nmt.config.keys import describe_keys
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.runs import local_copies
 
@@ -267,20 +266,6 @@ def test_help_of_a_command_lists_its_settings(name: str, capsys: pytest.CaptureF
         for key in keys:
             assert f"{'*' if key.adjustable else ' '} {key.name} ({key.type}, " in usage
     assert max(map(len, usage.splitlines())) <= 120
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_shows_the_core_s_settings_first_and_then_those_of_each_feature_under_its_name(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main([name, "--help"]) == 0
-    core, *parts = re.split(r"^settings of the feature (\w+) ", capsys.readouterr().out, flags=re.MULTILINE)
-    shown = {"": core, **dict(zip(parts[::2], parts[1::2], strict=True))}
-    keys = [key for prefix in COMMANDS[name].settings for key in describe_keys(prefix)]
-    assert {key.feature for key in keys} <= shown.keys()
-    for key in keys:
-        line = re.compile(rf"^[* ] {re.escape(key.name)} \(", re.MULTILINE)
-        assert [part for part, text in shown.items() if line.search(text)] == [key.feature]
 
 
 @pytest.mark.parametrize(

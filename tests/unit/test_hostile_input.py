@@ -25,8 +25,11 @@ from fuzz.prepared import tiny_run
 from fuzz.side_effects import SideEffectError, forbidding_side_effects
 from nmt import cli
 from nmt.config.compose import compose
+from nmt.config.data import DataConfig
+from nmt.config.decoding import EvaluationConfig
+from nmt.config.model import ModelConfig
 from nmt.config.saved import from_yaml, read_settings, to_yaml
-from nmt.config.schema import Config, DataConfig, EvaluationConfig, ModelConfig
+from nmt.config.tree import Config
 from nmt.data.layout import MANIFEST
 from nmt.data.manifest import PreparationTasks, read_manifest
 from nmt.data.sources.files import inputs, read_pairs

@@ -11,8 +11,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from nmt.compute.machine import Machine
-from nmt.config.choices import CHOICES
-from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES
 from nmt.data.store import PairStore
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.model.build import build_model

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import to_yaml
-from nmt.config.schema import Config, DecodingConfig, PathsConfig
+from nmt.config.tree import Config, PathsConfig
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout

@@ -20,7 +20,7 @@ from torch import Tensor
 from translating import MAX_EXTRA_PIECES, in_batches, translated_controls
 from weights import read_weights
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 
 BUCKET_SENTENCES = 262_144
 """Sentences that eole sorts together by default; with more than the corpus has, it would read the corpus repeatedly."""

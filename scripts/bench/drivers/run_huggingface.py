@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from translating import MAX_EXTRA_PIECES, in_batches, in_threads, translated_controls
 from weights import read_weights
 
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.features.exports import huggingface
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer

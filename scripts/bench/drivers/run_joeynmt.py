@@ -17,7 +17,7 @@ from torch import Tensor
 from translating import MAX_EXTRA_PIECES, in_batches, translated_controls
 from weights import read_weights
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.text.special import BOS, EOS, PAD
 
 

@@ -15,8 +15,9 @@ from translating import in_batches
 
 from nmt.compute.machine import keep_memory, prepare_machine
 from nmt.config.compose import compose
+from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import from_yaml
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.tree import Config
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, assemble, global_batches

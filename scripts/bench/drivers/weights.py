@@ -6,7 +6,7 @@ from protocol import Job
 from safetensors.torch import load_file
 from torch import Tensor
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 
 
 def read_weights(job: Job) -> tuple[ModelConfig, dict[str, Tensor]]:

@@ -13,7 +13,7 @@ from torch._dynamo.utils import counters
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 
 from fake_cuda.step import fake_batch, fake_trainer
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.batches import IntArray
 from nmt.data.loader import DataPosition, GlobalBatch, assemble
 from nmt.data.shapes import Shapes

@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 
 from fake_cuda.counting import Counter
 from nmt.compute.machine import prepare_machine
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.loader import GlobalBatch
 from nmt.errors import UserError
 from nmt.training import objective

@@ -25,7 +25,7 @@ import numpy as np
 from nmt.commands.data import summary
 from nmt.compute.processes import run_in_process
 from nmt.config.compose import compose
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.batching import Batching
 from nmt.data.engine import open_engine

@@ -15,11 +15,12 @@ from fuzz.campaign import Attempt
 from fuzz.prepared import tiny_run
 from fuzz.strategies import altered, damaged, json_values, raw_lines, texts
 from nmt.commands import score, translate
+from nmt.config.commands import TranslateConfig
 from nmt.config.compose import compose
 from nmt.config.conf_folder import groups
 from nmt.config.keys import all_keys, with_values
 from nmt.config.saved import flatten, from_yaml, read_settings, to_yaml
-from nmt.config.schema import Config, TranslateConfig
+from nmt.config.tree import Config
 from nmt.data.corpora import corpus_splits
 from nmt.data.layout import text_names
 from nmt.errors import UserError

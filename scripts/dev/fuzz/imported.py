@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from fuzz.campaign import Attempt
 from fuzz.prepared import Evil, Files, contents, damages, tiny_tokenizer, write_only
 from fuzz.strategies import altered
-from nmt.config.schema import Config, ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.features.exports import huggingface
 from nmt.features.imports.marian import ImportedModel, read_marian

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from fuzz.campaign import Attempt
 from fuzz.strategies import json_values, texts
-from nmt.config.schema import DataConfig
-from nmt.config.schema.corpora import corpora_of
+from nmt.config.data import DataConfig, corpora_of
 from nmt.data.batches import PairLengths
 from nmt.data.batching import Batching
 from nmt.features.mixtures.rounds import RoundPlanner, stage_shares

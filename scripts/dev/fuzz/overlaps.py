@@ -9,7 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from fuzz.campaign import Attempt
 from fuzz.strategies import texts
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.filters import HeldOutPair
 from nmt.features.text_overlap import sentences, word_runs
 
@@ -23,7 +23,7 @@ def overlaps(_: Path) -> Attempt:
 
     def check(value: tuple[Pairs, Pairs, str, float, int]) -> None:
         held_out, pairs, how, share, words = value
-        config = DataConfig(drop_overlap=how, overlap_share=share, overlap_words=words)  # type: ignore[call-arg]
+        config = DataConfig(drop_overlap=how, overlap_share=share, overlap_words=words)
         text = [HeldOutPair(LANGUAGES, *pair) for pair in held_out]
         kept = sentences.judging(config, sentences.learn(config, text))(pairs)
         assert list(kept) == [not _is_known(pair, held_out, how) for pair in pairs]

@@ -17,16 +17,11 @@ from hypothesis.strategies import SearchStrategy
 
 from fuzz.campaign import Attempt
 from fuzz.strategies import altered, damaged, lines
+from nmt.config.data import DataConfig, TokenizerConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.model import ModelConfig
 from nmt.config.saved import from_yaml, to_yaml
-from nmt.config.schema import (
-    Config,
-    DataConfig,
-    DecodingConfig,
-    ModelConfig,
-    PathsConfig,
-    RuntimeConfig,
-    TokenizerConfig,
-)
+from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data.layout import MANIFEST
 from nmt.data.manifest import PreparationTasks, read_manifest
 from nmt.data.prepared import require_prepared

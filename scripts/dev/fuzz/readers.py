@@ -18,7 +18,7 @@ from hypothesis.strategies import SearchStrategy
 
 from fuzz.campaign import Attempt
 from fuzz.strategies import FRAGMENTS, damaged, json_values, lines, raw_lines, texts
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.sources import hub
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.sources.parquet_tables import count_rows

@@ -13,9 +13,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from fuzz.campaign import Attempt
 from fuzz.prepared import tiny_run
 from fuzz.strategies import FRAGMENTS, altered, damaged, json_values, texts
+from nmt.config.commands import ServeConfig
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.request import Request
-from nmt.features.serving.settings import ServeConfig
 
 KEY = b"the key of the server"
 ORIGIN = b"https://example.org"

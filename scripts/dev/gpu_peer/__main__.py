@@ -21,7 +21,9 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from nmt.compute.machine import Machine, device_name, prepare_machine
-from nmt.config.schema import Config, ModelConfig, RuntimeConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.training import TrainingConfig
+from nmt.config.tree import Config, RuntimeConfig
 from nmt.data.loader import GlobalBatch, MicroBatch
 from nmt.data.store import PairStore
 from nmt.data.synthetic import MAX_LENGTH, synthetic_pairs

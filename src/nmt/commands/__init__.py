@@ -4,21 +4,21 @@ A new command is a module with a function `run(config)`, and an entry in `COMMAN
 read it there. The modules are imported only when they run, because torch and Hydra are slow to import.
 """
 
-from nmt.discovery import features, groups_listed_by, learned_groups
+from nmt.discovery import features
 from nmt.feature import COMMON, Command
 
 _CORE = {
     "data": Command(
         "nmt.commands.data",
         "fetch, filter and tokenise a corpus",
-        ("data", "tokenizer", *COMMON),
+        ("data", "tokenizer", "own", *COMMON),
         owns="corpus",
         weights="none",
     ),
     "train": Command(
         "nmt.commands.train",
         "train a model, or resume training",
-        ("model", "training", *learned_groups(), *groups_listed_by("train"), *COMMON),
+        ("model", "training", "noise", "own", "sweep", "tracking", *COMMON),
         trains=True,
         distributed=True,
         owns="run",
@@ -27,14 +27,14 @@ _CORE = {
     "batch": Command(
         "nmt.commands.batch",
         "print the sentences of one training step",
-        ("batch", "training.batch_tokens", *learned_groups(), *COMMON),
+        ("batch", "training.batch_tokens", "noise", "own", *COMMON),
         weights="none",
     ),
     "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *COMMON), weights="all"),
     "eval": Command(
         "nmt.commands.evaluate",
         "translate and score",
-        ("checkpoint", "engine", "evaluation", "decoding", *groups_listed_by("eval"), *COMMON),
+        ("checkpoint", "engine", "evaluation", "decoding", "tracking", *COMMON),
         distributed=True,
     ),
     "all": Command(
@@ -45,13 +45,15 @@ _CORE = {
             "tokenizer",
             "model",
             "training",
-            *learned_groups(),
+            "noise",
+            "own",
             "averaging",
             "checkpoint",
             "engine",
             "evaluation",
             "decoding",
-            *groups_listed_by("all"),
+            "sweep",
+            "tracking",
             *COMMON,
         ),
         trains=True,

@@ -5,9 +5,9 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from nmt.compute.machine import prepare_machine
-from nmt.config.choices import is_text
+from nmt.config.data import is_text
 from nmt.config.saved import from_yaml
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.prepared import require_prepared
 from nmt.decoding.torch_engine import load_model
 from nmt.model.working_weights import WorkingWeights

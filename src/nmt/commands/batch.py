@@ -2,7 +2,7 @@
 
 import sys
 
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.batches import IntArray, PairLengths, PlanOf
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition

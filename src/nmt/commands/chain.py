@@ -3,7 +3,7 @@
 import time
 
 from nmt.commands import COMMANDS
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.evaluation.bleu import check_tokenizers
 from nmt.launched import is_main_process, launched_processes
 from nmt.runs.local_copies import run_command

@@ -6,8 +6,8 @@ from itertools import chain
 from pathlib import Path
 from textwrap import wrap
 
-from nmt.config.schema import Config, DataConfig
-from nmt.config.schema.corpora import corpora_of
+from nmt.config.data import DataConfig, corpora_of
+from nmt.config.tree import Config
 from nmt.data.corpora import is_training_text, naming_corpus
 from nmt.data.earlier_tokenizer import earlier_tokenizer
 from nmt.data.filter_counts import filter_counts

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import torch
 
 from nmt.compute.machine import HALF_PRECISIONS, device_name, prepare_machine
-from nmt.config.choices import CHOICES, find
-from nmt.config.schema import Config
+from nmt.config.registry import CHOICES, load
+from nmt.config.tree import Config
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.batching import Batching
 from nmt.data.corpora import training_splits
@@ -236,7 +236,7 @@ def _memory_lines(config: Config, figures: RunFigures) -> list[str]:
 def _advice(memory: Memory, available: float) -> str:
     """Say how a run that is too large for a device can fit."""
     state, ways = memory.total - memory.activations, CHOICES["runtime.shard"]
-    dividing = [name for name in ways if find("runtime.shard", name).divides_weights]
+    dividing = [name for name in ways if load("runtime.shard", name).divides_weights]
     if state < available or not dividing:
         return "lower training.device_tokens"
     return f"{state / 1e9:.1f} GB do not depend on the batch; divide them by runtime.shard={dividing[0]}"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nmt.compute import distributed, joining
 from nmt.compute.machine import Machine
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.corpora import split_languages, split_settings
 from nmt.data.prepared import require_text
 from nmt.decoding.load_engine import check_languages, load_engine

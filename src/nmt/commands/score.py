@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tqdm import tqdm
 
 from nmt.compute.machine import prepare_machine
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.decoding.engine import WINDOW_CHARACTERS, WINDOW_LINES
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError

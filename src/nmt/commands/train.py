@@ -9,7 +9,7 @@ from typing import Any
 
 from nmt.compute import distributed, joining
 from nmt.compute.uptime import uptime
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.batching import Batching
 from nmt.data.loader import global_batches
 from nmt.data.prefetcher import Prefetcher

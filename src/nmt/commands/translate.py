@@ -10,7 +10,7 @@ from itertools import repeat, tee
 from tqdm import tqdm
 
 from nmt.compute.machine import prepare_machine
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.decoding.engine import WINDOW_LINES
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.request import Request

@@ -13,7 +13,7 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from nmt.compute.machine import Machine, prepare_machine
-from nmt.config.schema import RuntimeConfig
+from nmt.config.tree import RuntimeConfig
 from nmt.errors import CommonError, UserError
 from nmt.launched import launched_processes
 

@@ -11,7 +11,7 @@ import torch
 
 from nmt.compute.control_group import usable_memory
 from nmt.compute.cores import bind_near, computing_threads, cpu_is_by_amd, cpu_model, usable_cores
-from nmt.config.schema import RuntimeConfig
+from nmt.config.tree import RuntimeConfig
 from nmt.errors import CommonError, UserError
 
 BF16_CAPABILITY = (8, 0)

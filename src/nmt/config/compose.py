@@ -20,6 +20,7 @@ from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from nmt.config import registry
 from nmt.config.checks import check_effect, is_utf8
 from nmt.config.conf_folder import (
     check_named_folders,
@@ -28,13 +29,12 @@ from nmt.config.conf_folder import (
     options,
     own_folders,
     own_groups,
-    unknown_groups,
 )
-from nmt.config.keys import all_keys, open_keys
+from nmt.config.keys import all_keys, open_keys, value_of
 from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.saved import schema_tree, to_config
-from nmt.config.schema import Config
 from nmt.config.search_direction import direction_of
+from nmt.config.tree import Config
 from nmt.errors import ConfigError
 
 ROOT = "nmt_root"
@@ -62,12 +62,20 @@ def compose_with_hydra(overrides: Sequence[str], launching: Sequence[str] = ()) 
     for override in overrides:
         _check_override(override, known_groups)
     register_schema()
-    words = [*without_unknown_groups(), *adding_keys(overrides), *launching]
+    words = [*adding_keys(overrides), *launching]
     with one_line_errors(overrides), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
         tree = hydra.compose(ROOT, overrides=words, return_hydra_config=bool(launching))
         with open_dict(tree):
             of_hydra = tree.pop("hydra", DictConfig({}))
-        return to_config(tree), of_hydra
+        return _trusting(to_config(tree)), of_hydra
+
+
+def _trusting(config: Config) -> Config:
+    """Let the code be imported that the user's settings name, such as training.optimizer=mine:Lion."""
+    for setting in registry.CHOICES:
+        if ":" in (value := value_of(config, setting)):
+            registry.trust(value)
+    return config
 
 
 def given_settings(overrides: Sequence[str]) -> frozenset[str]:
@@ -101,11 +109,6 @@ def _root_groups() -> set[str]:
 def _root() -> dict[str, list[object]]:
     root: dict[str, list[object]] = yaml.safe_load((conf_folder() / "config.yaml").read_text(encoding="utf-8"))
     return root
-
-
-def without_unknown_groups() -> list[str]:
-    """Return the overrides that leave groups of `conf/` out of conf/config.yaml if their feature was deleted."""
-    return [f"~{group}" for group in unknown_groups()]
 
 
 def register_schema() -> None:

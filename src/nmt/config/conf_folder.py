@@ -10,7 +10,7 @@ from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.errors import ConfigError
 
 CONFIG_DIR = "NMT_CONFIG_DIR"
@@ -70,12 +70,6 @@ def groups() -> tuple[str, ...]:
 def own_groups() -> tuple[str, ...]:
     """Return the user's groups that have no settings of the same name, so that their files may set any setting."""
     return tuple(name for name in groups()[1:] if name not in {field.name for field in fields(Config)})
-
-
-def unknown_groups() -> tuple[str, ...]:
-    """Return the folders of the package's `conf/` whose settings do not exist because their feature was deleted."""
-    known = {EXPERIMENT, _OF_HYDRA, *(field.name for field in fields(Config))}
-    return tuple(sorted(_groups_in(conf_folder()) - known))
 
 
 def options(group: str) -> list[str]:

@@ -9,11 +9,10 @@ from difflib import SequenceMatcher
 from functools import cache, reduce
 from typing import Any
 
-from nmt.config import choices
+from nmt.config import registry
 from nmt.config.checks import ADJUSTABLE
 from nmt.config.other_toolkits import OURS
-from nmt.config.schema import Config
-from nmt.discovery import features, imported
+from nmt.config.tree import Config
 
 _TYPES_IN_WORDS = {
     "int": "a whole number",
@@ -40,8 +39,6 @@ class Key:
     meaning: str
     adjustable: bool
     """True if the setting may change when a run is resumed."""
-    feature: str = ""
-    """The feature that adds the setting; empty for those of the core."""
 
     @property
     def kind(self) -> str:
@@ -51,19 +48,8 @@ class Key:
 
 @cache
 def all_keys() -> dict[str, Key]:
-    """Return every setting by its dotted name, in the order of the schema."""
-    owners = _features_by_setting()
-    return {key.name: replace(key, feature=owners.get(key.name, "")) for key in _walk(Config(), "", adjustable=False)}
-
-
-def _features_by_setting() -> dict[str, str]:
-    """Return the names of the features that add settings, by the dotted names of the settings."""
-    return {
-        f"{group}.{setting.name}".lstrip("."): name
-        for name, feature in features().items()
-        for group, added in feature.settings.items()
-        for setting in fields(imported(added.code))
-    }
+    """Return every setting by its dotted name, in the order of the tree."""
+    return {key.name: key for key in _walk(Config(), "", adjustable=False)}
 
 
 @cache
@@ -155,7 +141,7 @@ def _walk(settings: Any, prefix: str, *, adjustable: bool) -> Iterator[Key]:
 
 def _with_choices(name: str, meaning: str) -> str:
     """Return the meaning of a setting, followed by its registered choices."""
-    listed = choices.describe(name)
+    listed = registry.describe(name)
     return f"{meaning.rstrip('.')}: {listed}." if listed else meaning
 
 

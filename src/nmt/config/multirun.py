@@ -22,18 +22,20 @@ from hydra.version import setbase
 from omegaconf import DictConfig
 
 from nmt.config.checks import MAX_NAME_CHARACTERS, NOT_OF_THE_TEXT, marked
-from nmt.config.compose import ROOT, adding_keys, compose, compose_with_hydra, register_schema, without_unknown_groups
+from nmt.config.compose import ROOT, adding_keys, compose, compose_with_hydra, register_schema
 from nmt.config.conf_folder import EXPERIMENT, conf_folder, options, own_groups
+from nmt.config.data import DataConfig
 from nmt.config.flags import CommandLine, parse
 from nmt.config.keys import all_keys, describe_keys, open_keys, value_of
 from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.plain_names import settings_name
-from nmt.config.schema import Config, DataConfig
+from nmt.config.registry import imported
 from nmt.config.swept_run import SweptRun
-from nmt.discovery import features, imported, learned_groups
+from nmt.config.tree import Config
+from nmt.discovery import features
 from nmt.errors import ConfigError, UserError
 
-RUN_GROUPS = ("data", "tokenizer", "model", *learned_groups(), "training", "seed")
+RUN_GROUPS = ("data", "tokenizer", "model", "noise", "own", "training", "seed")
 """Groups of settings that decide what a run learns. All commands name a run by them, so that they find it again."""
 LAUNCHER_PREFIXES = ("hydra.", "hydra/", "+hydra.", "++hydra.", "~hydra.")
 """Prefixes of overrides that configure Hydra and its launcher, not the runs."""
@@ -77,7 +79,7 @@ def show(line: CommandLine) -> None:
         raise ConfigError(f"--package {package}: {unknown_setting(package)}")
     found = io.StringIO()
     with redirect_stdout(found):  # Hydra's log would print a traceback for each line that a pager no longer reads
-        _hydra(line.flags, [*without_unknown_groups(), *adding_keys(settings), *launching], lambda _: None)
+        _hydra(line.flags, [*adding_keys(settings), *launching], lambda _: None)
     print(found.getvalue(), end="")
 
 
@@ -93,7 +95,7 @@ def run_once(line: CommandLine, job: Job) -> None:
             job(settings)
 
     quiet = ["hydra.run.dir=.", "hydra.output_subdir=null", "hydra/job_logging=none"]
-    _hydra(line.flags, [*quiet, *without_unknown_groups(), *adding_keys(settings), *launching], task)
+    _hydra(line.flags, [*quiet, *adding_keys(settings), *launching], task)
 
 
 def multirun(
@@ -121,10 +123,10 @@ def multirun(
     settings = _without_replaced(settings)
     sweep = _sweep(settings, launching, searchable)
     names = _naming_keys(sweep, run_groups)
-    outputs, left_out = outputs or str(sweep.base.runs_folder), without_unknown_groups()
+    outputs = outputs or str(sweep.base.runs_folder)
 
     def task(_: DictConfig) -> Any:
-        overrides = [word for word in HydraConfig.get().overrides.task if word not in left_out]
+        overrides = list(HydraConfig.get().overrides.task)
         given = _values(overrides)
         values = {key: given[key] for key in sweep.keys if key in given}
         run = SweptRun(HydraConfig.get().job.num, values, sweep.base, recorded_as, outputs, sweep.searching)
@@ -134,7 +136,7 @@ def multirun(
     logs = f"{outputs}/multirun/{time.strftime('%Y-%m-%d_%H-%M-%S')}"
     quiet = [f"hydra.sweep.dir={_quoted(logs)}", "hydra.sweep.subdir=.", "hydra.output_subdir=null"]
     flags = parse(["--multirun"]).flags
-    _hydra(flags, [*quiet, "hydra/job_logging=none", *left_out, *adding_keys(settings), *launching], task)
+    _hydra(flags, [*quiet, "hydra/job_logging=none", *adding_keys(settings), *launching], task)
 
 
 def _watched(run: SweptRun, do: Callable[[], Config | None]) -> float | None:

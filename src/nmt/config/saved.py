@@ -11,7 +11,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.config.messages import one_line_errors
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.errors import ConfigError
 
 Parsed = TypeVar("Parsed")

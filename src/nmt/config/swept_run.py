@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 
 
 @dataclass(frozen=True, slots=True)

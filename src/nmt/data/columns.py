@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from nmt.config.schema import DataConfig
-from nmt.discovery import features, imported
+from nmt.config.data import DataConfig
+from nmt.config.registry import imported
+from nmt.discovery import features
 
 if TYPE_CHECKING:  # training imports torch, preparation does not
     import torch

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
 from nmt.config.checks import NOT_OF_THE_TEXT, marked
-from nmt.config.schema import MAIN, DataConfig
-from nmt.config.schema.corpora import corpora_of
+from nmt.config.data import MAIN, DataConfig, corpora_of
 from nmt.data.columns import Column, columns_of
 from nmt.data.sources import registry
 from nmt.data.sources.source import Languages, languages

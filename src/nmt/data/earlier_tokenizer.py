@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nmt.config.folders import expanded
-from nmt.config.schema import Config
-from nmt.discovery import features, imported
+from nmt.config.registry import imported
+from nmt.config.tree import Config
+from nmt.discovery import features
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 

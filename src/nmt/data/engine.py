@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Protocol
 
 from nmt.compute.cores import usable_cores
 from nmt.compute.processes import HelperProcesses
-from nmt.config.choices import find
-from nmt.config.schema import Config
+from nmt.config.registry import load
+from nmt.config.tree import Config
 
 
 class Workers(Protocol):
@@ -92,5 +92,5 @@ class LocalProcesses(Engine):
 
 def open_engine(config: Config) -> Engine:
     """Return the engine that the settings name; close it at the end."""
-    engine: Engine = find("data.engine", config.data.engine)(config)
+    engine: Engine = load("data.engine", config.data.engine)(config)
     return engine

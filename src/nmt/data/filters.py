@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
+from nmt.config.registry import imported
 from nmt.data.engine import Engine
 from nmt.data.parallel_filter import Keeps, ParallelFilter
 from nmt.data.sources.source import Languages, Pair
-from nmt.discovery import features, imported
+from nmt.discovery import features
 from nmt.text.blocks import blocks
 from nmt.text.lines import on_one_line
 from nmt.text.plain import pair_hashes, sentence_hashes

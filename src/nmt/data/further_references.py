@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.corpora import CorpusSplit
 from nmt.data.manifest import PreparationTasks, read_manifest
 from nmt.data.records import JsonObject, references_task

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from nmt.config.schema import Config, DataConfig
+from nmt.config.data import DataConfig
+from nmt.config.tree import Config
 from nmt.data.corpora import CorpusSplit, corpus_splits
 from nmt.data.filters import Filter, HeldOutPair, training_filters
 from nmt.data.layout import CorpusLayout

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from nmt.config.registry import imported
 from nmt.data.batches import IntArray, PairLengths, planned_batches, split_batch
 from nmt.data.batching import Batching
 from nmt.data.columns import PackedColumn, PackSentences, all_columns
@@ -22,7 +23,6 @@ from nmt.data.micro_batch_size import changed_micro_batch_tokens
 from nmt.data.shapes import Shapes
 from nmt.data.store import SOURCE, TARGET, Ids, Pairs
 from nmt.data.transform import BatchTransform, transformed
-from nmt.discovery import imported
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.engine import Engine, Workers
 from nmt.data.sources.source import Pair
 

@@ -5,7 +5,8 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict
 from itertools import chain
 
-from nmt.config.schema import Config, DataConfig
+from nmt.config.data import DataConfig
+from nmt.config.tree import Config
 from nmt.data import encode, filters, store
 from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
 from nmt.data.engine import Engine, open_engine

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.checks import NOT_OF_THE_TEXT, marked
+from nmt.config.data import DataConfig, corpora_of
 from nmt.config.folders import expanded
 from nmt.config.keys import written
-from nmt.config.schema import Config, DataConfig
-from nmt.config.schema.corpora import corpora_of
+from nmt.config.tree import Config
 from nmt.data import filters
 from nmt.data.columns import all_columns
 from nmt.data.corpora import CorpusSplit, corpus_splits

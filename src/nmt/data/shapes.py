@@ -10,7 +10,8 @@ import numpy as np
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
-from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.training import TrainingConfig
 from nmt.data.batches import IntArray
 from nmt.data.micro_batch_size import full_micro_batch_tokens
 from nmt.model.attention_choice import flash_obstacle

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.engine import Engine, Workers
 from nmt.data.filters import Digest, Filter, FilterChain, all_filters
 from nmt.data.sources.source import Pair

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.config.choices import find, is_text
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig, is_text
+from nmt.config.registry import imported
 from nmt.data.records import JsonObject
-from nmt.feature import TASKS
 from nmt.text.train_tokenizer import LinesSeen
 
 
@@ -40,5 +39,5 @@ TRANSLATION = Task()
 
 def task_of(target_lang: str) -> Task:
     """Return the task that a value of `data.target_lang` selects."""
-    task: Task = TRANSLATION if is_text(target_lang) else find(TASKS, target_lang)
+    task: Task = TRANSLATION if is_text(target_lang) else imported("nmt.features.trees.task:TREES")
     return task

@@ -4,12 +4,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
-from nmt.config.schema import Config
+from nmt.config.registry import imported
+from nmt.config.tree import Config
 from nmt.data.corpora import CorpusSplit
 from nmt.data.manifest import PreparationTasks
 from nmt.data.records import Manifest
 from nmt.data.sources.source import Fingerprint
-from nmt.discovery import features, imported
+from nmt.discovery import features
 
 
 class CollectedSplit(NamedTuple):

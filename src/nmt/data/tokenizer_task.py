@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.compute.processes import EndedEarlyError, run_in_process
-from nmt.config.schema import Config, DataConfig, TokenizerConfig
+from nmt.config.data import DataConfig, TokenizerConfig
+from nmt.config.tree import Config
 from nmt.data.corpora import training_splits
 from nmt.data.earlier_tokenizer import EarlierTokenizer, check_joint, earlier_tokenizer
 from nmt.data.layout import CorpusLayout

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
+from nmt.config.registry import imported
 from nmt.data.corpora import training_splits
 from nmt.data.store import Pairs, PairStore
-from nmt.discovery import features, imported
+from nmt.discovery import features
 
 LinesOf = Callable[[], Iterable[str]]
 

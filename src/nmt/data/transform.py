@@ -5,10 +5,11 @@ from typing import Protocol
 
 import numpy as np
 
-from nmt.config.schema import Config
+from nmt.config.registry import imported
+from nmt.config.tree import Config
 from nmt.data.batches import IntArray
 from nmt.data.store import Pairs
-from nmt.discovery import features, imported
+from nmt.discovery import features
 from nmt.text.tokenizer import Tokenizer
 
 

@@ -1,9 +1,7 @@
 """Refuse settings that name text, or columns of it, that the sources do not read."""
 
+from nmt.config.data import TABLES, DataConfig, corpora_of
 from nmt.config.keys import written
-from nmt.config.schema import DataConfig
-from nmt.config.schema.corpora import corpora_of
-from nmt.config.schema.data import TABLES
 from nmt.data.corpora import naming_corpus
 from nmt.data.sources import registry
 from nmt.data.sources.file_languages import has_one_side

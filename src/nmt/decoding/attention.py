@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed

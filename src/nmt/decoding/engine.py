@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import torch
 from tqdm import tqdm
 
-from nmt.config.choices import find
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.registry import load
 from nmt.decoding.alignment import align
 from nmt.decoding.batches import DecodingPlan, batches_by_length, serial_plan
 from nmt.decoding.beam import Hypothesis
@@ -84,7 +84,7 @@ class Engine(ABC):
         self.seed, config = seed, self.config
         self.controls = controls_of(config, self.tokenizer, self.device)
         self._utility = (
-            find("decoding.utility", config.utility)(config, self.device) if config.strategy == "mbr" else None
+            load("decoding.utility", config.utility)(config, self.device) if config.strategy == "mbr" else None
         )
         if config.terms not in self._encoders:  # once for all searches of a server
             glossary = Glossary.read(config.terms)

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 
 from nmt.compute.machine import Machine
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.decoding.load_engine import load_checkpoints
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.torch_engine import TorchEngine

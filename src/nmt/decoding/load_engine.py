@@ -8,13 +8,14 @@ from pathlib import Path
 import torch
 
 from nmt.compute.machine import Machine, prepare_machine
-from nmt.config.choices import find
+from nmt.config import registry
+from nmt.config.decoding import DecodingConfig
 from nmt.config.folders import expanded
+from nmt.config.registry import imported
 from nmt.config.saved import from_yaml
-from nmt.config.schema import Config, DecodingConfig, RuntimeConfig
+from nmt.config.tree import Config, RuntimeConfig
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.torch_engine import TorchEngine, load_model
-from nmt.discovery import imported
 from nmt.errors import UserError
 from nmt.model.cpu.prepared_weights import IN_C
 from nmt.model.kernels.choice import use_kernels
@@ -72,7 +73,7 @@ def _checkpoint_in(folder: Path, name: str) -> Path:
 
 def load_engine(config: Config, machine: Machine) -> LoadedModel:
     """Load the model that the settings name, for the engine that they name."""
-    loaded: LoadedModel = find("engine", config.engine)(config, machine)
+    loaded: LoadedModel = registry.load("engine", config.engine)(config, machine)
     return loaded
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from nmt.config.checks import check_between, check_effect
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.decoding.engine import Engine
 from nmt.decoding.request import Request, check_is_text
 from nmt.decoding.torch_engine import TorchEngine

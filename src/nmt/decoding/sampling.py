@@ -10,7 +10,7 @@ tokens from which a row is drawn.
 import torch
 from torch import Tensor
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, length_penalty, remaining, top
 from nmt.text.special import BOS, EOS, PAD
 

@@ -12,13 +12,14 @@ from zlib import crc32
 import torch
 from torch import Tensor
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.registry import imported
 from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, beam_search
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.restrictions import at_least, without_repeats, without_unknown
 from nmt.decoding.sampling import sample
 from nmt.decoding.terms import RequiredTerms, distinct_tokens, tokens_after_word
-from nmt.discovery import features, imported
+from nmt.discovery import features
 from nmt.errors import UserError
 from nmt.text.special import PAD
 from nmt.text.tokenizer import Tokenizer

@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.compute.machine import is_out_of_memory
-from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.model import ModelConfig
 from nmt.decoding.batches import DecodingPlan, cpu_plan, same_plan, serial_plan
 from nmt.decoding.beam import Hypothesis, NextTokenScorer, ensemble_scorers
 from nmt.decoding.constraints import Constraints

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.decoding.minimum_bayes_risk import Matrix
 
 Utility = Callable[[Sequence[str], str], Matrix]

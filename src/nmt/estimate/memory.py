@@ -6,8 +6,10 @@ What forward saves for backward is counted tensor by tensor, as the modules of `
 import math
 from typing import NamedTuple
 
-from nmt.config.choices import find
-from nmt.config.schema import Config, ModelConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import load
+from nmt.config.training import TrainingConfig
+from nmt.config.tree import Config
 from nmt.estimate.parameters import ParameterCounts, passes_per_batch
 from nmt.model.activations import activation_of
 from nmt.model.attention_choice import flash_obstacle
@@ -165,7 +167,7 @@ def micro_batches(config: Config, devices: int) -> tuple[int, int]:
 
 def divides_weights(config: Config) -> bool:
     """Return whether the devices divide the weights between them."""
-    return bool(find("runtime.shard", config.runtime.shard).divides_weights)
+    return bool(load("runtime.shard", config.runtime.shard).divides_weights)
 
 
 def state_numbers(training: TrainingConfig, size: ParameterCounts, shards: int = 1) -> int:

@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
-from nmt.config.schema import Config, ModelConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.training import TrainingConfig
+from nmt.config.tree import Config
 from nmt.model.activations import activation_of
 from nmt.model.build import architecture_of
 from nmt.model.interface import Stack

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from nmt.compute.packages import install_command
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.corpora import split_languages
 from nmt.errors import UserError
 from nmt.text.language import base_code

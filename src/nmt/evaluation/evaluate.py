@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
-from nmt.config.schema import EvaluationConfig
+from nmt.config.decoding import EvaluationConfig
 from nmt.data.task import task_of
 from nmt.decoding.engine import Engine
 from nmt.evaluation.finding import Findings, TranslatedSplit, find_all

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from nmt.config.schema import EvaluationConfig
+from nmt.config.decoding import EvaluationConfig
+from nmt.config.registry import imported
 from nmt.decoding.engine import Engine
-from nmt.discovery import features, imported
+from nmt.discovery import features
 from nmt.evaluation.split import Split
 
 T = TypeVar("T")

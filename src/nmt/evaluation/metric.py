@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nmt.config.choices import TEXT
-from nmt.config.schema import EvaluationConfig
+from nmt.config.decoding import EvaluationConfig
 from nmt.evaluation.bleu import bleu_tokenizer
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class Metric:
     """Its name in reports, such as chrF."""
     score: Callable[[Translated], Score]
     """Compute the score of translations."""
-    task: str = TEXT
+    task: str = "text"
     """The name of the task whose hypotheses it scores."""
     sacrebleu: "Callable[[str], SacrebleuMetric] | None" = None
     """Make the sacreBLEU object that significance tests resample, if the metric has one, given BLEU's tokenizer."""

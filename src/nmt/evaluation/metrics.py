@@ -5,9 +5,10 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nmt.config.choices import task_name
-from nmt.config.schema import EvaluationConfig
-from nmt.discovery import features, imported
+from nmt.config.data import TREES, is_text
+from nmt.config.decoding import EvaluationConfig
+from nmt.config.registry import imported
+from nmt.discovery import features
 from nmt.errors import UserError
 from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
 from nmt.evaluation.metric import Metric, Score, Translated, from_sacrebleu
@@ -76,7 +77,8 @@ def score_text(text: Translated) -> dict[str, Score]:
 
 def metrics_of(target_lang: str) -> dict[str, Metric]:
     """Return the metrics for a target language by name."""
-    return {name: metric for name, metric in all_metrics().items() if metric.task == task_name(target_lang)}
+    task = "text" if is_text(target_lang) else TREES
+    return {name: metric for name, metric in all_metrics().items() if metric.task == task}
 
 
 def title(name: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.data.task import TRANSLATION, task_of
 from nmt.errors import UserError
 from nmt.evaluation.finding import Findings

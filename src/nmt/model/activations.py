@@ -6,8 +6,8 @@ from typing import NamedTuple
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.config.choices import find
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import load
 
 
 class Activation(NamedTuple):
@@ -28,5 +28,5 @@ SWIGLU = Activation(F.silu, saved_tensors=4, gated=True)
 
 def activation_of(config: ModelConfig) -> Activation:
     """Return the activation that the settings choose."""
-    activation: Activation = find("model.activation", config.activation)
+    activation: Activation = load("model.activation", config.activation)
     return activation

@@ -5,7 +5,7 @@ import functools
 import torch
 
 from nmt.compute.machine import is_amd
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.errors import UserError
 from nmt.model.attention_plan import PLAN_PADDED, Plan, plan_attention
 from nmt.model.build import architecture_of

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.model.attention_plan import AttentionSpec, Plan, plan_attention
 from nmt.model.cpu.dropout import Dropout
 from nmt.model.kv_cache import KVCache

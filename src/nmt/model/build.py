@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from nmt.config.choices import find
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import load
 from nmt.model.interface import TranslationModel
 
 
@@ -15,5 +15,5 @@ def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: 
 
 def architecture_of(config: ModelConfig) -> type[TranslationModel]:
     """Return the architecture that the settings choose."""
-    architecture: type[TranslationModel] = find("model.architecture", config.architecture)
+    architecture: type[TranslationModel] = load("model.architecture", config.architecture)
     return architecture

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.model.attention_plan import Plan
 from nmt.model.kv_cache import KVCache
 from nmt.model.packed import Packed

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.model.activations import activation_of
 from nmt.model.attention import Attend, AttendSource
 from nmt.model.cpu.dropout import Dropout

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from nmt.config.choices import find
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import load
 
 
 class Norm(NamedTuple):
@@ -42,5 +42,5 @@ RMS = Norm(RMSNorm, vectors=1)
 
 def norm_of(config: ModelConfig) -> Norm:
     """Return the normalisation that the settings choose."""
-    norm: Norm = find("model.norm", config.norm)
+    norm: Norm = load("model.norm", config.norm)
     return norm

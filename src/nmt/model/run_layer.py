@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig
-from nmt.discovery import features, imported
+from nmt.config.model import ModelConfig
+from nmt.config.registry import imported
+from nmt.discovery import features
 
 RunLayer = Callable[..., Tensor]
 """Returns a layer's output (T, d_model), given the layer, its stream (T, d_model) and its further inputs."""

@@ -13,7 +13,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.model.attention import Attend, AttendEncoderOutput, AttendSource
 from nmt.model.attention_plan import Plan, Recorder
 from nmt.model.base import BaseModel, initialize_small

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.model.linear import Copies, look_up
 
 BIAS_COORDINATES = 8

@@ -1,6 +1,7 @@
 """Find the figure of "Attention Is All You Need" that a run can be compared with."""
 
-from nmt.config.schema import Config, ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.tree import Config
 from nmt.paper.table3 import TABLE_3, Row
 
 NEWSTEST2014 = {

@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 from nmt.config.keys import all_keys
 from nmt.config.saved import flatten
-from nmt.config.schema import Config
-from nmt.config.schema.training import SCHEDULES_WITHOUT_END
+from nmt.config.training import SCHEDULES_WITHOUT_END
+from nmt.config.tree import Config
 from nmt.errors import UserError
 
 Settings = Mapping[str, object]

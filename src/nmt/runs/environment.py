@@ -13,7 +13,7 @@ import torch
 
 from nmt import __version__
 from nmt.compute.cores import cpu_model, usable_cores
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.errors import UserError

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from nmt.config.schema import Config
-from nmt.discovery import features, imported
+from nmt.config.registry import imported
+from nmt.config.tree import Config
+from nmt.discovery import features
 
 
 @dataclass(frozen=True, slots=True)

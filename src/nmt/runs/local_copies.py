@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from importlib import import_module
 
 from nmt.config.folders import is_address
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.layout import MANIFEST
 from nmt.feature import Command
 from nmt.launched import is_main_process

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.checks import NOT_OF_THE_SEARCH
+from nmt.config.decoding import DecodingConfig
 from nmt.config.plain_names import settings_name
+from nmt.config.registry import imported
 from nmt.config.saved import read_saved, read_settings
-from nmt.config.schema import Config, DecodingConfig
-from nmt.discovery import imported
+from nmt.config.tree import Config
 from nmt.runs.checkpoints import step_of_name
 from nmt.runs.layout import AVERAGED, BEST, EXPORTS, LAST, RunLayout, step_folder_name
 
-EXPORT_FOLDER = "nmt.features.exports.settings:export_folder"
+EXPORT_FOLDER = "nmt.features.exports.destination:export_folder"
 MAX_NAME_CHARACTERS, MAX_NAME_BYTES = 100, 180
 """Longer names of files and folders are cut because file systems refuse them."""
 

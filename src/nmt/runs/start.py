@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from nmt.config.saved import to_yaml
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.runs.environment import environment, read_environment
 from nmt.runs.layout import RunLayout

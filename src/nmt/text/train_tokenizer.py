@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import sentencepiece
 
-from nmt.config.schema import TokenizerConfig
+from nmt.config.data import TokenizerConfig
 from nmt.errors import UserError
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import SPACE_MARK

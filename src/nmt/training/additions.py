@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from nmt.config.schema import Config
-from nmt.discovery import features, imported
+from nmt.config.registry import imported
+from nmt.config.tree import Config
+from nmt.discovery import features
 from nmt.training.hook import TrainingHook
 from nmt.training.objective import Term, WordLoss
 

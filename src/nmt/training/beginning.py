@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nmt.config.schema import Config
-from nmt.discovery import features, imported
+from nmt.config.registry import imported
+from nmt.config.tree import Config
+from nmt.discovery import features
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoint
 from nmt.text.tokenizer import Tokenizer

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.saved import flatten, to_yaml
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.prepared import require_prepared, verify_task
 from nmt.data.records import TOKENIZER_TASK, collect_task
 from nmt.data.store import Pairs
 from nmt.data.training_text import open_training_text
-from nmt.discovery import main_process_groups
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
 from nmt.text.tokenizer import Tokenizer
@@ -56,7 +55,7 @@ def open_data(config: Config) -> TrainingData:
 
 def shared_settings(config: Config) -> dict[str, object]:
     """Return the settings that must be the same in all processes: not folders, devices, or what only one reads."""
-    own = ("paths", "runtime", *main_process_groups())
+    own = ("paths", "runtime", "tracking")
     return {key: value for key, value in flatten(asdict(config)).items() if key.partition(".")[0] not in own}
 
 

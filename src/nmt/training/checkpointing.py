@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from nmt.compute import distributed
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.errors import UserError
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, load_last_good
 from nmt.storage.copies import store_changes

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from nmt.compute.uptime import uptime
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 
 LEAVING_SECONDS = 5.0
 """Time to close files, join threads and end the process."""

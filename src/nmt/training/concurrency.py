@@ -3,7 +3,7 @@
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.compute.threads import concurrent_workers
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 
 MIN_MICRO_BATCH_TOKENS = 512
 """A micro-batch with fewer source or target tokens is not worth a thread with its own copy of the gradient."""

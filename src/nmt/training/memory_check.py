@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from nmt.compute import distributed
 from nmt.compute.machine import HALF_PRECISIONS, Machine, free_cached_memory, is_out_of_memory, memory_of
-from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.training import TrainingConfig
 from nmt.data.batching import Batching
 from nmt.data.largest_batches import largest_micro_batches
 from nmt.data.loader import MicroBatch

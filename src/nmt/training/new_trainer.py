@@ -6,9 +6,8 @@ import torch
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine, is_amd
-from nmt.config.capabilities import Capability, is_taken
-from nmt.config.choices import find
-from nmt.config.schema import Config
+from nmt.config.registry import load
+from nmt.config.tree import Config
 from nmt.errors import CommonError
 from nmt.model.attention_choice import plan_for
 from nmt.model.build import build_model
@@ -29,7 +28,7 @@ def new_trainer(
     begin: Callable[[TranslationModel], None] | None = None,
 ) -> Trainer:
     """Return a trainer with a new model, seeded by the settings; `begin` may give it other weights."""
-    replicas: type[Replicas] = find("runtime.shard", config.runtime.shard)
+    replicas: type[Replicas] = load("runtime.shard", config.runtime.shard)
     shards = distributed.world_size() if replicas.divides_weights else 1
     check_model_size(config.model, config.training, source_vocabulary, target_vocabulary, machine, shards)
     use_kernels(machine, wanted=config.runtime.kernels)
@@ -81,6 +80,6 @@ def _obstacle_to_graphs(config: Config, machine: Machine, additions: Additions) 
         return "in fp16 the factor of the loss changes"
     if additions.word_loss is not None or additions.terms:
         return "the loss has more than one term"
-    if is_taken(config, Capability.EVERY_LAYER):
+    if config.model.layer_drop:
         return "layers are skipped at random"
     return ""

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from nmt.compute import distributed
 from nmt.compute.replication import sharded_optimizer
-from nmt.config.choices import find
-from nmt.config.schema import TrainingConfig
+from nmt.config.registry import load
+from nmt.config.training import TrainingConfig
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import trainable
 
@@ -19,7 +19,7 @@ def build_optimizer(model: TranslationModel, config: TrainingConfig, precision: 
 
     If the optimizer multiplies matrices, it does so in the given precision.
     """
-    build: Callable[[TranslationModel, TrainingConfig, torch.dtype], torch.optim.Optimizer] = find(
+    build: Callable[[TranslationModel, TrainingConfig, torch.dtype], torch.optim.Optimizer] = load(
         "training.optimizer", config.optimizer
     )
     return build(model, config, precision)

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nmt.compute import distributed
-from nmt.config.schema import Config
-from nmt.discovery import features, imported
+from nmt.config.registry import imported
+from nmt.config.tree import Config
+from nmt.discovery import features
 
 
 class Prepared(NamedTuple):

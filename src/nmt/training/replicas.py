@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nmt.compute import replication
 from nmt.compute.machine import Machine
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.decoding.limits import MAX_TARGET_TOKENS
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective

@@ -3,8 +3,8 @@
 from dataclasses import asdict
 
 from nmt.config.saved import flatten, read_settings
-from nmt.config.schema import Config
-from nmt.config.schema.training import SCHEDULES_WITHOUT_END
+from nmt.config.training import SCHEDULES_WITHOUT_END
+from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.runs.checkpoints import Checkpoint, load_last_good
 from nmt.runs.compatibility import check_resumable

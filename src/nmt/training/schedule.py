@@ -4,9 +4,8 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from nmt.config.choices import find
-from nmt.config.schema import TrainingConfig
-from nmt.config.schema.training import SCHEDULES_WITHOUT_END
+from nmt.config.registry import load
+from nmt.config.training import SCHEDULES_WITHOUT_END, TrainingConfig
 
 Schedule = Callable[[int, int, TrainingConfig], float]
 """Returns the learning rate of a step after the warmup, as a fraction of the peak, given the last step of the run."""
@@ -34,7 +33,7 @@ def learning_rate(step: int, config: TrainingConfig, d_model: int, last_step: in
     config = until(last_step, config)
     if step < config.warmup_steps:
         return peak * step / config.warmup_steps
-    schedule: Schedule = find("training.schedule", config.schedule)
+    schedule: Schedule = load("training.schedule", config.schedule)
     return peak * schedule(step, last_step or config.steps, config)
 
 

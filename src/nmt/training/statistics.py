@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.data.loader import MicroBatch
 from nmt.model.working_weights import WorkingWeights
 from nmt.text.special import PAD

@@ -11,7 +11,7 @@ from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.compute.replication import local_optimizer
 from nmt.compute.signals import Interruptible
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.model.interface import TranslationModel

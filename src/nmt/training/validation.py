@@ -7,7 +7,9 @@ from typing import NamedTuple
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
-from nmt.config.schema import Config, ModelConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.training import TrainingConfig
+from nmt.config.tree import Config
 from nmt.data.batches import PairLengths, plan_epoch, split_batch
 from nmt.data.batching import Batching
 from nmt.data.corpora import corpus_splits, split_languages

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.config.compose import compose
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.batching import Batching
 from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches

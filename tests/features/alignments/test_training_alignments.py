@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.config.schema import Config, DataConfig
+from nmt.config.data import DataConfig
+from nmt.config.tree import Config
 from nmt.data import prepare, tokenizer_task
 from nmt.data.layout import column_name
 from nmt.data.prepared import require_prepared
@@ -86,7 +87,7 @@ def test_links_follow_their_pairs_through_the_filters(
 def test_links_of_a_mixture_are_those_of_its_corpora(tmp_path: Path) -> None:
     config = config_of(tmp_path, tag="<a>")
     more = {"train": config.data.train, "tag": "<b>"}
-    config = replace(config, data=replace(config.data, mixture={"more": more}))  # type: ignore[call-arg]
+    config = replace(config, data=replace(config.data, mixture={"more": more}))
     prepare.prepare(config, say_nothing)
     text, tokenizer = open_training_text(config.data_folder, config.data), Tokenizer.load(config.data_folder)
     assert len(text) == 2 * len(PAIRS)
@@ -112,7 +113,7 @@ def test_other_alignments_are_prepared_anew(tmp_path: Path) -> None:
     prepare.prepare(config, say_nothing)
     assert PairStore.open(config.data_folder, "train").checksums != before
     require_prepared(config)
-    without = replace(config, data=replace(config.data, train_alignments=""))  # type: ignore[call-arg]
+    without = replace(config, data=replace(config.data, train_alignments=""))
     with pytest.raises(UserError, match=r"was prepared with data\.train_alignments=.*, not : "):
         require_prepared(without)
     prepare.prepare(without, say_nothing)
@@ -145,17 +146,17 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_trees_have_no_alignments() -> None:
     with pytest.raises(ConfigError, match=r"data\.train_alignments needs text on both sides, not trees"):
-        DataConfig(target_lang="trees", source="demo", train_alignments="demo")  # type: ignore[call-arg]
+        DataConfig(target_lang="trees", source="demo", train_alignments="demo")
 
 
 def test_the_demo_has_true_alignments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.features.demo.source.SIZES", {"train": 20, "valid": 2, "test": 2})
     for languages in (("en", "de"), ("de", "en")):
         source, target = languages
-        config = DataConfig(source="demo", train_alignments="demo", source_lang=source, target_lang=target, seed=5)  # type: ignore[call-arg]
+        config = DataConfig(source="demo", train_alignments="demo", source_lang=source, target_lang=target, seed=5)
         found = list(registry.pairs(config, "train"))
         assert all(alignment.sure for _, _, alignment in found)
-        bare = replace(config, train_alignments="")  # type: ignore[call-arg]
+        bare = replace(config, train_alignments="")
         assert [pair[:2] for pair in found] == list(registry.pairs(bare, "train"))
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.schema import Config, DataConfig
-from nmt.config.schema.corpora import MAIN
+from nmt.config.data import MAIN, DataConfig
+from nmt.config.tree import Config
 from nmt.data import prepare, tokenizer_task
 from nmt.data.corpora import CorpusSplit
 from nmt.data.layout import column_name
@@ -31,7 +31,7 @@ def config_of(folder: Path, gold: list[str], **data: object) -> Config:
 
 
 def with_file(config: Config, name: str) -> Config:
-    return replace(config, data=replace(config.data, test_alignments=name))  # type: ignore[call-arg]
+    return replace(config, data=replace(config.data, test_alignments=name))
 
 
 def test_alignments_are_prepared_with_the_test_set(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_changed_alignments_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("settings", [{"source": "demo"}, {"test": [], "hold_out": 0.1}])
 def test_alignments_need_a_test_set(settings: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="needs a test set of your own"):
-        DataConfig(test_alignments="gold", **settings)  # type: ignore[arg-type, call-arg]
+        DataConfig(test_alignments="gold", **settings)  # type: ignore[arg-type]
 
 
 def test_other_alignments_in_the_home_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

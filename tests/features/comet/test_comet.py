@@ -15,7 +15,7 @@ import yaml
 
 from fuzz.prepared import tiny_run
 from nmt.compute.machine import prepare_machine
-from nmt.config.schema import DecodingConfig, EvaluationConfig
+from nmt.config.decoding import DecodingConfig, EvaluationConfig
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.translation import Candidate
 from nmt.errors import ConfigError, UserError
@@ -35,7 +35,7 @@ needs_library = pytest.mark.skipif(importlib.util.find_spec("comet") is None, re
 
 def translated(model: str) -> Translated:
     """The hypotheses, to be scored by this model."""
-    settings = EvaluationConfig(comet=model)  # type: ignore[call-arg]
+    settings = EvaluationConfig(comet=model)
     return Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, settings)
 
 

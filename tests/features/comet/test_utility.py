@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.config.compose import compose
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.decoding.utilities import Utility
 from nmt.features.comet import utility

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from nmt.compute.machine import Machine
-from nmt.config.choices import CHOICES
-from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES
+from nmt.config.training import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.decoding.beam import beam_search
 from nmt.errors import ConfigError
 from nmt.estimate.parameters import count_parameters, training_flops
-from nmt.features.decoder_only.settings import sees_whole_source
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
@@ -57,7 +57,7 @@ def decoder_only_logits(weights: dict[str, Tensor], config: ModelConfig, source:
         reference.embed(weights, "target", target, config, first=len(source)),
     )
     x = torch.cat(sides)
-    prefix = len(source) if sees_whole_source(config) else 0
+    prefix = len(source) if config.prefix_attention else 0
     for i in range(config.layers):
         name = f"decoder.{i}.attention"
         attend = partial(reference.self_attention, weights, name, config, True, prefix=prefix)

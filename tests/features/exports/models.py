@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config.choices import find
+from nmt.config import registry
+from nmt.config.data import TokenizerConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import to_yaml
-from nmt.config.schema import Config, DecodingConfig, TokenizerConfig
+from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.features.exports.target import Target, TrainedModel
 from nmt.model.interface import TranslationModel
@@ -67,7 +69,7 @@ def make_trained(
 
 def written(folder: Path, target: str, model: TrainedModel) -> Path:
     """Write an export and return its folder."""
-    chosen: Target = find("export.target", target)
+    chosen: Target = registry.load("export.target", target)
     chosen.check(model.settings, model.tokenizer)
     exported = folder / target
     exported.mkdir()
@@ -77,6 +79,6 @@ def written(folder: Path, target: str, model: TrainedModel) -> Path:
 
 def native(target: str, ours: TranslationModel, model: TrainedModel) -> TorchEngine:
     """Return our engine with the search of the target."""
-    chosen: Target = find("export.target", target)
+    chosen: Target = registry.load("export.target", target)
     engine = TorchEngine([ours], model.tokenizer, model.decoding, torch.device("cpu"))
     return chosen.native(engine, model)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from nmt.config.choices import find
-from nmt.config.schema import Config, DataConfig
+from nmt.config.data import DataConfig
+from nmt.config.registry import load
+from nmt.config.tree import Config
 from nmt.features.exports.card import card
 from nmt.features.exports.record import ExportRecord
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -27,7 +28,7 @@ def written(tmp_path: Path, data: DataConfig, target: str = "ctranslate2", licen
     tokenizer = make_tokenizer()
     model = trained(tmp_path, tokenizer, make_model(tokenizer))
     settings = replace(Config(), data=data)
-    return card(find("export.target", target), replace(model, settings=settings), RECORD, [], licence)
+    return card(load("export.target", target), replace(model, settings=settings), RECORD, [], licence)
 
 
 def header(text: str) -> dict[str, Any]:

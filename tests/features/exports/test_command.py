@@ -15,11 +15,11 @@ import torch
 from nmt.cli import main
 from nmt.compute.machine import Machine
 from nmt.config.saved import to_yaml
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
-from nmt.features.exports.settings import export_folder
+from nmt.features.exports.destination import export_folder
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoints
 from nmt.text.tokenizer import Tokenizer

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.model import ModelConfig
 from nmt.decoding.loaded_model import MAX_SEED
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine

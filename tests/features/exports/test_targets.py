@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from nmt.config.choices import CHOICES, find
-from nmt.config.schema import Config, ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES, load
+from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.features.exports.target import Target
 from nmt.text.tokenizer import Tokenizer
@@ -52,7 +53,7 @@ class LaterModelConfig(ModelConfig):
 
 def refused(target: str, settings: Config, tokenizer: Tokenizer | None = None) -> str:
     """Return why a target refuses a model."""
-    chosen: Target = find("export.target", target)
+    chosen: Target = load("export.target", target)
     with pytest.raises(UserError) as error:
         chosen.check(settings, tokenizer or make_plain_tokenizer())
     assert "\n" not in str(error.value)
@@ -63,7 +64,7 @@ def refused(target: str, settings: Config, tokenizer: Tokenizer | None = None) -
 def test_the_program_translates_and_scores_as_our_model(tmp_path: Path, target: str, options: dict[str, Any]) -> None:
     skip_without_packages(target)
     model, ours = make_trained(tmp_path, target, steps=0 if target == "argos" else 60, **options)
-    chosen: Target = find("export.target", target)
+    chosen: Target = load("export.target", target)
     program = chosen.read(written(tmp_path, target, model), model)
     expected = [each.text for each in native(target, ours, model).translate(LINES)]
     assert program.translate(LINES) == expected
@@ -81,7 +82,7 @@ def test_int8_is_smaller_and_nearly_the_same(tmp_path: Path, target: str) -> Non
         model, _ = make_trained(tmp_path / quantization, target, quantization, d_model=128, d_ff=512)
         folder = written(tmp_path / quantization, target, model)
         sizes[quantization] = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-        chosen: Target = find("export.target", target)
+        chosen: Target = load("export.target", target)
         scores[quantization] = chosen.read(folder, model).score(LINES, LINES[::-1])
     if target != "onnx":  # which has the weights in float32, too
         assert sizes["int8"] < 0.7 * sizes["float32"]  # the positions stay in float32
@@ -98,7 +99,7 @@ def test_choices_that_a_format_cannot_express_are_refused_by_name(target: str, s
     changes: dict[str, Any] = {setting.partition(".")[2]: name}
     config = Config(model=replace(ModelConfig(), **changes))
     if name in EXPRESSED[target]:
-        chosen: Target = find("export.target", target)
+        chosen: Target = load("export.target", target)
         chosen.check(config, make_plain_tokenizer())
     else:
         assert refused(target, config).startswith(f"export.target={target} cannot express {setting}={name}, only ")

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.config.data import TokenizerConfig
+from nmt.config.model import ModelConfig
 from nmt.config.saved import to_yaml
-from nmt.config.schema import Config, ModelConfig, TokenizerConfig, TrainingConfig
+from nmt.config.training import TrainingConfig
+from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.features.fine_tuning.begin import begin_from
 from nmt.features.fine_tuning.extend_tokenizer import extend
@@ -43,7 +46,7 @@ def saved(folder: Path, tokenizer: Tokenizer, model: ModelConfig = MODEL, weight
 
 
 def config(model: ModelConfig = MODEL, **training: object) -> Config:
-    begun = TrainingConfig(init_from="base", **training)  # type: ignore[call-arg, arg-type]
+    begun = TrainingConfig(init_from="base", **training)  # type: ignore[arg-type]
     return replace(Config(), model=model, training=begun)
 
 

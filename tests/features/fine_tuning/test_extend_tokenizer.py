@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.config.schema import TokenizerConfig
+from nmt.config.data import TokenizerConfig
 from nmt.errors import UserError
 from nmt.features.fine_tuning.extend_tokenizer import compositions, extend
 from nmt.text.changed_sentencepiece import with_pieces

@@ -2,12 +2,10 @@
 
 import pytest
 
-from nmt.config.capabilities import Capability, is_taken
 from nmt.config.compose import compose
 from nmt.data.earlier_tokenizer import earlier_tokenizer
 from nmt.data.tokenizer_task import tokenizer_settings
 from nmt.errors import ConfigError, UserError
-from nmt.features.fine_tuning import settings
 from nmt.training.beginning import find_beginning
 
 OLD = "training.init_from=old"
@@ -25,19 +23,6 @@ OLD = "training.init_from=old"
 def test_settings_that_do_not_fit_are_refused(overrides: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         compose(overrides)
-
-
-def test_vocabulary_of_symbols_is_not_extended(monkeypatch: pytest.MonkeyPatch) -> None:
-    extending = compose([OLD, "training.init_vocabulary=extend"])
-    settings.check(extending)
-    monkeypatch.setattr(settings, "is_text", lambda _: False)
-    with pytest.raises(ConfigError, match="extend needs text: the vocabulary of de is symbols"):
-        settings.check(extending)
-
-
-def test_only_a_run_that_begins_from_a_model_may_have_another_tokenizer_than_the_settings_say() -> None:
-    assert is_taken(compose([OLD]), Capability.OWN_TOKENIZER)
-    assert not is_taken(compose([]), Capability.OWN_TOKENIZER)
 
 
 @pytest.mark.parametrize(

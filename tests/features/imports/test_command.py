@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt import cli
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.features.imports import command
 

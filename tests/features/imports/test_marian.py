@@ -11,9 +11,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from nmt.config.decoding import DecodingConfig
 from nmt.config.keys import with_values
 from nmt.config.saved import from_yaml
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.features.exports import huggingface

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.filters import FilterChain, setting_of, training_filters
 from nmt.errors import ConfigError, UserError
 from nmt.features.language_filter.language import LanguageCheck
@@ -51,7 +51,7 @@ def test_a_missing_classifier_is_reported_with_the_command_that_installs_it(monk
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     monkeypatch.delenv("NMT_INSTALL", raising=False)
     language_identifier.cache_clear()
-    config = DataConfig(min_language_probability=0.1)  # type: ignore[call-arg]
+    config = DataConfig(min_language_probability=0.1)
     with pytest.raises(UserError, match=r"needs the package py3langid: .*pip install 'py3langid>=0\.4'"):
         FilterChain(training_filters(config), config)
 
@@ -78,7 +78,7 @@ def test_languages_are_found_by_codes_that_the_classifier_does_not_have() -> Non
 
 @pytest.mark.usefixtures("fake_identifier")
 def test_the_filter_comes_last_and_counts_what_it_drops() -> None:
-    config = DataConfig(min_language_probability=0.3, deduplicate=True)  # type: ignore[call-arg]
+    config = DataConfig(min_language_probability=0.3, deduplicate=True)
     chain = FilterChain(training_filters(config), config)
     assert chain.apply([("eeee", "dddd"), ("dddd", "eeee"), ("eeee", "dddd")]) == [("eeee", "dddd")]
     assert list(chain.dropped.items())[-2:] == [("duplicates", 1), ("language", 1)]
@@ -87,4 +87,4 @@ def test_the_filter_comes_last_and_counts_what_it_drops() -> None:
 
 def test_an_impossible_probability_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"data\.min_language_probability=1\.0 must be at least 0 and below 1"):
-        DataConfig(min_language_probability=1.0)  # type: ignore[call-arg]
+        DataConfig(min_language_probability=1.0)

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.config.choices import CHOICES
 from nmt.config.compose import compose
+from nmt.config.registry import CHOICES
 from nmt.errors import ConfigError
 from nmt.features.layer_drop import skipping
 from nmt.model.build import build_model

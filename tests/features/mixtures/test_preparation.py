@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nmt.commands import data as command
-from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
-from nmt.config.schema.corpora import corpora_of
+from nmt.config.data import DataConfig, TokenizerConfig, corpora_of
+from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import prepare, tokenizer_task
 from nmt.data.corpora import split_languages
 from nmt.data.manifest import read_manifest
@@ -20,7 +20,6 @@ from nmt.data.training_text import open_training_text
 from nmt.data.unread_settings import check_all_is_read
 from nmt.errors import UserError
 from nmt.features.mixtures.mixed_store import MIXING
-from nmt.features.mixtures.settings import MixtureData
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
 from tests.unit.data.test_prepare import run, text, with_data
@@ -42,7 +41,7 @@ def mixed(tmp_path: Path) -> Config:
     more = Path(files["more"][1])
     more.write_text("\n".join(["x " * 30, *more.read_text().splitlines()[1:]]) + "\n")
     return Config(
-        data=DataConfig(  # type: ignore[call-arg]
+        data=DataConfig(
             corpus="toy", source="files", train=files["train"], valid=files["valid"], test=files["test"], tag="<de>",
             mixture={
                 "more": {"train": files["more"], "max_words": 25, "hold_out": 0.1, "tag": "<bt>", "weight": 2},
@@ -56,7 +55,7 @@ def mixed(tmp_path: Path) -> Config:
 
 
 def mixture_of(config: Config) -> dict[str, Any]:
-    return config.of(MixtureData).mixture
+    return config.data.mixture
 
 
 def with_corpus(config: Config, name: str, **settings: Any) -> Config:
@@ -195,7 +194,7 @@ def test_other_weights_keep_the_tokenizer_that_earlier_runs_were_trained_with(mi
 
 def test_the_tokenizer_sees_the_corpora_in_the_proportion_of_their_weights() -> None:
     texts = [["a"] * 10, ["b", "c", "d"]]
-    data = DataConfig(source="files", weight=4, mixture={"more": {"train": ["m"], "weight": 7}})  # type: ignore[call-arg]
+    data = DataConfig(source="files", weight=4, mixture={"more": {"train": ["m"], "weight": 7}})
     lines, total = MIXING.sample(
         data, {"main": lambda: texts[0], "more": lambda: texts[1]}, {"main": 10, "more": 3}, 11
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.batches import EpochPlan, PairLengths
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
@@ -25,7 +25,7 @@ SIZES = {"main": 3000, "crawled": 9000, "tiny": 7}
 def settings(*stages: str, temperature: float = 0.0, **weights: float) -> DataConfig:
     others = {name: {"train": ["a", "b"], "weight": weights.get(name, 1.0)} for name in list(SIZES)[1:]}
     found: dict[str, Any] = {"mixture": others, "weight": weights.get("main", 1.0), "stages": list(stages)}
-    return DataConfig(**found, temperature=temperature)  # type: ignore[call-arg]
+    return DataConfig(**found, temperature=temperature)
 
 
 @cache
@@ -104,7 +104,7 @@ def test_the_pairs_of_a_small_corpus_do_not_meet_their_copies_in_a_round(size: i
     sizes = {"main": 20_000, "small": size}
     random = np.random.default_rng(1)
     lengths = PairLengths(*random.integers(3, 60, (2, sum(sizes.values()))))
-    config = DataConfig(mixture={"small": {"train": ["a", "b"]}})  # type: ignore[call-arg]
+    config = DataConfig(mixture={"small": {"train": ["a", "b"]}})
     planner = RoundPlanner(lengths, list(sizes.values()), stage_shares(config, sizes), Batching(600, seed=1))
     plans = [planner(number) for number in range(30)]
     assert all(planning.FEWEST_BATCHES <= len(plan) <= 1.4 * planning.ROUND_BATCHES for plan in plans)

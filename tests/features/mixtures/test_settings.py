@@ -1,16 +1,15 @@
 """The settings of a mixture of corpora, and mistakes in them."""
 
 import re
-from typing import cast
 
 import pytest
 
 from nmt.cli import composed_settings
 from nmt.config.compose import compose
+from nmt.config.data import corpora_of
 from nmt.config.saved import from_yaml, to_yaml
-from nmt.config.schema.corpora import corpora_of
 from nmt.errors import ConfigError, UserError
-from nmt.features.mixtures.settings import MixtureData, training_stages
+from nmt.features.mixtures.settings import training_stages
 from nmt.runs.compatibility import check_resumable
 from tests.unit.config.test_compose import error_message, flat
 
@@ -25,7 +24,7 @@ def test_a_corpus_has_its_own_files_and_the_filters_of_the_main_one() -> None:
     assert list(corpora) == ["main", "more"]
     more = corpora["more"].settings
     assert (more.train, more.source, more.max_words, more.max_ratio) == (["a.en", "a.de"], "files", 99, 2.0)
-    assert (more.tag, cast(MixtureData, more).weight, more.hold_out, more.valid) == ("", 1.0, 0.0, [])
+    assert (more.tag, more.weight, more.hold_out, more.valid) == ("", 1.0, 0.0, [])
     assert from_yaml(to_yaml(config)) == config
 
 
@@ -95,16 +94,6 @@ def test_another_weight_is_not_resumed() -> None:
         (["data.mixture={a.b: {train: [a,b]}}"], "'a.b' must be a name of letters"),
         (["data.mixture={../x: {train: [a,b]}}"], "'../x' must be a name of letters"),
         (["data.mixture={x: {train: [a,b], 7: 8}}"], "there is no setting data.mixture.x.7"),
-        (["data.stages=[moer]"], "there is no corpus 'moer' in the mixture; did you mean more"),
-        (["data.stages=['main until 9','more until 5','main']"], "'more until 5' must end after step 9"),
-        (["data.stages=['main until 0','more']"], "must end after step 0"),
-        (["data.stages=['main','more']"], "'main' has no end"),
-        (["data.stages=['main until 9']"], "is the last stage"),
-        (["data.stages=['main until then','more']"], "must end with a step"),
-        (["data.stages=['main main']"], "names the corpus main twice"),
-        (["data.stages=['']"], "names no corpus"),
-        (["data.stages=['main:0 more']"], "the weight 0 in 'main:0 more' must be above 0"),
-        (["data.stages=['main:x']"], "a weight that is no number: 'x'"),
     ],
 )
 def test_mistakes_are_one_line(overrides: list[str], message: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError
 from nmt.features.muon.optimizer import Muon

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from nmt.config.schema import TokenizerConfig
+from nmt.config.data import TokenizerConfig
 from nmt.features.demo.grammar import generate
 from nmt.features.noise.bpe_dropout import bpe_dropout
 from nmt.features.noise.draws import Draws, uniform

@@ -6,16 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.config.advice import advised_settings, advised_values
-from nmt.config.capabilities import Capability
 from nmt.config.compose import compose
-from nmt.config.schema import TokenizerConfig
+from nmt.config.data import NoiseConfig, TokenizerConfig
 from nmt.data.store import PairStore, in_memory
 from nmt.errors import ConfigError, UserError
 from nmt.features.demo.grammar import generate
-from nmt.features.noise import settings
 from nmt.features.noise.noise import Noise, make_noise
-from nmt.features.noise.settings import NoiseConfig
 from nmt.features.noise.text_noise import title_case, with_typo
 from nmt.text.changed_sentencepiece import with_pieces
 from nmt.text.sentencepiece_model import USER_DEFINED, Piece, read_pieces
@@ -205,13 +201,11 @@ def test_impossible_shares_are_refused(noise: dict[str, Any], message: str) -> N
         NoiseConfig(**noise)
 
 
-def test_noise_that_cannot_be_applied_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_that_cannot_be_applied_is_refused() -> None:
     dropout, unigram = "noise.bpe_dropout_source=0.1", "tokenizer.model_type=unigram"
     with pytest.raises(ConfigError, match=r"noise\.bpe_dropout_source=0\.1 needs text in pieces of BPE"):
         compose([dropout, unigram])
-    with monkeypatch.context() as patched:
-        patched.setattr(settings, "is_taken", lambda _, capability: capability is Capability.OWN_TOKENIZER)
-        compose([dropout, unigram])  # the tokenizer may be of another type than the settings say
+    compose([dropout, unigram, "training.init_from=old"])  # the tokenizer may be of another type than the settings say
     trees = [
         "data.target_lang=trees",
         "tokenizer.joint=false",
@@ -236,24 +230,3 @@ def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore
     noised = ids(noise_of(tagging, ALL)(tagged, everything, everything, 0))
     expected = ids(noise_of(tokenizer, ALL)(store, everything, everything, 0))
     assert noised == [([tag] * (number % 2) + source, target) for number, (source, target) in enumerate(expected)]
-
-
-@pytest.mark.parametrize(
-    ("given", "passes", "share"),
-    [
-        ([], 1, 0.0),
-        ([], 49.9, 0.0),
-        ([], 50, 0.1),
-        ([], 200, 0.1),
-        (["tokenizer.model_type=unigram"], 200, 0.0),
-        (["training.guided_weight=0.05", "data.train_alignments=links"], 200, 0.0),
-        (["noise.typos=0.1"], 200, 0.1),
-    ],
-)
-def test_many_passes_are_advised_to_drop_merges_if_words_may_change(
-    given: list[str], passes: float, share: float
-) -> None:
-    names = ("noise.bpe_dropout_source", "noise.bpe_dropout_target")
-    advised = advised_values(compose(given), passes)
-    assert [advised[name] for name in names] == [share, share]
-    assert {*names} <= {*advised_settings()}

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config.schema import TokenizerConfig
+from nmt.config.data import NoiseConfig, TokenizerConfig
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, global_batches
 from nmt.data.micro_batch_size import ROOM_TO_GROW
 from nmt.data.store import PairStore
 from nmt.features.demo.grammar import generate
 from nmt.features.noise.noise import Noise, make_noise
-from nmt.features.noise.settings import NoiseConfig
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train

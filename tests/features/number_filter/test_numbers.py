@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.filters import FilterChain, setting_of, training_filters
 from nmt.features.number_filter.numbers import same_numbers
 
@@ -39,7 +39,7 @@ def test_numbers_agree_whatever_separates_their_digits(source: str, target: str,
 
 
 def test_pairs_with_different_numbers_are_dropped_before_equal_pairs_are() -> None:
-    config = DataConfig(match_numbers=True, deduplicate=True)  # type: ignore[call-arg]
+    config = DataConfig(match_numbers=True, deduplicate=True)
     chain = FilterChain(training_filters(config), config)
     assert chain.apply([("1", "eins"), ("1", "1"), ("1", "eins")]) == [("1", "1")]
     assert chain.dropped["numbers"] == 2

@@ -14,7 +14,7 @@ from nmt.compute.contention import Contention
 from nmt.compute.machine import prepare_machine
 from nmt.config.keys import value_of
 from nmt.config.saved import from_yaml
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.loader import GlobalBatch, MicroBatch
 from nmt.data.training_text import open_training_text
 from nmt.features.own_text import speed

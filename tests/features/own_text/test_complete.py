@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from nmt.config.commands import DERIVED, SHAPE, OwnText
 from nmt.config.compose import compose, given_settings
 from nmt.config.keys import value_of, with_values
 from nmt.config.saved import to_yaml
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.errors import ConfigError
 from nmt.features.own_text.complete import with_values_for_text
 from nmt.features.own_text.prepare import plan_training
-from nmt.features.own_text.settings import DERIVED, SHAPE, OwnText
 from nmt.runs.layout import RunLayout
 from tests.integration.toy import pairs, refuse
 
@@ -33,7 +33,7 @@ def completed(words: list[str]) -> Config:
 
 
 def kept(config: Config) -> set[str]:
-    return {*config.of(OwnText).keep}
+    return {*config.own.keep}
 
 
 def test_share_to_hold_out_beside_named_text_is_refused(words: list[str]) -> None:
@@ -110,7 +110,7 @@ def test_run_that_has_begun_keeps_its_values_in_every_command(
 def test_value_that_is_given_wins_over_that_of_the_run(words: list[str]) -> None:
     begin(completed(words), training__steps=321, own__minutes=7.5)
     config = completed([*words, "training.steps=400", "own.minutes=9"])
-    assert (config.training.steps, config.of(OwnText).minutes) == (400, 9)
+    assert (config.training.steps, config.own.minutes) == (400, 9)
 
 
 def test_other_text_has_the_languages_of_its_names(words: list[str], tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_run_of_a_version_without_the_feature_goes_on_with_its_values(words: lis
     old = compose([*words, "own.derive=false"])
     begin(old)
     config = completed(words)
-    assert not config.of(OwnText).derive
+    assert not config.own.derive
     assert [value_of(config, name) for name in DERIVED] == [value_of(old, name) for name in DERIVED]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nmt.config.schema import RuntimeConfig
+from nmt.config.tree import RuntimeConfig
 from nmt.errors import UserError
 from nmt.features.ray_engine import devices
 from nmt.features.ray_engine.devices import DeviceWorker, RayDevices

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nmt.config.compose import compose
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data import encode, filters
 from nmt.data.prepare import prepare
 from nmt.errors import ConfigError, UserError

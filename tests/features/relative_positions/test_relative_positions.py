@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.errors import ConfigError
 from tests.unit.estimate import test_parameters
 from tests.unit.model import test_transformer

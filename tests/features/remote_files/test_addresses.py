@@ -12,8 +12,8 @@ import pytest
 
 import nmt
 from nmt.cli import main
+from nmt.config.data import DataConfig
 from nmt.config.folders import expanded, local_folder
-from nmt.config.schema import DataConfig
 from nmt.data.sources import registry
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.errors import UserError

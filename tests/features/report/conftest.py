@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from tests.features.report.runs import make_run, prepare_toy, references, renamed, settings
 
 

@@ -10,7 +10,7 @@ import torch
 
 from nmt.config.compose import compose
 from nmt.config.saved import to_yaml
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.prepare import prepare
 from nmt.evaluation.metrics import score
 from nmt.evaluation.record import EvaluationRecord, write_evaluation

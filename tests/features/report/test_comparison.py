@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nmt.config.keys import with_values
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.evaluation.metric import Score
 from nmt.evaluation.record import read_evaluation, write_evaluation

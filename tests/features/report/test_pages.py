@@ -10,7 +10,7 @@ import pytest
 from sacrebleu import corpus_bleu
 
 from nmt import errors
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.features.report import command as report
 from tests.features.report.runs import SCRIPT_LIKE_SOURCE, references, renamed
 

@@ -10,7 +10,8 @@ import pytest
 import sacrebleu
 
 from nmt.config.compose import compose
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.tree import Config
 from nmt.data.filter_counts import filter_counts
 from nmt.data.manifest import read_manifest
 from nmt.data.store import PairStore

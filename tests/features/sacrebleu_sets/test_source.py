@@ -13,7 +13,8 @@ import pytest
 from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset import base as sacrebleu_base
 
-from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
+from nmt.config.data import DataConfig, TokenizerConfig
+from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import prepare, tokenizer_task
 from nmt.data.sources import registry
 from nmt.errors import UserError

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
+from nmt.config.commands import ServeConfig
 from nmt.decoding.request import Request
 from nmt.features.serving import batcher as batching
 from nmt.features.serving import cost
@@ -16,7 +17,6 @@ from nmt.features.serving.batcher import Batcher
 from nmt.features.serving.errors import LostError, RequestError
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, Task
-from nmt.features.serving.settings import ServeConfig
 
 PLAIN = Task()
 HYPOTHESES = 4

@@ -6,15 +6,15 @@ import pytest
 
 from nmt.cli import composed_settings
 from nmt.config.keys import with_values
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.errors import ConfigError
 from nmt.model.kernels.c.library import use_operations, uses_operations
 
 pytest.importorskip("starlette", reason="needs the extra serve")
+from nmt.config.commands import ServeConfig
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.process import ModelProcesses
 from nmt.features.serving.requests import ModelSource
-from nmt.features.serving.settings import ServeConfig
 from nmt.features.serving.worker import load_source
 from tests.unit.tiny_run import write_tiny_run
 

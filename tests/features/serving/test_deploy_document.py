@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt.config.commands import ServeConfig
 from nmt.config.compose import compose
-from nmt.features.serving.settings import ServeConfig
 
 ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "deploy.md"
@@ -30,13 +30,13 @@ def test_commands_that_serve_have_valid_settings() -> None:
     entry, default = re.findall(r"^(?:ENTRYPOINT|CMD) (.*)$", TEXTS["Containerfile"], re.MULTILINE)
     assert start
     unit = compose(shlex.split(start[1].replace("%i", "5001").replace("%d", "/run/credentials/nmt@5001.service")))
-    assert (unit.of(ServeConfig).port, unit.of(ServeConfig).key_file) == (
+    assert (unit.serve.port, unit.serve.key_file) == (
         5001,
         "/run/credentials/nmt@5001.service/keys",
     )
-    assert unit.of(ServeConfig).named_folders == [("en-de", "/srv/nmt/models/en-de")]
+    assert unit.serve.named_folders == [("en-de", "/srv/nmt/models/en-de")]
     container = compose([*json.loads(entry)[2:], *json.loads(default)])
-    assert (container.of(ServeConfig).host, container.of(ServeConfig).named_folders) == (
+    assert (container.serve.host, container.serve.named_folders) == (
         "0.0.0.0",
         [("default", "/models/default")],
     )

@@ -13,7 +13,8 @@ import torch
 pytest.importorskip("starlette", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.commands import ServeConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.decoding.attention import attention_bytes
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.request import Request
@@ -23,7 +24,6 @@ from nmt.features.serving.batcher import MAX_BATCH_COST
 from nmt.features.serving.hosts import accepted_hosts, is_accepted
 from nmt.features.serving.markup import texts_between_tags
 from nmt.features.serving.requests import Batch, Failure, Task
-from nmt.features.serving.settings import ServeConfig
 from nmt.features.serving.v1 import MAX_BEGINNING
 from nmt.runs.checkpoint_record import CheckpointRecord
 from tests.features.serving.harness import Client

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
-from nmt.config.schema import Config, RuntimeConfig
+from nmt.config.tree import Config, RuntimeConfig
 from nmt.errors import UserError
 from nmt.features.serving import process, worker
 from nmt.features.serving.metrics import Metrics

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.cli import main
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.errors import UserError
 from nmt.features.sharding.divided import DividedWeights
 from nmt.training.memory_check import tokens_that_fit

@@ -12,7 +12,10 @@ from torch import Tensor
 
 from nmt.compute import distributed, joining
 from nmt.compute.machine import Machine
-from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, TrainingConfig
+from nmt.config.data import DataConfig
+from nmt.config.model import ModelConfig
+from nmt.config.training import TrainingConfig
+from nmt.config.tree import Config, RuntimeConfig
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
 from nmt.features.sharding.divided import DividedWeights

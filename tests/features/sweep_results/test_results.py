@@ -12,8 +12,8 @@ import pytest
 from nmt.cli import main
 from nmt.config.compose import compose
 from nmt.config.multirun import multirun
-from nmt.config.schema import Config
 from nmt.config.swept_run import SweptRun
+from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
 from nmt.features.sweep_results.watch import read_result, watch
 

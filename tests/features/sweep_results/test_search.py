@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from nmt.cli import main
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.errors import ConfigError
 
 pytestmark = [

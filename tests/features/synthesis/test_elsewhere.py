@@ -51,7 +51,7 @@ class Elsewhere(LocalProcesses):
 
 @pytest.fixture(autouse=True)
 def engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "find", lambda *_: Elsewhere)
+    monkeypatch.setattr(command, "load", lambda *_: Elsewhere)
     monkeypatch.setattr(elsewhere, "open_engine", Elsewhere)
 
 
@@ -83,7 +83,7 @@ def test_an_interrupted_translation_keeps_what_is_done(
     assert call(["synthesize", *words]).returncode == 9
     assert [*contents(tmp_path / "made")] == ["train-00002-of-00004.jsonl", "train-00003-of-00004.jsonl"]
     monkeypatch.undo()
-    monkeypatch.setattr(command, "find", lambda *_: Elsewhere)
+    monkeypatch.setattr(command, "load", lambda *_: Elsewhere)
     monkeypatch.setattr(elsewhere, "open_engine", Elsewhere)
     assert "2 to translate" in made(words)
     assert contents(tmp_path / "made") == contents(shards)

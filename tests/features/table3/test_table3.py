@@ -11,8 +11,11 @@ import torch
 from nmt.cli import main
 from nmt.config.compose import compose
 from nmt.config.conf_folder import options
+from nmt.config.decoding import DecodingConfig
+from nmt.config.model import ModelConfig
 from nmt.config.saved import to_yaml
-from nmt.config.schema import Config, DecodingConfig, ModelConfig, PathsConfig, TrainingConfig
+from nmt.config.training import TrainingConfig
+from nmt.config.tree import Config, PathsConfig
 from nmt.errors import ConfigError, UserError
 from nmt.features.table3 import command
 from nmt.features.table3.command import settings

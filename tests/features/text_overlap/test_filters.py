@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from nmt.commands import data as command
-from nmt.config.schema import Config, DataConfig
+from nmt.config.data import DataConfig
+from nmt.config.tree import Config
 from nmt.data import held_out_text
 from nmt.data.corpora import CorpusSplit
 from nmt.data.engine import Workers
@@ -182,7 +183,7 @@ def test_a_slow_filter_knows_the_text_in_other_processes() -> None:
 
 
 def dropping(what: str, config: Config) -> Config:
-    return replace(config, data=replace(config.data, drop_overlap=what))  # type: ignore[call-arg]
+    return replace(config, data=replace(config.data, drop_overlap=what))
 
 
 def test_dropped_pairs_are_counted_and_the_warning_goes_away(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nmt.commands import data as command
-from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
-from nmt.config.schema.corpora import Corpus
+from nmt.config.data import Corpus, DataConfig, TokenizerConfig
+from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import tokenizer_task
 from nmt.data.corpora import CorpusSplit
 from nmt.data.records import Manifest, TaskRecord
@@ -119,7 +119,7 @@ def test_warning_names_the_corpus_that_keeps_its_overlap(monkeypatch: pytest.Mon
     )
 
     def warned(*filters: str) -> str:
-        data = [DataConfig(drop_overlap=each) for each in filters]  # type: ignore[call-arg]
+        data = [DataConfig(drop_overlap=each) for each in filters]
         corpora = {str(n): Corpus(each, ("data.", "data.mixture.more.")[n]) for n, each in enumerate(data)}
         monkeypatch.setattr(task, "corpora_of", lambda _: corpora)
         return task.OVERLAP.warnings(Config(), manifest)[0]

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from nmt.config.schema import Config, PathsConfig
+from nmt.config.commands import TrackingConfig
+from nmt.config.tree import Config, PathsConfig
 from nmt.errors import UserError
 from nmt.features.tracking import wandb as wandb_module
-from nmt.features.tracking.settings import TrackingConfig
 from nmt.runs.listener import Scored, listening, open_listeners, tell_scored
 from nmt.runs.metrics import read_metrics
 from nmt.runs.tracker import Tracker
@@ -30,7 +30,7 @@ __all__ = ["corpus", "settings"]
 
 def settings_of(folder: Path, name: str = "demo", **tracking: Any) -> Config:
     """Return settings of a run in a folder."""
-    return Config(name=name, paths=PathsConfig(outputs=str(folder)), tracking=TrackingConfig(**tracking))  # type: ignore[call-arg]
+    return Config(name=name, paths=PathsConfig(outputs=str(folder)), tracking=TrackingConfig(**tracking))
 
 
 def start(folder: Path, step: int = 0, **tracking: Any) -> Tracker:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from nmt.config.data import TREES
 from nmt.features.demo import grammar
 from nmt.features.demo.trees import sentence_tree
-from nmt.features.trees.settings import TREES
 from nmt.parsing.linearise import linearise, parse_line
 from nmt.parsing.trees import bracketed, parse_trees, words
 from nmt.text.tokenizer import Tokenizer

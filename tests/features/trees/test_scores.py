@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.config.data import TREES
 from nmt.errors import UserError
 from nmt.evaluation.finding import Findings
 from nmt.evaluation.metric import Score
@@ -12,7 +13,6 @@ from nmt.evaluation.metrics import score
 from nmt.evaluation.record import EvaluationRecord, read_evaluation, write_evaluation
 from nmt.evaluation.split import read_split
 from nmt.features.trees.lines import repair_all
-from nmt.features.trees.settings import TREES
 from nmt.parsing.linearise import Repairs
 
 REFERENCES = ["(S (NP XX )NP (VP XX (NP XX XX )NP )VP . )S", "(S (NP XX )NP (VP XX )VP )S"]

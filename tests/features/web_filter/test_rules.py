@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.filters import FilterChain, training_filters
 from nmt.errors import ConfigError
 from nmt.features.web_filter.rules import has_equal_links, is_sentence, share_of_letters
@@ -106,7 +106,7 @@ def test_ordinary_sentences_about_such_things_are_kept(text: str) -> None:
 
 
 def test_the_filters_are_counted_in_the_table() -> None:
-    config = DataConfig(min_letters=0.6, drop_links=True, drop_boilerplate=True, max_words=0)  # type: ignore[call-arg]
+    config = DataConfig(min_letters=0.6, drop_links=True, drop_boilerplate=True, max_words=0)
     chain = FilterChain(training_filters(config), config)
     good = ("A cat sleeps.", "Eine Katze schläft.")
     bad = [("12 34 a", "12 34 a"), ("www.a.org", "www.a.org"), ("Home | A | B | C", "Start | A | B | C")]
@@ -129,4 +129,4 @@ def test_many_spaces_after_a_call_to_read_more_are_judged_soon_enough_for_the_li
 
 def test_an_impossible_share_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"data\.min_letters=1\.5 must be at least 0 and below 1"):
-        DataConfig(min_letters=1.5)  # type: ignore[call-arg]
+        DataConfig(min_letters=1.5)

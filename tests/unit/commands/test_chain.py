@@ -10,7 +10,7 @@ from nmt.cli import main
 from nmt.commands import COMMANDS
 from nmt.commands.chain import CHAIN
 from nmt.config.compose import compose
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 
 
 def test_all_runs_the_commands_in_turn_with_the_same_settings(monkeypatch: pytest.MonkeyPatch) -> None:

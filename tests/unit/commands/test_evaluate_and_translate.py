@@ -23,16 +23,11 @@ from torch.nn import functional as F
 from nmt.cli import main
 from nmt.commands import evaluate as evaluating
 from nmt.compute import distributed
+from nmt.config.data import DataConfig, TokenizerConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.model import ModelConfig
 from nmt.config.saved import to_yaml
-from nmt.config.schema import (
-    Config,
-    DataConfig,
-    DecodingConfig,
-    ModelConfig,
-    PathsConfig,
-    RuntimeConfig,
-    TokenizerConfig,
-)
+from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.evaluation import evaluate as evaluation

@@ -7,7 +7,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from nmt.compute.machine import BF16_CAPABILITY, Machine, prepare_machine
-from nmt.config.schema import ModelConfig, RuntimeConfig
+from nmt.config.model import ModelConfig
+from nmt.config.tree import RuntimeConfig
 from nmt.data.shapes import Shapes
 from nmt.errors import UserError
 from nmt.model.attention import FlashAttend, PaddedAttend

@@ -11,7 +11,7 @@ import nmt
 from nmt.compute import control_group, cores
 from nmt.compute.cores import computing_threads, usable_cores
 from nmt.compute.machine import memory_of, prepare_machine
-from nmt.config.schema import RuntimeConfig
+from nmt.config.tree import RuntimeConfig
 
 PROJECT = Path(nmt.__file__).parents[2]
 

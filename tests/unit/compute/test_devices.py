@@ -23,8 +23,8 @@ from nmt.compute.machine import (
     memory_of,
     prepare_machine,
 )
-from nmt.config.choices import CHOICES
-from nmt.config.schema import RuntimeConfig
+from nmt.config.registry import CHOICES
+from nmt.config.tree import RuntimeConfig
 from nmt.data.store import PairStore
 from nmt.errors import CommonError, UserError
 from nmt.model.build import build_model

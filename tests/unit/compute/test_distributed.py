@@ -18,7 +18,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from nmt.compute import distributed
 from nmt.compute.distributed import agree, compute_in_parts, main_works, together
 from nmt.compute.joining import _attempt, session
-from nmt.config.schema import RuntimeConfig
+from nmt.config.tree import RuntimeConfig
 from nmt.errors import UserError
 from tests.quick_processes import start_group
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nmt.compute.signals import StopError, StopRequest, stop_signals
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.model.transformer import Transformer
 from tests.unit.training.test_memory_check import first_steps, store, trainer
 

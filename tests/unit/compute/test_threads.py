@@ -12,8 +12,9 @@ import torch
 from nmt.compute import threads
 from nmt.compute.machine import Machine
 from nmt.compute.threads import concurrent_workers, run_in_threads, run_tasks_in_threads
-from nmt.config.choices import CHOICES
-from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES
+from nmt.config.training import TrainingConfig
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, global_batches
 from nmt.data.store import PairStore

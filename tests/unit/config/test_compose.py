@@ -12,9 +12,10 @@ from nmt.config import compose as composing
 from nmt.config import saved
 from nmt.config.compose import check_effects, compose
 from nmt.config.conf_folder import conf_folder, groups, options
+from nmt.config.data import DataConfig
 from nmt.config.keys import all_keys, describe_keys
 from nmt.config.saved import from_yaml, to_yaml
-from nmt.config.schema import Config, DataConfig
+from nmt.config.tree import Config
 from nmt.errors import ConfigError
 from nmt.runs import compatibility
 

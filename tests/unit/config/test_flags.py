@@ -14,7 +14,7 @@ from nmt.cli import main
 from nmt.config.compose import compose
 from nmt.config.flags import parse
 from nmt.config.saved import flatten, to_yaml
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 
 
 @pytest.fixture(autouse=True)

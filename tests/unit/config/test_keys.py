@@ -7,7 +7,7 @@ import pytest
 
 from nmt.config.keys import all_keys, value_of, with_values
 from nmt.config.other_toolkits import OURS
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.errors import ConfigError
 
 

@@ -16,7 +16,6 @@ from nmt.cli import main
 from nmt.config.compose import compose
 from nmt.config.multirun import JobError, first_run, multirun
 from nmt.errors import ConfigError, UserError
-from nmt.features.mixtures.settings import MixtureData
 
 
 def test_outputs_folder_may_have_any_name(tmp_path: Path) -> None:
@@ -149,7 +148,7 @@ def test_the_traceback_of_a_run_in_another_process_is_kept(tmp_path: Path, monke
 def test_settings_of_a_mixture_may_have_several_values(tmp_path: Path) -> None:
     weights: list[float] = []
     multirun(
-        lambda words: weights.append(compose(words).of(MixtureData).mixture["more"]["weight"]),
+        lambda words: weights.append(compose(words).data.mixture["more"]["weight"]),
         ["data.mixture.more.train=[a.en,a.de]", "data.mixture.more.weight=1,2"],
         outputs=str(tmp_path),
     )

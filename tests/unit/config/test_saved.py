@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import from_yaml, read_saved, read_settings, to_yaml, without_folders
-from nmt.config.schema import Config, DecodingConfig, PathsConfig
+from nmt.config.tree import Config, PathsConfig
 from nmt.errors import ConfigError
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nmt.config.compose import compose
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.corpora import CorpusSplit
 from nmt.data.engine import LocalProcesses
 from nmt.data.filters import (
@@ -96,7 +96,7 @@ def test_duplicates_overlap_and_its_warning_compare_letters_only(tmp_path: Path)
     assert kept == [first, *others]
     assert dropped["duplicates"] == 1
 
-    config = DataConfig(drop_overlap="pair")  # type: ignore[call-arg]
+    config = DataConfig(drop_overlap="pair")
     overlap = [
         each.knowing(config, lambda: [HeldOutPair(("en", "de"), *repeated)]) for each in training_filters(config)
     ]

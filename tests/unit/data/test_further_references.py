@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
+from nmt.config.data import DataConfig, TokenizerConfig
+from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import prepare, tokenizer_task
 from nmt.data.further_references import references_name
 from nmt.errors import ConfigError, UserError

@@ -23,8 +23,9 @@ import pytest
 
 from nmt.commands import data as command
 from nmt.compute.processes import run_in_process
+from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.saved import to_yaml
-from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
+from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import encode, filters, prepare, tokenizer_task
 from nmt.data.manifest import read_manifest
 from nmt.data.prepared import require_prepared

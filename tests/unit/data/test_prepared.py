@@ -11,7 +11,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
+from nmt.config.data import DataConfig, TokenizerConfig
+from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import prepare, tokenizer_task
 from nmt.data.manifest import PreparationTasks
 from nmt.data.prepared import require_prepared, require_text

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nmt.config.compose import compose
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.engine import Engine, Workers
 from nmt.data.filters import Filter, FilterChain, chunks, training_filters
 from nmt.data.shared_filters import SharedFilterChain, filter_chain

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.config.choices import CHOICES
+from nmt.config.decoding import DecodingConfig
 from nmt.config.keys import with_values
+from nmt.config.registry import CHOICES
 from nmt.config.saved import from_yaml
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.tree import Config
 from nmt.decoding.alignment import align, links
 from nmt.decoding.attention import Attention, compute_attention
 from nmt.decoding.beam import Hypothesis

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.config.schema import DecodingConfig, TokenizerConfig
+from nmt.config.data import TokenizerConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.decoding.constraints import ConstraintEncoder
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine

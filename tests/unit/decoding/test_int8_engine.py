@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from nmt.compute.machine import Machine
-from nmt.config.schema import Config, DataConfig, DecodingConfig, PathsConfig, RuntimeConfig
+from nmt.config.data import DataConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.decoding.int8_engine import Int8Engine, load_in_int8
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.torch_engine import TorchEngine

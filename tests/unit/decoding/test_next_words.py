@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.decoding.next_words import MAX_PIECES, likely_words, next_words
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.text.special import BOS, EOS, PAD, UNK

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.decoding.beam import Hypothesis, NextTokenScorer, beam_search
 from nmt.decoding.sampling import sample
 from nmt.decoding.search import force_prefixes

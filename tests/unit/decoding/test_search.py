@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.restrictions import forbid

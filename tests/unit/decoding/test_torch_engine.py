@@ -13,8 +13,9 @@ import sentencepiece
 import torch
 
 from nmt.compute.executor import Executor, Parallelism
-from nmt.config.choices import CHOICES
-from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES
 from nmt.decoding import batches
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine, load_model

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from nmt.compute.machine import Machine
-from nmt.config.choices import CHOICES, find
-from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES, load
+from nmt.config.training import TrainingConfig
 from nmt.data.loader import MicroBatch
 from nmt.estimate.memory import (
     activation_storage,
@@ -69,7 +70,7 @@ def saved(config: ModelConfig, half: bool) -> int:
         *(
             replace(BASE, positions=name)
             for name in CHOICES["model.positions"]
-            if find("model.positions", name).biases_scores
+            if load("model.positions", name).biases_scores
         ),
     ],
 )

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from nmt.config.choices import CHOICES
 from nmt.config.compose import compose
-from nmt.config.schema import Config, ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES
+from nmt.config.tree import Config
 from nmt.estimate.parameters import count_parameters, step_flops, training_flops
 from nmt.model.build import build_model
 

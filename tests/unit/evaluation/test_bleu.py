@@ -11,8 +11,10 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.tokenizers import tokenizer_ja_mecab, tokenizer_ko_mecab, tokenizer_spm
 
 from nmt.compute.machine import Machine
-from nmt.config.schema import Config, DataConfig, EvaluationConfig, TrainingConfig
-from nmt.config.schema.decoding import BLEU_TOKENIZERS
+from nmt.config.data import DataConfig
+from nmt.config.decoding import BLEU_TOKENIZERS, EvaluationConfig
+from nmt.config.training import TrainingConfig
+from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
 from nmt.evaluation.metric import Translated

@@ -12,7 +12,7 @@ import pytest
 import sacrebleu
 from sacremoses import MosesTokenizer
 
-from nmt.config.schema import EvaluationConfig
+from nmt.config.decoding import EvaluationConfig
 from nmt.errors import UserError
 from nmt.evaluation.metric import Metric, Score, Translated
 from nmt.evaluation.metrics import all_metrics, metrics_of, score, score_text

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.data.task import TRANSLATION
 from nmt.errors import UserError
 from nmt.evaluation import finding

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 
 Weights = dict[str, Tensor]
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.errors import UserError
 from nmt.model import attention_choice
 from nmt.model.attention import Attend, FlashAttend, PaddedAttend, ShortAttend, attention_scores

@@ -2,7 +2,7 @@
 
 import torch
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.model.attention_plan import Recorder
 from nmt.model.build import build_model
 from nmt.model.layers import SelfAttention

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import nmt
-from nmt.config.choices import CHOICES, find
 from nmt.config.keys import all_keys
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES, load
 from nmt.errors import ConfigError
 from nmt.model.activations import Activation
 from nmt.model.norms import Norm
@@ -19,7 +19,7 @@ KINDS = {"model.norm": Norm, "model.activation": Activation}
 
 @pytest.mark.parametrize(("setting", "name"), [(setting, name) for setting in CHOICES for name in CHOICES[setting]])
 def test_every_choice_has_code_and_is_in_the_help(setting: str, name: str) -> None:
-    found = find(setting, name)
+    found = load(setting, name)
     if setting in KINDS:
         assert isinstance(found, KINDS[setting])
     if setting == "model.positions":

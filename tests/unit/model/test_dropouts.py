@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.checks import DROPS, marked
-from nmt.config.choices import CHOICES
 from nmt.config.compose import compose
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES
 from nmt.data.loader import MicroBatch
 from nmt.errors import ConfigError, UserError
 from nmt.model.attention import PaddedAttend

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.model.build import build_model
 from nmt.model.cpu import dropout
 from nmt.model.cpu.dropout import Dropout, share_seed

@@ -6,8 +6,8 @@ from typing import TypeVar
 import pytest
 import torch
 
-from nmt.config.choices import CHOICES
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config.choices import CHOICES
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES
 from nmt.model.build import build_model
 from nmt.model.layers import DecoderLayer
 from nmt.model.packed import Packed

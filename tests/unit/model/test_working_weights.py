@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt.compute.threads import run_in_threads
-from nmt.config.choices import CHOICES
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES
 from nmt.data.loader import MicroBatch
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel

@@ -11,7 +11,8 @@ import yaml
 from torch import Tensor
 
 from nmt.commands import average as stage
-from nmt.config.schema import AveragingConfig, Config, PathsConfig
+from nmt.config.training import AveragingConfig
+from nmt.config.tree import Config, PathsConfig
 from nmt.errors import UserError
 from nmt.runs.averaging import average, candidates, last_checkpoints, write_averaged
 from nmt.runs.checkpoints import Checkpoints, DamagedError, load, load_last_good, resolve

@@ -1,26 +1,20 @@
 """The settings that a run can be resumed with."""
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 import yaml
 
-from nmt.config.choices import CHOICES
+from nmt.config.registry import CHOICES
 from nmt.config.saved import flatten, read_settings
-from nmt.config.schema import Config, TrainingConfig
-from nmt.config.schema.training import SCHEDULES_WITHOUT_END
-from nmt.config.schema.training import TrainingConfig as CoreTrainingConfig
-from nmt.discovery import learned_groups
+from nmt.config.training import SCHEDULES_WITHOUT_END, TrainingConfig
+from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.runs.compatibility import check_resumable
 from nmt.training.schedule import learning_rate
 
 SETTINGS = flatten(asdict(Config()))
-OF_FEATURES = {key for key in SETTINGS if key.startswith("training.")} - {
-    f"training.{each.name}" for each in fields(CoreTrainingConfig)
-}
-"""Settings of training that features add, each with its own metadata."""
 
 
 def other(value: Any) -> Any:
@@ -50,13 +44,13 @@ def test_only_the_listed_settings_are_fixed() -> None:
     training = {
         *("batch_tokens", "group_by_length", "schedule", "warmup_steps", "learning_rate", "label_smoothing"),
         *("adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_norm", "optimizer"),
-        "guided_weight",
+        *("guided_weight", "init_from", "init_skip", "init_vocabulary", "freeze", "ema", "muon_rate", "r_drop"),
     }
     machines = {"data.engine", "data.ray_address"}  # where text is prepared, which changes none of it
-    groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model", *learned_groups())}
+    groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model", "noise", "own")}
     groups -= machines | {"own.keep"}  # the latter says which settings are not derived before a run begins
     assert len(groups) > 25
-    assert fixed - OF_FEATURES == {"seed"} | {f"training.{name}" for name in training} | groups - OF_FEATURES
+    assert fixed == {"seed"} | {f"training.{name}" for name in training} | groups
     assert groups <= fixed
 
 

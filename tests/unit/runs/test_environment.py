@@ -13,7 +13,7 @@ import torch
 
 import nmt
 from nmt.compute.cores import usable_cores
-from nmt.config.schema import Config, PathsConfig
+from nmt.config.tree import Config, PathsConfig
 from nmt.data.manifest import PreparationTasks
 from nmt.errors import UserError
 from nmt.runs import environment as module

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import sentencepiece
 
-from nmt.config.schema import TokenizerConfig
+from nmt.config.data import TokenizerConfig
 from nmt.errors import UserError
 from nmt.text import train_tokenizer
 from nmt.text.tokenizer import Tokenizer

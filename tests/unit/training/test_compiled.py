@@ -15,7 +15,8 @@ from torch.fx.experimental import _config as fx_config
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
-from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.training import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.model.build import build_model
 from nmt.model.packed import Packed

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from nmt.compute.machine import Machine
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.training.concurrency import MIN_MICRO_BATCH_TOKENS, concurrency_of
 
 CPU = Machine(torch.device("cpu"), torch.float32)

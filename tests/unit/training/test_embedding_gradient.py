@@ -11,8 +11,8 @@ from torch import nn
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from nmt.compute import distributed, replication
-from nmt.config.choices import CHOICES
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, MicroBatch, global_batches
 from nmt.data.shapes import Shapes

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nmt.compute.signals import Interruptible, StopRequest
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.data.batching import Batching
 from nmt.data.loader import global_batches
 from nmt.data.store import PairStore

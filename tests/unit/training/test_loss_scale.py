@@ -13,8 +13,9 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from nmt.compute.machine import Machine
-from nmt.config.choices import CHOICES
-from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES
+from nmt.config.training import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch
 from nmt.data.store import PairStore
 from nmt.model.build import build_model

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from nmt.compute.machine import Machine
-from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.training import TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch, split_batch
 from nmt.data.batching import Batching
 from nmt.data.largest_batches import largest_micro_batches

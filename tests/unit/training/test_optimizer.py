@@ -14,7 +14,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 
 from nmt.compute import distributed
 from nmt.compute.replication import local_optimizer
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.data.store import PairStore
 from nmt.training.optimizer import build_optimizer
 from nmt.training.trainer import Trainer

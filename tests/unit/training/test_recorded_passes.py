@@ -14,7 +14,9 @@ from torch import Tensor
 from nmt.compute import distributed, joining
 from nmt.compute.machine import Machine
 from nmt.config.compose import compose
-from nmt.config.schema import ModelConfig, RuntimeConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.training import TrainingConfig
+from nmt.config.tree import RuntimeConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.errors import CommonError, UserError
 from nmt.model.build import build_model

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.training.clock import reachable_step
 from nmt.training.schedule import learning_rate, peak_rate, until
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.config.schema import Config, DataConfig
+from nmt.config.data import DataConfig
+from nmt.config.tree import Config
 from nmt.data.store import PairStore
 from nmt.runs.checkpoint_files import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint

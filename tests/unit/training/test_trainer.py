@@ -13,7 +13,10 @@ import torch
 from torch.nn import functional as F
 
 from nmt.compute.machine import Machine
-from nmt.config.schema import Config, DataConfig, ModelConfig, TrainingConfig
+from nmt.config.data import DataConfig
+from nmt.config.model import ModelConfig
+from nmt.config.training import TrainingConfig
+from nmt.config.tree import Config
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.batching import Batching
 from nmt.data.loader import CPU_SHAPES, DataPosition, GlobalBatch, assemble, global_batches

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.training import TrainingConfig
 from nmt.data.store import PairStore, writing
 from nmt.training.validation import development_batches
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
+from nmt.config.data import DataConfig
 from nmt.config.folders import expanded, is_address
-from nmt.config.schema import DataConfig
 from nmt.data.sources.formats import format_of, uncompressed_name
 from nmt.data.sources.source import Languages
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.sources.formats import format_of, formats, pairs_in, sentences_in, shard_endings
 from nmt.data.sources.source import BY_LANGUAGE, Columns, Fingerprint, Languages, Pair, Source, languages, split_names
 from nmt.errors import UserError

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from nmt.config.registry import imported
 from nmt.data.sources.source import Columns, Languages, Pair
-from nmt.discovery import features, imported
+from nmt.discovery import features
 from nmt.errors import UserError
 from nmt.feature import FileFormat
 from nmt.text.lines import read_lines

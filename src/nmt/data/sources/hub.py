@@ -8,8 +8,8 @@ from glob import escape
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+from nmt.config.data import DataConfig
 from nmt.config.folders import expanded
-from nmt.config.schema import DataConfig
 from nmt.data.sources import files
 from nmt.data.sources.files import SHARD_MIDDLES, read_pairs, shards
 from nmt.data.sources.formats import PARQUET, format_of, shard_endings

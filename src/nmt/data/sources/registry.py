@@ -1,24 +1,24 @@
 """The sources of parallel text by name, and the splits held out from the training text.
 
-To add a source, write a module with a `SOURCE`, and name it in `nmt.config.choices`.
+To add a source, write a module with a `SOURCE`, and name it in `nmt.config.registry`.
 """
 
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
-from nmt.config.choices import find
+from nmt.config.data import DataConfig
 from nmt.config.folders import is_address
-from nmt.config.schema import DataConfig
+from nmt.config.registry import imported, load
 from nmt.data.columns import all_columns, columns_of
 from nmt.data.sources.source import Fingerprint, Pair, Source
-from nmt.discovery import features, imported
+from nmt.discovery import features
 from nmt.errors import UserError
 from nmt.text.lines import on_one_line
 
 
 def source_named(name: str) -> Source:
     """Return the source that a value of `data.source` names; it is imported when it is first used."""
-    source: Source = find("data.source", name)
+    source: Source = load("data.source", name)
     return source
 
 

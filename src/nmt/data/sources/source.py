@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.errors import UserError
 
 Pair = tuple[Any, ...]

@@ -3,18 +3,16 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
+from nmt.config.data import DataConfig
 from nmt.config.folders import expanded
-from nmt.config.schema import DataConfig
 from nmt.data.batches import IntArray
 from nmt.data.columns import Column, Ids, Lines
 from nmt.data.sources.source import Pair
 from nmt.data.store import SOURCE, TARGET, Pairs
 from nmt.errors import UserError
-from nmt.features.alignments.settings import AlignedData
 from nmt.storage.files import checksum
 from nmt.text.alignments import GoldAlignment, Link, check_links, links_to_learn, read_alignments, read_gold, write_gold
 from nmt.text.tokenizer import Tokenizer
@@ -47,7 +45,7 @@ def check_line(split: str, number: int, alignment: GoldAlignment, pair: Pair) ->
 
 
 def _file(data: DataConfig) -> str:
-    return cast(AlignedData, data).train_alignments
+    return data.train_alignments
 
 
 def _fingerprint(data: DataConfig) -> Mapping[str, object]:

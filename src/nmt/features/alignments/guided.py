@@ -6,7 +6,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.loader import MicroBatch
 from nmt.decoding.alignment import guided_layer
 from nmt.features.alignments.column import NAME

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import cast
 
-from nmt.config.choices import is_text
-from nmt.config.schema import Config
+from nmt.config.data import is_text
+from nmt.config.tree import Config
 from nmt.data.corpora import CorpusSplit
 from nmt.data.layout import CorpusLayout, column_name
 from nmt.data.manifest import PreparationTasks, read_manifest
@@ -16,7 +15,6 @@ from nmt.data.sources.source import Fingerprint
 from nmt.data.text_task import CollectedSplit, TextTask
 from nmt.errors import UserError
 from nmt.features.alignments.column import NAME, alignments_file, check_line
-from nmt.features.alignments.settings import AlignedData
 from nmt.storage.files import checksum, write_text
 from nmt.text.alignments import GoldAlignment, read_alignments, write_gold
 from nmt.text.lines import read_lines
@@ -63,7 +61,7 @@ TRUTH = AlignText()
 
 
 def _given(split: CorpusSplit) -> str:
-    return cast(AlignedData, split.data).test_alignments
+    return split.data.test_alignments
 
 
 def _reader(split: CorpusSplit) -> Callable[[], Iterator[GoldAlignment]] | None:

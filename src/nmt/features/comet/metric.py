@@ -1,17 +1,15 @@
 """COMET as a metric of `eval`."""
 
 from pathlib import Path
-from typing import cast
 
-from nmt.config.schema import EvaluationConfig
+from nmt.config.decoding import EvaluationConfig
 from nmt.evaluation.metric import Metric, Score, Translated
 from nmt.features.comet.model import BATCH_SENTENCES, Comet, load
-from nmt.features.comet.settings import CometEvaluation
 from nmt.storage.files import checksum
 
 
 def _model(settings: EvaluationConfig) -> str:
-    return cast(CometEvaluation, settings).comet
+    return settings.comet
 
 
 def _load(settings: EvaluationConfig) -> Comet:

@@ -1,23 +1,22 @@
 """COMET as a utility of minimum Bayes risk."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.decoding.utilities import Utility
 from nmt.errors import UserError
 from nmt.features.comet.model import BATCH_SENTENCES, load
-from nmt.features.comet.settings import CometDecoding
 
 
 def by_comet(config: DecodingConfig, device: torch.device) -> Utility:
     """Return COMET with the model that the settings name."""
-    return comet_utility(cast(CometDecoding, config).comet, "decoding.comet", device)
+    return comet_utility(config.comet, "decoding.comet", device)
 
 
 def comet_utility(name: str, setting: str, device: torch.device) -> Utility:

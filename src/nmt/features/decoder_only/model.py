@@ -8,8 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig
-from nmt.features.decoder_only.settings import sees_whole_source
+from nmt.config.model import ModelConfig
 from nmt.model.attention import Attend
 from nmt.model.attention_plan import Plan, Recorder
 from nmt.model.base import BaseModel, initialize_small
@@ -40,7 +39,7 @@ class DecoderOnly(BaseModel):
     @staticmethod
     def special_mask(config: ModelConfig) -> str:
         """See `TranslationModel.special_mask`."""
-        return "model.prefix_attention=true" if sees_whole_source(config) else ""
+        return "model.prefix_attention=true" if config.prefix_attention else ""
 
     def forward(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the last layer's output (T, d_model) for each target token, given those before it and the source."""
@@ -69,7 +68,7 @@ class DecoderOnly(BaseModel):
 
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`; the cache begins with the source."""
-        attend = Prefill(self.plan(self.attention_spec(source, source, causal=not sees_whole_source(self.config))))
+        attend = Prefill(self.plan(self.attention_spec(source, source, causal=not self.config.prefix_attention)))
         places = Places(source.positions, source.longest)
         self._run(self.embed("source", source.tokens, places), places, lambda layer: attend)
         return KVCache(source, cross=[], prefix=attend.layers)
@@ -84,7 +83,7 @@ class DecoderOnly(BaseModel):
         return self.logits(self.decoder_norm(stream))
 
     def _read(self, joined: "Joined", plan: Plan) -> Tensor:
-        prefix = joined.source.lengths if sees_whole_source(self.config) else None
+        prefix = joined.source.lengths if self.config.prefix_attention else None
         attend = plan(self.attention_spec(joined.stream, joined.stream, causal=True, prefix=prefix))
         source = self.embed("source", joined.source.tokens, Places(joined.source.positions, joined.stream.longest))
         target = self.embed("target", joined.target.tokens, Places(joined.target_positions, joined.stream.longest))

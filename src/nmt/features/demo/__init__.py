@@ -1,6 +1,6 @@
 """The embedded demo language: sentences and trees from a grammar, and the whole chain on them."""
 
-from nmt.feature import COMMON, Choice, Command, Feature
+from nmt.feature import COMMON, Command, Feature
 
 FEATURE = Feature(
     summary="text and trees from an embedded grammar, and the whole chain on them",
@@ -15,10 +15,5 @@ FEATURE = Feature(
             corpus=False,  # its commands have needs of their own
             weights="none",
         ),
-    },
-    choices={
-        "data.source": {
-            "demo": Choice("nmt.features.demo.source:SOURCE", "the embedded grammar", brings=("text", "alignments"))
-        }
     },
 )

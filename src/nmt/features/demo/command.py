@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 from nmt.commands.chain import run_chain
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.errors import has_makefile
 from nmt.runs.scores import scores_folder
 from nmt.text.lines import read_lines

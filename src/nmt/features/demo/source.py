@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.columns import columns_of
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages
 from nmt.data.task import task_of

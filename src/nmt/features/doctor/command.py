@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from nmt import __version__
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.discovery import features
 from nmt.errors import ConfigError
 from nmt.features.doctor import machine

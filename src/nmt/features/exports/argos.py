@@ -5,7 +5,8 @@ import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.tree import Config
 from nmt.features.exports import ctranslate2
 from nmt.features.exports.sentence_splitter import write_sentence_splitter
 from nmt.features.exports.target import (

@@ -6,8 +6,8 @@ from pathlib import Path
 import yaml
 
 from nmt import __version__
-from nmt.config.schema import DataConfig, ModelConfig
-from nmt.config.schema.corpora import corpora_of
+from nmt.config.data import DataConfig, corpora_of
+from nmt.config.model import ModelConfig
 from nmt.data.sources.hub import is_hub_id
 from nmt.estimate.parameters import count_parameters
 from nmt.evaluation.record import EvaluationRecord

@@ -10,17 +10,18 @@ import torch
 
 from nmt import __version__
 from nmt.compute.machine import prepare_machine
-from nmt.config.choices import find
+from nmt.config import registry
+from nmt.config.decoding import DecodingConfig
 from nmt.config.folders import expanded
 from nmt.config.saved import from_yaml, without_folders
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.features.exports.card import card
+from nmt.features.exports.destination import export_folder
 from nmt.features.exports.record import ExportRecord
-from nmt.features.exports.settings import ExportConfig, export_folder
 from nmt.features.exports.target import Target, TrainedModel, positions
 from nmt.features.exports.verify import verify
 from nmt.model.kernels.c.library import use_operations
@@ -44,8 +45,8 @@ def run(config: Config) -> None:
 
 def export_checkpoint(config: Config) -> ExportRecord:
     """Export the checkpoint that the settings name; leave nothing behind unless the export passes its comparison."""
-    export, folder = config.of(ExportConfig), _destination(config)
-    target: Target = find("export.target", export.target)
+    export, folder = config.export, _destination(config)
+    target: Target = registry.load("export.target", export.target)
     loaded = load(resolve(config.run_folder, config.checkpoint))
     checkpoint = replace(loaded, config_text=without_folders(loaded.config_text))
     lines, references = _sample(config)
@@ -114,7 +115,7 @@ def _sample(config: Config) -> tuple[list[str], list[str]]:
         )
     has_references = config.input == "-" and target.is_file()
     pairs = zip(read_lines(path), read_lines(target) if has_references else repeat(""), strict=False)
-    chosen = list(islice((pair for pair in pairs if pair[0].strip()), config.of(ExportConfig).sample))
+    chosen = list(islice((pair for pair in pairs if pair[0].strip()), config.export.sample))
     if not chosen:
         raise UserError(f"{path} is empty, so the export cannot be verified: name another text with input=FILE")
     return [line for line, _ in chosen], [reference for _, reference in chosen] if has_references else []

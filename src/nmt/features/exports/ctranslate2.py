@@ -8,8 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from nmt.compute.packages import import_optional
-from nmt.config.choices import CHOICES, find
-from nmt.config.schema import Config, DecodingConfig, ModelConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES, load
+from nmt.config.tree import Config
 from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
 from nmt.features.exports.target import (
     ANY,
@@ -118,7 +120,7 @@ def _is_table_or_rotates(positions: str) -> bool:
 
 def _rotates(positions: str) -> bool:
     """Return whether positions of this name rotate queries and keys."""
-    kind: type[Positions] = find("model.positions", positions)
+    kind: type[Positions] = load("model.positions", positions)
     return kind.rotates
 
 

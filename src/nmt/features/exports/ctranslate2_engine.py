@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from nmt.compute.packages import import_optional
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.decoding.batches import DecodingPlan, serial_plan
 from nmt.decoding.beam import Hypothesis, length_penalty
 from nmt.decoding.constraints import Constraints

@@ -15,7 +15,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nmt.compute.packages import import_optional
-from nmt.config.schema import Config, DecodingConfig, ModelConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.features.exports.target import (
     SIZES_AND_TRAINING,

@@ -6,13 +6,14 @@ from pathlib import Path
 import torch
 
 from nmt.compute.machine import Machine
+from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import from_yaml, read_saved
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.tree import Config
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.errors import UserError
 from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
+from nmt.features.exports.destination import export_folder
 from nmt.features.exports.record import ExportRecord, read_export_record
-from nmt.features.exports.settings import export_folder
 from nmt.runs.layout import EXPORT_RECORD, SETTINGS
 
 

@@ -13,8 +13,10 @@ import torch
 
 from nmt.compute.packages import import_optional
 from nmt.config.checks import SEEN_IN_WEIGHTS, marked
-from nmt.config.choices import CHOICES
-from nmt.config.schema import Config, DecodingConfig, ModelConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES
+from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.features.exports import huggingface
 from nmt.features.exports.onnx_graphs import DECODER, ENCODER, PAST, PRESENT, quantize, write_graphs

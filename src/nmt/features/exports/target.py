@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from nmt.config.checks import ONLY_IN_TRAINING, SEEN_IN_WEIGHTS, marked
-from nmt.config.schema import Config, DataConfig, DecodingConfig, ModelConfig
+from nmt.config.data import DataConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.model import ModelConfig
+from nmt.config.tree import Config
 from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.decoding.torch_engine import TorchEngine

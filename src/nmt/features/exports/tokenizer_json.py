@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nmt.compute.packages import import_optional
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.features.exports.target import refuse_tokenizer
 from nmt.text.sentencepiece_model import (
     BPE,

@@ -1,12 +1,9 @@
 """Fine-tuning: a run that begins from another model, and weights that training leaves as they are."""
 
-from nmt.feature import Feature, Group
+from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="runs that begin from another model, with its vocabulary or another one, and weights that stay as they are",
-    settings={"training": Group("nmt.features.fine_tuning.settings:FineTuning")},
-    check="nmt.features.fine_tuning.settings:check",
-    uses="nmt.features.fine_tuning.settings:uses",
     completes_settings="nmt.features.fine_tuning.shape:with_shape_of_origin",
     tokenizer="nmt.features.fine_tuning.tokenizer:old_tokenizer",
     begins="nmt.features.fine_tuning.begin:beginning",

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from nmt.config.checks import ONLY_IN_TRAINING, SEEN_IN_WEIGHTS, marked
 from nmt.config.keys import written
+from nmt.config.model import ModelConfig
 from nmt.config.saved import from_yaml
-from nmt.config.schema import Config, ModelConfig
+from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.features.fine_tuning.extend_tokenizer import compositions
 from nmt.features.fine_tuning.origin import find_origin
-from nmt.features.fine_tuning.settings import FineTuning
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import matches_any
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -35,7 +35,7 @@ Differences = Mapping[str, tuple[Any, Any]]
 
 def beginning(config: Config) -> Beginning | None:
     """Return the weights of the model that training.init_from names; None if it names none."""
-    name = config.of(FineTuning).init_from
+    name = config.training.init_from
     if not name:
         return None
     origin = load(find_origin(config))
@@ -53,7 +53,7 @@ def begin_from(model: TranslationModel, tokenizer: Tokenizer, origin: Checkpoint
     Returns:
         A line about what was taken, for the user.
     """
-    initial, skip = model.state_dict(), config.of(FineTuning).init_skip
+    initial, skip = model.state_dict(), config.training.init_skip
     weights, words = _for_vocabulary(origin, tokenizer, initial, config)
     differences = _differences(origin, config.model)
     faults = {**_different_functions(differences), **_unfit(initial, weights)}
@@ -125,7 +125,7 @@ def _for_vocabulary(
     old, weights = Tokenizer.load(origin.tokenizer_folder), dict(origin.weights)
     if old.checksum == tokenizer.checksum:
         return weights, ""
-    if config.of(FineTuning).init_vocabulary == "old":
+    if config.training.init_vocabulary == "old":
         raise UserError(
             f"the data in {config.data_folder} was prepared with another tokenizer than {origin.path}: run `make data` "
             "with the same ARGS, or set training.init_vocabulary to new or extend"

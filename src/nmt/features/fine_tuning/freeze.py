@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
-from nmt.config.schema import Config
+from nmt.config.training import PARTS
+from nmt.config.tree import Config
 from nmt.errors import UserError, nearest
-from nmt.features.fine_tuning.settings import PARTS, FineTuning
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import matches_any, trainable
 from nmt.training.hook import TrainingHook
@@ -14,13 +14,13 @@ from nmt.training.preparation import Prepared
 
 def freezing(config: Config) -> "Freezing | None":
     """Return what freezes the weights that the settings name; None if they name none."""
-    names = config.of(FineTuning).freeze
+    names = config.training.freeze
     return Freezing(names) if names else None
 
 
 def warn_of_new_pieces(config: Config) -> Prepared:
     """Warn if word pieces that the model to begin from does not know keep the vectors that they begin with."""
-    tuning = config.of(FineTuning)
+    tuning = config.training
     if tuning.init_vocabulary == "old" or not tuning.freezes_vectors:
         return Prepared(config)
     message = (

@@ -5,17 +5,16 @@ from pathlib import Path
 
 from nmt.config.folders import expanded
 from nmt.config.saved import from_yaml, read_saved
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.discovery import features
 from nmt.errors import UserError, nearest
-from nmt.features.fine_tuning.settings import FineTuning
 from nmt.runs.checkpoints import AVERAGED, Checkpoints, resolve
 from nmt.runs.layout import BEST, LAST, META, SETTINGS, RunLayout
 
 
 def find_origin(config: Config) -> Path:
     """Return the folder of the checkpoint that training.init_from names."""
-    name = config.of(FineTuning).init_from
+    name = config.training.init_from
     for folder in (config.runs_folder / name, expanded(name)):
         if (folder / META).is_file():
             return folder
@@ -32,7 +31,7 @@ def tokenizer_folder(config: Config) -> Path:
     If the run has begun and keeps that tokenizer, its own checkpoint has it, so the model is not needed again.
     """
     begun = Checkpoints(config.run_folder).steps()
-    return begun[-1].path if begun and config.of(FineTuning).init_vocabulary == "old" else find_origin(config)
+    return begun[-1].path if begun and config.training.init_vocabulary == "old" else find_origin(config)
 
 
 def settings_of_origin(config: Config) -> Config | None:
@@ -51,9 +50,7 @@ def settings_of_origin(config: Config) -> Config | None:
 def _of_run(folder: Path, config: Config) -> Path:
     """Return the checkpoint of a run to begin from: the average, else the best, else the last."""
     if folder.resolve() == config.run_folder.resolve():
-        raise UserError(
-            f"training.init_from={config.of(FineTuning).init_from} is this run itself: give it another name="
-        )
+        raise UserError(f"training.init_from={config.training.init_from} is this run itself: give it another name=")
     if RunLayout(folder).averaged.is_dir():
         return resolve(folder, AVERAGED)
     validated = any(checkpoint.valid for checkpoint in Checkpoints(folder).steps())
@@ -62,7 +59,7 @@ def _of_run(folder: Path, config: Config) -> Path:
 
 def _hint(config: Config) -> str:
     """Say what to do about a model to begin from that does not exist."""
-    name = config.of(FineTuning).init_from
+    name = config.training.init_from
     if _is_hugging_face(expanded(name)):
         return _how_to_import(name)
     runs = sorted(path.parent.name for path in config.runs_folder.glob("*/checkpoints"))

@@ -4,8 +4,8 @@ from collections.abc import Container
 from dataclasses import fields, replace
 
 from nmt.config.checks import ONLY_IN_TRAINING, marked
-from nmt.config.schema import Config, ModelConfig
-from nmt.features.fine_tuning.settings import FineTuning
+from nmt.config.model import ModelConfig
+from nmt.config.tree import Config
 
 
 def with_shape_of_origin(config: Config, given: Container[str]) -> Config:
@@ -15,7 +15,7 @@ def with_shape_of_origin(config: Config, given: Container[str]) -> Config:
         config: All settings.
         given: The settings and groups that the user gives; they keep their values, and training compares them later.
     """
-    if not config.of(FineTuning).init_from or "model" in given:
+    if not config.training.init_from or "model" in given:
         return config
     from nmt.features.fine_tuning.origin import settings_of_origin  # noqa: PLC0415 - imports torch
 

@@ -1,14 +1,13 @@
 """Keep or extend the tokenizer of the model that a run begins from."""
 
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.earlier_tokenizer import EarlierTokenizer
-from nmt.features.fine_tuning.settings import FineTuning
 from nmt.text.tokenizer import Tokenizer
 
 
 def old_tokenizer(config: Config) -> EarlierTokenizer | None:
     """Return the tokenizer of the model to begin from, as the settings use it; None if a new one is trained."""
-    tuning = config.of(FineTuning)
+    tuning = config.training
     if not tuning.uses_old_vocabulary:
         return None
 

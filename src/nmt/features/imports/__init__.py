@@ -1,6 +1,6 @@
 """Models of Hugging Face as runs."""
 
-from nmt.feature import Command, Feature, Group
+from nmt.feature import Command, Feature
 
 FEATURE = Feature(
     summary="runs made of Hugging Face's Marian models (opus-mt)",
@@ -13,5 +13,4 @@ FEATURE = Feature(
             defaults=("name='${folder_name:${source}}'",),
         ),
     },
-    settings={"": Group("nmt.features.imports.settings:ImportedFolder")},
 )

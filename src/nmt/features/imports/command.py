@@ -5,11 +5,11 @@ from pathlib import Path
 
 from nmt.config.folders import expanded
 from nmt.config.keys import written
+from nmt.config.model import ModelConfig
 from nmt.config.saved import to_yaml
-from nmt.config.schema import Config, ModelConfig
+from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.features.imports.marian import ImportedModel, read_marian, weights_file
-from nmt.features.imports.settings import ImportedFolder
 from nmt.runs.checkpoint_files import read_meta
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import Checkpoints
@@ -21,7 +21,7 @@ from nmt.storage.lock import exclusive_folder
 
 def run(config: Config) -> None:
     """Write the run, and print how to use it."""
-    if not config.of(ImportedFolder).source:
+    if not config.source:
         raise UserError("name the folder of a model to import: nmt import source=FOLDER")
     run_folder, imported = import_model(config)
     model, tokenizer = imported.settings.model, imported.tokenizer
@@ -34,7 +34,7 @@ def run(config: Config) -> None:
 
 def import_model(config: Config) -> tuple[Path, ImportedModel]:
     """Write a run with one checkpoint, which is also its averaged one; return the folder of the run, and the model."""
-    folder, layout = expanded(config.of(ImportedFolder).source), RunLayout(config.run_folder)
+    folder, layout = expanded(config.source), RunLayout(config.run_folder)
     imported = read_marian(folder, config)
     origin = CheckpointRecord(folder.resolve().name, 0, sha256=checksum(weights_file(folder)), path=str(folder))
     taken = "is being written by another process: wait until it is done, or give the import another name="

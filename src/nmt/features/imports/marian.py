@@ -11,7 +11,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from nmt.config.schema import Config, ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
 from nmt.features.exports.huggingface import layer_weights, residual_order
 from nmt.features.imports.vocabulary import FETCH_AGAIN, Vocabulary, read_vocabularies

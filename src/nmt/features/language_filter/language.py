@@ -1,14 +1,12 @@
 """Check the language of sentences."""
 
 from collections.abc import Sequence
-from typing import cast
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.filters import Filter
 from nmt.data.parallel_filter import Keeps
 from nmt.data.sources.source import Languages, Pair, languages
 from nmt.errors import UserError
-from nmt.features.language_filter.settings import LanguageData
 from nmt.text.language import identified_code, language_identifier
 
 
@@ -39,7 +37,7 @@ class LanguageCheck:
 
 
 def _in_its_languages(config: DataConfig) -> Keeps:
-    return LanguageCheck(languages(config), cast(LanguageData, config).min_language_probability).keeps
+    return LanguageCheck(languages(config), config.min_language_probability).keeps
 
 
 FILTER = Filter("language", "min_language_probability", _in_its_languages, slow=True)

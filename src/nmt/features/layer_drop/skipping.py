@@ -6,8 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig
-from nmt.features.layer_drop.settings import probability
+from nmt.config.model import ModelConfig
 from nmt.model.attention import AttendEncoderOutput
 from nmt.model.cpu.dropout import thread_generator
 from nmt.model.run_layer import RunLayer
@@ -15,7 +14,7 @@ from nmt.model.run_layer import RunLayer
 
 def skipping(config: ModelConfig, run: RunLayer) -> RunLayer:
     """Return how a model runs its layers: it skips some in training if the settings say so."""
-    return partial(run_or_skip, run, probability(config)) if probability(config) else run
+    return partial(run_or_skip, run, config.layer_drop) if config.layer_drop else run
 
 
 def run_or_skip(run: RunLayer, probability: float, layer: nn.Module, stream: Tensor, *inputs: object) -> Tensor:

@@ -6,7 +6,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.batches import IntArray, PairLengths, PlanOf
 from nmt.data.batching import Batching
 from nmt.data.store import Ids, LengthArray, Pairs, PairStore, take

@@ -17,11 +17,10 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.schema import DataConfig
-from nmt.config.schema.corpora import corpora_of
+from nmt.config.data import DataConfig, corpora_of
 from nmt.data.batches import EpochPlan, IntArray, PairLengths, divide_pairs
 from nmt.data.batching import Batching
-from nmt.features.mixtures.settings import MixtureData, Stage, training_stages
+from nmt.features.mixtures.settings import Stage, training_stages
 
 ROUND_BATCHES, FEWEST_BATCHES = 250, 20
 """About how many global batches a round has: enough to find sentences of similar lengths. It has fewer, but not very
@@ -48,13 +47,13 @@ def stage_shares(data: DataConfig, tokens: Mapping[str, int]) -> list[StageShare
 
 def shares_of(data: DataConfig, stage: Stage, sizes: Mapping[str, int]) -> npt.NDArray[np.float64]:
     """Return the shares of the corpora in a stage, given their sizes."""
-    corpora, temperature = corpora_of(data), cast(MixtureData, data).temperature
+    corpora, temperature = corpora_of(data), data.temperature
     exponent = 1 / temperature if temperature else 0.0
     weights = np.zeros(len(sizes))
     for index, name in enumerate(sizes):
         if name in stage.weights:
             given = stage.weights[name]
-            weight = cast(MixtureData, corpora[name].settings).weight if given is None else given
+            weight = corpora[name].settings.weight if given is None else given
             weights[index] = weight * sizes[name] ** exponent
     weights /= weights.sum()
     return weights

@@ -3,16 +3,15 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from nmt.compute import distributed
 from nmt.compute.threads import run_all_in_threads
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.features.muon.orthogonal import orthogonal
-from nmt.features.muon.settings import MuonTraining
 from nmt.model.interface import TranslationModel
 from nmt.model.linear import Linear
 from nmt.model.parameters import trainable
@@ -52,7 +51,7 @@ class Muon(torch.optim.Optimizer):
 
     def __init__(self, matrices: list[Tensor], config: TrainingConfig, precision: torch.dtype) -> None:
         super().__init__([{"params": matrices}], {"lr": 0.0, "weight_decay": config.weight_decay})
-        self._precision, self._rate = precision, cast(MuonTraining, config).muon_rate
+        self._precision, self._rate = precision, config.muon_rate
 
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Update the matrices that have a gradient."""

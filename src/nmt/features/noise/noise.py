@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nmt.config.schema import Config
+from nmt.config.data import NoiseConfig
+from nmt.config.tree import Config
 from nmt.data.batches import IntArray
 from nmt.data.store import SOURCE, TARGET, Pairs, PairStore, in_memory
 from nmt.errors import UserError
@@ -17,7 +18,6 @@ from nmt.features.noise.bpe_dropout import bpe_dropout
 from nmt.features.noise.draws import Draws, uniform
 from nmt.features.noise.merges import Merges
 from nmt.features.noise.sentences import Flags, NoisyPairs, Sentences
-from nmt.features.noise.settings import NoiseConfig
 from nmt.features.noise.text_noise import CaseNoise, Typos, has_unknown
 from nmt.text.sentencepiece_model import BPE, USER_DEFINED, model_type, read_pieces
 from nmt.text.special import UNK
@@ -62,7 +62,7 @@ class Noise:
 
 def noise_of(config: Config, tokenizer: Tokenizer) -> Noise | None:
     """Return the noise that the settings of a run ask for; None if it is all off."""
-    return make_noise(config.of(NoiseConfig), tokenizer, config.seed, config.data.max_pieces)
+    return make_noise(config.noise, tokenizer, config.seed, config.data.max_pieces)
 
 
 def make_noise(config: NoiseConfig, tokenizer: Tokenizer, seed: int, max_pieces: int) -> Noise | None:

@@ -1,10 +1,9 @@
 """Settings derived from the size of the text, the minutes there are for training, and the speed of this machine."""
 
-from nmt.feature import Feature, Group
+from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="languages, held-out text, vocabulary, width, dropout, batch and schedule from the text and the minutes",
-    settings={"own": Group("nmt.features.own_text.settings:OwnText", adjustable=False, commands=("data", "all"))},
     completes_settings="nmt.features.own_text.complete:with_values_for_text",
     prepares_training="nmt.features.own_text.prepare:plan_training",
 )

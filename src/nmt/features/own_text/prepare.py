@@ -7,27 +7,28 @@ from nmt.compute import distributed
 from nmt.compute.contention import Contention
 from nmt.compute.joining import session
 from nmt.compute.machine import Machine
-from nmt.config.advice import advised_settings, advised_values
+from nmt.config.commands import HOLD_OUT, LANGUAGES, SHAPE, VOCABULARY
 from nmt.config.keys import value_of, with_values, written
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.manifest import read_manifest
 from nmt.data.records import TOKENIZER_TASK, encode_task
 from nmt.data.sources import registry
 from nmt.data.store import Pairs
 from nmt.data.training_text import open_training_text
-from nmt.features.own_text.complete import as_begun
+from nmt.features.own_text.complete import as_begun, reason_not_to_derive
 from nmt.features.own_text.plan import Given, Plan, Shape, Text, plan, settings_of
-from nmt.features.own_text.settings import HOLD_OUT, LANGUAGES, SHAPE, VOCABULARY, OwnText, reason_not_to_derive
 from nmt.features.own_text.speed import seconds_per_step
 from nmt.training.preparation import Prepared
 
+BPE_DROPOUT, MIN_PASSES = 0.1, 50
+"""The probability of Provilkov et al. (2020), and the passes over a text from which it makes a better model."""
 BUSY = 0.15
 """The share of its time for which a process must wait for processors for the machine to be called busy."""
 
 
 def plan_training(config: Config) -> Prepared:
     """Return the settings of a run with those that are derived; a run that has begun keeps its own."""
-    own = config.of(OwnText)
+    own = config.own
     if not own.derive:
         return Prepared(config)
     if (begun := as_begun(config, ["own.minutes"] if own.minutes else [])) is not None:
@@ -58,17 +59,19 @@ def plan_training(config: Config) -> Prepared:
 
 
 def values_of(config: Config, chosen: Plan) -> dict[str, object]:
-    """Return the values of all settings that follow from a plan, with those that features advise."""
-    keep = config.of(OwnText).keep
-    advised = {name: value for name, value in advised_values(config, chosen.passes).items() if name not in keep}
-    regularised = any(advised.get(name, value_of(config, name)) for name in advised_settings())
+    """Return the values of all settings that follow from a plan; many passes over the text call for BPE-dropout."""
+    keep = config.own.keep
+    suits = config.tokenizer.model_type == "bpe" and not config.training.guided_weight
+    rate = BPE_DROPOUT if suits and chosen.passes >= MIN_PASSES else 0.0
+    dropout = {f"noise.bpe_dropout_{side}": rate for side in ("source", "target")}
+    regularised = any(value_of(config, name) if name in keep else rate for name in dropout)
     planned = settings_of(chosen, regularised=regularised, ends_by_time=_ends_by_time(config))
-    return {name: value for name, value in planned.items() if name not in keep} | advised
+    return {name: value for name, value in {**planned, **dropout}.items() if name not in keep}
 
 
 def _ends_by_time(config: Config) -> bool:
     """Return whether the minutes of the plan are those that end the run."""
-    return not config.of(OwnText).minutes and config.training.max_training_minutes > 0
+    return not config.own.minutes and config.training.max_training_minutes > 0
 
 
 def _speed(
@@ -96,7 +99,7 @@ def _reason(config: Config, text: Text, minutes: float, chosen: Plan, waited: fl
 
 def _message(config: Config, reason: str, chosen: Plan, planned: Iterable[str]) -> str:
     """Return one line: why what was chosen, and how to override it."""
-    own, held_out = config.of(OwnText), [HOLD_OUT] if registry.held_out(config.data) else []
+    own, held_out = config.own, [HOLD_OUT] if registry.held_out(config.data) else []
     names = (*LANGUAGES, *held_out, VOCABULARY)
     shown = [*(name for name in names if name not in own.keep), *planned]
     values = " ".join(f"{name}={written(value_of(config, name))}" for name in shown)

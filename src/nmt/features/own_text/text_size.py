@@ -6,8 +6,10 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import NamedTuple
 
+from nmt.config.commands import HOLD_OUT, LANGUAGES, VOCABULARY
+from nmt.config.data import DataConfig
 from nmt.config.keys import with_values
-from nmt.config.schema import Config, DataConfig
+from nmt.config.tree import Config
 from nmt.data.filters import FilterChain, chunks, join_lines, training_filters
 from nmt.data.manifest import read_manifest
 from nmt.data.records import TOKENIZER_TASK, Manifest, TaskRecord, collect_task
@@ -15,7 +17,6 @@ from nmt.data.sources import registry
 from nmt.data.sources.file_languages import named_languages
 from nmt.data.sources.source import Pair
 from nmt.errors import UserError
-from nmt.features.own_text.settings import HOLD_OUT, LANGUAGES, VOCABULARY
 
 REFERENCE = (4_000_000, 12_000)
 """Characters on both sides, and the word pieces that suited them."""

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.loader import MicroBatch
-from nmt.features.r_drop.settings import weight
 from nmt.model.kernels.backend import sum_dtype
 from nmt.model.packed import Packed
 from nmt.model.products import exact_product, multiply, multiply_into
@@ -21,9 +20,9 @@ TENSORS_PER_CHUNK = 6
 
 def word_loss(config: Config) -> "RDropLoss | None":
     """Return the loss that the settings ask for; None if R-Drop is off."""
-    if not weight(config):
+    if not config.training.r_drop:
         return None
-    return RDropLoss(RDrop(config.training.label_smoothing, weight(config), PAD))
+    return RDropLoss(RDrop(config.training.label_smoothing, config.training.r_drop, PAD))
 
 
 class RDropLoss(NamedTuple):

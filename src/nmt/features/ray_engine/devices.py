@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from nmt.config.schema import RuntimeConfig
+from nmt.config.tree import RuntimeConfig
 from nmt.errors import UserError
 from nmt.features.ray_engine.task import Task, check_versions, versions
 

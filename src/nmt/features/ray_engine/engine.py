@@ -5,14 +5,13 @@ import re
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from nmt.compute.cores import usable_cores
 from nmt.compute.packages import import_optional
 from nmt.data.engine import DeviceWorkers, Engine, Workers
 from nmt.errors import UserError
 from nmt.features.ray_engine.devices import RETRIES, RayDevices, failure
-from nmt.features.ray_engine.settings import RayData
 from nmt.features.ray_engine.task import Task, run_task, versions
 
 TIMEOUT_SECONDS = 10
@@ -38,7 +37,7 @@ class RayEngine(Engine):
         """Return the package ray, connected to the cluster."""
         if self._ray is None:
             ray = import_optional("ray")
-            _connect(ray, cast(RayData, self.config.data).ray_address, self.config.runtime.workers or usable_cores())
+            _connect(ray, self.config.data.ray_address, self.config.runtime.workers or usable_cores())
             self._ray = ray
         return self._ray
 

@@ -6,8 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig
-from nmt.features.relative_positions.settings import max_distance
+from nmt.config.model import ModelConfig
 from nmt.model.positions.base import Positions
 
 
@@ -30,7 +29,7 @@ class Relative(Positions):
 
     @property
     def _distances(self) -> int:
-        return 2 * max_distance(self.config) + 1
+        return 2 * self.config.max_relative_distance + 1
 
 
 class RelativeKeys(nn.Module):
@@ -38,7 +37,7 @@ class RelativeKeys(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.limit = max_distance(config)
+        self.limit = config.max_relative_distance
         self.vectors = nn.Parameter(torch.empty(2 * self.limit + 1, config.key_size))
         nn.init.xavier_uniform_(self.vectors)
 

@@ -1,6 +1,6 @@
 """HTML pages about a run, and comparisons of runs."""
 
-from nmt.feature import COMMON, Command, Feature, Group
+from nmt.feature import COMMON, Command, Feature
 
 FEATURE = Feature(
     summary="pages about a run and comparisons of runs",
@@ -12,5 +12,4 @@ FEATURE = Feature(
             ends_chain=True,
         ),
     },
-    settings={"": Group("nmt.features.report.settings:ComparedRuns")},
 )

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 
 from nmt.compute.machine import PRECISIONS
+from nmt.config.registry import imported
 from nmt.config.saved import flatten
-from nmt.config.schema import Config
-from nmt.discovery import imported, unsearchable_groups
+from nmt.config.tree import Config
 from nmt.estimate.parameters import describe_depth
 from nmt.evaluation.metrics import all_metrics, title
 from nmt.evaluation.record import EvaluationRecord
@@ -114,7 +114,7 @@ def duration(seconds: float) -> str:
 def differences(configs: Mapping[str, Config]) -> list[tuple[str, list[object]]]:
     """Return the settings in which the configurations differ: the key and the value in each configuration."""
     flat = [flatten(asdict(config)) for config in configs.values()]
-    left_out = {*UNCOMPARED, *unsearchable_groups()}
+    left_out = {*UNCOMPARED, "sweep", "tracking"}
     keys = [key for key in dict.fromkeys(chain(*flat)) if left_out.isdisjoint((key, key.partition(".")[0]))]
     values = {key: [each.get(key, "") for each in flat] for key in keys}
     return [(key, found) for key, found in values.items() if any(value != found[0] for value in found[1:])]

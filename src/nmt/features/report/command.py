@@ -5,12 +5,11 @@ from dataclasses import replace
 import torch
 
 from nmt.config.saved import from_yaml
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.decoding.torch_engine import load_model
 from nmt.features.report.comparison import as_text, by_name, compare_scores, comparison
 from nmt.features.report.page import build_section, report
 from nmt.features.report.run import Run, read_run
-from nmt.features.report.settings import ComparedRuns
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import load, resolve
 from nmt.runs.layout import RunLayout
@@ -21,7 +20,7 @@ from nmt.text.tokenizer import Tokenizer
 
 def run(config: Config) -> None:
     """Write the page and print its path; of a comparison, print the scores and the settings that differ, too."""
-    if names := config.of(ComparedRuns).compare:
+    if names := config.compare:
         runs = by_name([_read(replace(config, name=name)) for name in names])
         scores = build_section(lambda: compare_scores(runs))
         print(as_text(runs, scores))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
-from nmt.config.schema.corpora import corpora_of
+from nmt.config.data import corpora_of
 from nmt.errors import UserError
 from nmt.features.report.charts import Curves, draw
 from nmt.features.report.run import Run

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from markupsafe import Markup, escape
 
 from nmt import __version__
-from nmt.config.choices import is_text
+from nmt.config.data import is_text
 from nmt.config.keys import written
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.corpora import training_splits
 from nmt.data.filter_counts import filter_counts
 from nmt.decoding.attention import compute_attention

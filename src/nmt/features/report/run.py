@@ -6,7 +6,7 @@ from pathlib import Path, PurePath
 import numpy as np
 
 from nmt.config.saved import from_yaml, read_saved
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.corpora import split_languages, split_settings
 from nmt.data.further_references import read_further_references
 from nmt.data.manifest import read_manifest

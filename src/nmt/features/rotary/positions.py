@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.model.kernels.c.attention import rotate as rotate_in_c
 from nmt.model.kernels.c.library import LANES, trains_in_c
 from nmt.model.positions.base import Places, Positions, Transform

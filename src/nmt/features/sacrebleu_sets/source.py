@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages, split_names
 from nmt.errors import UserError, nearest
 from nmt.storage.files import checksums

@@ -1,6 +1,6 @@
 """The HTTP server: queue, processes of models, routes, limits, and the page."""
 
-from nmt.feature import COMMON, Command, Feature, Group
+from nmt.feature import COMMON, Command, Feature
 
 FEATURE = Feature(
     summary="a server with a page to try models on, and LibreTranslate's API",
@@ -18,6 +18,5 @@ FEATURE = Feature(
             corpus=False,
         )
     },
-    settings={"serve": Group("nmt.features.serving.settings:ServeConfig")},
     completes_settings="nmt.features.serving.settings:checked",
 )

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from nmt.config.commands import ServeConfig
 from nmt.decoding.request import Request
 from nmt.features.serving.cost import work_of
 from nmt.features.serving.errors import LostError, RequestError, report_error
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, Task
-from nmt.features.serving.settings import ServeConfig
 
 SLOWDOWN = 4
 """How many times as long as alone a long or expensive request takes while others ask: it gets a quarter of the model's

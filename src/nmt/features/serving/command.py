@@ -1,7 +1,7 @@
 """`nmt serve`: answer translation requests over HTTP."""
 
 from nmt.compute.packages import import_optional
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.features.serving import FEATURE
 
 

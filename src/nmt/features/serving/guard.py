@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from nmt.config.commands import ServeConfig
 from nmt.features.serving.errors import CLOSE, RequestError, report_error
 from nmt.features.serving.hosts import accepted_hosts, is_accepted
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.protocol import check_chunks
-from nmt.features.serving.settings import ServeConfig
 
 CLIENT_GONE = 499
 """The status that is counted for clients that did not wait for the answer."""

@@ -18,7 +18,6 @@ from nmt.errors import UserError
 from nmt.features.serving.errors import LostError, log, unavailable
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource
-from nmt.features.serving.settings import ServeConfig
 
 MAX_REASON = 500
 """The largest number of characters of an unexpected error that is shown; torch adds pages to some."""
@@ -82,7 +81,7 @@ class ModelProcess:
         """Return the answers for a batch; if the process ends, or has no answer in time, replace it: a LostError."""
         self.busy = True
         try:
-            async with asyncio.timeout(self.source.config.of(ServeConfig).timeout):
+            async with asyncio.timeout(self.source.config.serve.timeout):
                 reply = await self._exchange(batch)
         except (LostError, TimeoutError) as error:
             self._replace()
@@ -137,7 +136,7 @@ class ModelProcesses:
     def __init__(self, source: ModelSource, metrics: Metrics) -> None:
         runtime = source.config.runtime
         cores = runtime.threads or computing_threads()
-        self._wanted = source.config.of(ServeConfig).processes or min(cores, MAX_PROCESSES)
+        self._wanted = source.config.serve.processes or min(cores, MAX_PROCESSES)
         share = replace(runtime, threads=max(1, cores // self._wanted))
         # A link is followed once, so that all processes have the same model, also those that start later.
         folder = str(expanded(source.folder).resolve()) if source.folder else ""
@@ -178,7 +177,7 @@ class ModelProcesses:
 
     def _expects_several(self) -> bool:
         """Return whether it is known without PyTorch that the model does not run on a GPU, or how many there are."""
-        if self.source.config.of(ServeConfig).processes or self.source.config.runtime.device == "cpu":
+        if self.source.config.serve.processes or self.source.config.runtime.device == "cpu":
             return True
         return sys.platform == "linux" and not any(map(os.path.exists, GPU_DEVICES))
 
@@ -188,7 +187,7 @@ class ModelProcesses:
         A batch waits for the first process that is ready, but not longer than its clients.
         """
         try:
-            async with asyncio.timeout(self.source.config.of(ServeConfig).timeout):
+            async with asyncio.timeout(self.source.config.serve.timeout):
                 while not (free := [each for each in self.processes if each.ready and not each.busy]):
                     await asyncio.sleep(POLL_SECONDS)
         except TimeoutError as error:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.decoding.request import Request
 
 Answer = dict[str, Any]

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import uvicorn
 from starlette.types import ASGIApp
 
-from nmt.config.schema import Config
+from nmt.config.commands import ServeConfig
+from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.features.serving.app import application
 from nmt.features.serving.detection import load_detector
@@ -22,7 +23,6 @@ from nmt.features.serving.process import ModelProcesses
 from nmt.features.serving.protocol import timed_protocol
 from nmt.features.serving.requests import ModelSource
 from nmt.features.serving.service import Model, Service
-from nmt.features.serving.settings import ServeConfig
 
 MAX_HEADER_BYTES = 16_384
 """The largest head of a request."""
@@ -54,18 +54,18 @@ async def _serve(config: Config) -> None:
     sys.setswitchinterval(THREAD_SECONDS)
     for name in ("uvicorn", "python_multipart", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # messages may quote requests; the guard reports errors
-    metrics, keys = Metrics(), read_keys(config.of(ServeConfig).key_file)
-    listening = _bind(config.of(ServeConfig))
-    folders = config.of(ServeConfig).named_folders or [(config.name, "")]
+    metrics, keys = Metrics(), read_keys(config.serve.key_file)
+    listening = _bind(config.serve)
+    folders = config.serve.named_folders or [(config.name, "")]
     runners = [ModelProcesses(ModelSource(name, config, folder), metrics) for name, folder in folders]
     try:
         await asyncio.gather(*(runner.start() for runner in runners))
-        models = [Model(each.source.name, config.of(ServeConfig), each, metrics) for each in runners]
-        app = application(Service(config.of(ServeConfig), models, metrics), keys, load_detector())
-        _listen(listening, config.of(ServeConfig))
+        models = [Model(each.source.name, config.serve, each, metrics) for each in runners]
+        app = application(Service(config.serve, models, metrics), keys, load_detector())
+        _listen(listening, config.serve)
         workers = [asyncio.ensure_future(model.batcher.work()) for model in models]
         print(f"serving {', '.join(model.name for model in models)} at {_address(listening)}", flush=True)
-        await _Server(_uvicorn_config(app, config.of(ServeConfig))).serve(sockets=[listening])
+        await _Server(_uvicorn_config(app, config.serve)).serve(sockets=[listening])
         for worker in workers:
             worker.cancel()
     finally:

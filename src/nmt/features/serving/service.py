@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from nmt.config.commands import ServeConfig
 from nmt.decoding.request import Request
 from nmt.features.serving import markup
 from nmt.features.serving.batcher import Batcher
@@ -12,7 +13,6 @@ from nmt.features.serving.cost import cost_of
 from nmt.features.serving.errors import RequestError, unavailable
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, Task
-from nmt.features.serving.settings import ServeConfig
 from nmt.features.serving.splitting import Terms, requests_for, split
 from nmt.page.sentences import Span, join
 

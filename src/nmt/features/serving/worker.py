@@ -4,7 +4,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from nmt.compute.machine import check_usable, free_cached_memory, is_out_of_memory, prepare_machine
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.decoding.attention import attention_bytes
 from nmt.decoding.load_engine import load, load_engine
 from nmt.decoding.loaded_model import LoadedModel

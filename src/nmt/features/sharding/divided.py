@@ -13,7 +13,7 @@ from torch.distributed.tensor import DTensor
 
 from nmt.compute import distributed
 from nmt.compute.machine import HALF_PRECISIONS, Machine
-from nmt.config.schema import TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.errors import CommonError
 from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights

@@ -1,12 +1,9 @@
 """The results of the runs of a sweep: a number for a search, and a record per run."""
 
-from nmt.feature import Feature, Group
+from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="the results of sweeps: a number for a search, and a record per run",
     packages={"optuna": "hydra-optuna-sweeper>=1.3", "submitit": "hydra-submitit-launcher>=1.2"},
-    settings={
-        "sweep": Group("nmt.features.sweep_results.settings:SweepConfig", commands=("train", "all"), searchable=False)
-    },
     watches_runs="nmt.features.sweep_results.watch:watch",
 )

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
 
+from nmt.config.commands import FIGURES
 from nmt.config.plain_names import settings_name
-from nmt.config.schema import Config
 from nmt.config.swept_run import SweptRun
+from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.record import read_evaluation
-from nmt.features.sweep_results.settings import FIGURES, SweepConfig
 from nmt.launched import is_main_process
 from nmt.runs.layout import RunLayout, scores_file
 from nmt.runs.metrics import MetricsEvent, read_metrics
@@ -32,13 +32,13 @@ def watch(swept: SweptRun, do: Callable[[], Config | None]) -> float | None:
     except Exception as error:
         _record(swept, result=None, error=(str(error).strip().splitlines() or [type(error).__name__])[-1])
         raise
-    _record(swept, run=config.name, metric=config.of(SweepConfig).metric, result=result, error=reason)
+    _record(swept, run=config.name, metric=config.sweep.metric, result=result, error=reason)
     return result
 
 
 def _check_metric(swept: SweptRun) -> None:
     """Refuse to search for a score that no run has when it ends."""
-    metric, splits = swept.base.of(SweepConfig).metric, swept.base.evaluation.splits
+    metric, splits = swept.base.sweep.metric, swept.base.evaluation.splits
     if metric in FIGURES:
         return
     if swept.command == "train":
@@ -57,7 +57,7 @@ def _record(swept: SweptRun, **found: object) -> None:
 
 def read_result(config: Config) -> float | None:
     """Return the metric of a finished run that its settings name; None if the run does not have it."""
-    metric, layout = config.of(SweepConfig).metric, RunLayout(config.run_folder)
+    metric, layout = config.sweep.metric, RunLayout(config.run_folder)
     if metric in FIGURES:
         best = _best_validation(config, layout.metrics)
         return best.number(metric) if best else None
@@ -83,7 +83,7 @@ def _validations(metrics: Path) -> list[MetricsEvent]:
 
 def _missing(config: Config) -> str:
     """Return why a run has no result."""
-    metric = config.of(SweepConfig).metric
+    metric = config.sweep.metric
     if metric not in FIGURES:
         reason = "`nmt eval` does not compute it"
     elif _validations(RunLayout(config.run_folder).metrics):

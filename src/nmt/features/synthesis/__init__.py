@@ -1,6 +1,6 @@
 """Files of any size translated into corpora, for back-translation and distillation."""
 
-from nmt.feature import COMMON, Command, Feature, Group
+from nmt.feature import COMMON, Command, Feature
 
 FEATURE = Feature(
     summary="files of any size translated into corpora, for back-translation and distillation, also on a cluster",
@@ -13,5 +13,4 @@ FEATURE = Feature(
             corpus=False,
         ),
     },
-    settings={"synthesize": Group("nmt.features.synthesis.settings:SynthesizeConfig")},
 )

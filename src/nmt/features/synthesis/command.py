@@ -10,9 +10,9 @@ import numpy as np
 from tqdm import tqdm
 
 from nmt.compute import distributed, joining
-from nmt.config.choices import find
 from nmt.config.folders import folder_to_write, is_address
-from nmt.config.schema import Config
+from nmt.config.registry import load
+from nmt.config.tree import Config
 from nmt.data.engine import Engine
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
@@ -20,7 +20,6 @@ from nmt.features.synthesis.elsewhere import translate_elsewhere
 from nmt.features.synthesis.estimate import estimate, seconds_of
 from nmt.features.synthesis.folder import SynthesisFolder
 from nmt.features.synthesis.model import Translator
-from nmt.features.synthesis.settings import SynthesizeConfig
 from nmt.features.synthesis.shards import SCORE, InputText, scan_input, write_shards
 from nmt.launched import is_main_process
 from nmt.text.lines import read_lines
@@ -33,7 +32,7 @@ def run(config: Config) -> None:
     """Write the shards that are not there yet."""
     if config.decoding.strategy == "sample" and config.engine == "ctranslate2":
         raise UserError("engine=ctranslate2 draws samples that depend on interruptions: use engine=torch")
-    engine: type[Engine] = find("data.engine", config.data.engine)
+    engine: type[Engine] = load("data.engine", config.data.engine)
     if not engine.has_devices:
         _translate_here(config)
     elif is_main_process():  # torchrun may have started several processes
@@ -64,7 +63,7 @@ def _translate_here(config: Config) -> None:
                 processes = distributed.world_size()
                 print(estimate(text, folder.missing_lines(), measure, translator.device, processes), flush=True)
         distributed.barrier()  # so that all processes find the same shards missing
-        if config.of(SynthesizeConfig).only_estimate:
+        if config.synthesize.only_estimate:
             return
         own = missing[distributed.rank() :: distributed.world_size()]
         with tqdm(
@@ -81,12 +80,12 @@ def _translate_here(config: Config) -> None:
 
 def _folder(config: Config, text: InputText) -> SynthesisFolder:
     """Return the folder to write."""
-    return SynthesisFolder(_path(config), text.lines, config.of(SynthesizeConfig).shard_lines)
+    return SynthesisFolder(_path(config), text.lines, config.synthesize.shard_lines)
 
 
 def _path(config: Config) -> Path:
     """Return the folder to write."""
-    if folder := config.of(SynthesizeConfig).folder:
+    if folder := config.synthesize.folder:
         return folder_to_write("synthesize.folder", folder)
     if is_address(config.paths.data):
         raise UserError(f"paths.data={config.paths.data} is an address: name a local folder by synthesize.folder=")

@@ -12,14 +12,13 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from nmt.compute.machine import prepare_machine
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.data.engine import DeviceWorkers, open_engine
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
 from nmt.features.synthesis.estimate import estimate, seconds_of
 from nmt.features.synthesis.folder import SynthesisFolder
 from nmt.features.synthesis.model import PackedModel, Translator, pack, temporary_folder
-from nmt.features.synthesis.settings import SynthesizeConfig
 from nmt.features.synthesis.shards import InputText, chunks, rows
 from nmt.storage.files import replacing
 
@@ -89,7 +88,7 @@ def translate_elsewhere(config: Config, text: InputText, folder: SynthesisFolder
             if missing:
                 measure = partial(_seconds_elsewhere, workers)
                 print(estimate(text, folder.missing_lines(), measure, translator.device, workers.count), flush=True)
-            if config.of(SynthesizeConfig).only_estimate:
+            if config.synthesize.only_estimate:
                 return False
             _write(text, folder, missing, workers, translator.machine)
     return True

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.config.checks import NAMES_A_FILE, marked
-from nmt.config.schema import DecodingConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.errors import UserError
 from nmt.storage.files import PARTIAL, read_json, seal, write_json
 from nmt.storage.lock import LOCK, exclusive_folder, folder_in_use

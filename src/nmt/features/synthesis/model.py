@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from nmt.compute.machine import Machine, device_name
 from nmt.config.checks import NAMES_A_FILE, marked
+from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import flatten
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.tree import Config
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.errors import UserError
-from nmt.features.synthesis.settings import SynthesizeConfig
 from nmt.features.synthesis.shards import InputText
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import resolve
@@ -50,7 +50,7 @@ class Translator(NamedTuple):
             "machine": self.machine,
             "engine": self.engine,
             "seed": config.seed,
-            "synthesize.shard_lines": config.of(SynthesizeConfig).shard_lines,
+            "synthesize.shard_lines": config.synthesize.shard_lines,
             **flatten({"decoding": decoding}),
         }
 

@@ -1,6 +1,6 @@
 """The rows of the paper's Table 3, trained, scored and compared with the paper."""
 
-from nmt.feature import Command, Feature, Group
+from nmt.feature import Command, Feature
 
 FEATURE = Feature(
     summary="the paper's Table 3: all rows trained and scored, at three scales",
@@ -12,5 +12,4 @@ FEATURE = Feature(
             composes=True,
         ),
     },
-    settings={"table3": Group("nmt.features.table3.settings:Table3Config")},
 )

@@ -13,12 +13,11 @@ from nmt.commands import data, evaluate, train
 from nmt.config.compose import compose
 from nmt.config.multirun import multirun, split
 from nmt.config.saved import flatten, read_saved, read_settings
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
 from nmt.features.table3.effects import effects
 from nmt.features.table3.findings import findings
 from nmt.features.table3.scales import SCALES, scale_overrides
-from nmt.features.table3.settings import Table3Config
 from nmt.features.table3.table import RunResult, as_markdown, choose_rows, effects_as_markdown, is_done, read_result
 from nmt.launched import launched_processes
 from nmt.paper.table3 import TABLE_3
@@ -42,7 +41,7 @@ def run(overrides: list[str]) -> None:
     for word in words:
         if word.lstrip("+").startswith(("experiment=", "name=")):
             raise ConfigError(f"{word}: each row has its own name; choose rows with table3.rows=[base,a1]")
-    wanted = config.of(Table3Config)
+    wanted = config.table3
     names, seeds = choose_rows(wanted.rows), range(config.seed, config.seed + wanted.seeds)
     words = [word for word in words if not word.startswith(SEED_WORDS)]
     try:
@@ -93,7 +92,7 @@ def train_and_score(overrides: list[str]) -> None:
 def _row_overrides(name: str, seed: int, words: list[str]) -> list[str]:
     """Return the overrides that make a run of a row: its experiment, name and seed, and smaller sizes at a scale."""
     experiment = f"experiment={ROWS_FOLDER}{name}"
-    row, chosen = compose([experiment]), compose([experiment, *words]).of(Table3Config)
+    row, chosen = compose([experiment]), compose([experiment, *words]).table3
     folder = "table3" if chosen.scale == "full" else f"table3-{chosen.scale}"
     if chosen.base_steps:
         folder += f"-{chosen.base_steps}"
@@ -136,7 +135,7 @@ def _write_table(seeds: Sequence[int], words: list[str]) -> None:
     perplexities = {name: [run.perplexity for run in runs] for name, runs in results.items()}
     text = "\n".join((as_markdown(results), effects_as_markdown(effects(perplexities))))
     conclusions = "\n".join(findings(perplexities))
-    path, scale = Path(base.run_folder).parent / "table3.md", base.of(Table3Config).scale
+    path, scale = Path(base.run_folder).parent / "table3.md", base.table3.scale
     introduction = SCALES[scale].introduction
     write_text(path, f"# Table 3, {scale} scale\n\n{introduction}\n\n{text}\n{conclusions}\n")
     print(f"\n{text}\n{conclusions}\nwritten to {path}", flush=True)

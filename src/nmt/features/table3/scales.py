@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from nmt.config.compose import compose
 from nmt.config.keys import value_of
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 
 WIDTHS = ("d_model", "d_ff", "d_k", "d_v")
 SUITABLE = ("tokenizer.vocab_size", "model.norm_placement", "model.initialization", "training.optimizer")

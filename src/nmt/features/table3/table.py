@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from nmt.config.saved import read_saved, read_settings
-from nmt.config.schema import Config
+from nmt.config.tree import Config
 from nmt.errors import ConfigError, nearest
 from nmt.estimate.parameters import count_parameters
 from nmt.evaluation.record import read_evaluation

@@ -2,18 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import SIDE, DataConfig
 from nmt.data.filters import Filter, HeldOutPair
 from nmt.data.parallel_filter import Keeps
 from nmt.data.sources.source import Languages, Pair, languages
 from nmt.data.task import task_of
 from nmt.features.text_overlap.overlap import together
-from nmt.features.text_overlap.settings import SIDE, OverlapData
 from nmt.text.plain import Hashes, sentence_digest, sentence_hashes
 
 Key = TypeVar("Key")
@@ -51,7 +50,7 @@ def _sorted(found: Mapping[Key, list[Hashes]]) -> dict[Key, Hashes]:
 
 def judging(config: DataConfig, known: KnownSentences) -> Keeps:
     """Return the function that judges pairs by the known sentences of their languages."""
-    sides, by_side = languages(config), cast(OverlapData, config).drop_overlap == SIDE
+    sides, by_side = languages(config), config.drop_overlap == SIDE
     compared = [0] if task_of(config.target_lang).repeats_targets else [0, 1]
     nothing = np.zeros(0, np.uint64)
 

@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import cast
 
-from nmt.config.schema import Config
-from nmt.config.schema.corpora import corpora_of
+from nmt.config.data import SIDE, corpora_of
+from nmt.config.tree import Config
 from nmt.data.manifest import PreparationTasks
 from nmt.data.progress import PairProgress
 from nmt.data.records import JsonObject, Manifest, collect_task, naming_damage
 from nmt.data.task import task_of
 from nmt.data.text_task import CollectedSplit, TextTask
 from nmt.features.text_overlap.overlap import Overlap, count_overlap
-from nmt.features.text_overlap.settings import SIDE, OverlapData
 
 MIN_SHARE = 0.01
 """The share of a split's sentences from which there is a warning: fewer hardly change its scores."""
@@ -74,5 +72,5 @@ def _warning(split: str, overlap: Overlap) -> str:
 def _hint(config: Config) -> str:
     """Return the setting that drops such training pairs, of the first corpus that does not have it."""
     corpora = corpora_of(config.data).values()
-    without = (prefix for data, prefix in corpora if cast(OverlapData, data).drop_overlap != SIDE)
+    without = (prefix for data, prefix in corpora if data.drop_overlap != SIDE)
     return next((f" ({prefix}drop_overlap={SIDE} drops such pairs)" for prefix in without), "")

@@ -7,17 +7,16 @@ in many sentences are phrases of this kind of text, and are not compared.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.filters import Filter, HeldOutPair
 from nmt.data.parallel_filter import Keeps
 from nmt.data.sources.source import Pair, languages
 from nmt.data.task import task_of
-from nmt.features.text_overlap.settings import OverlapData
 from nmt.features.text_overlap.words import word_hash, words_of
 from nmt.text.blocks import blocks
 from nmt.text.plain import Hashes, sentence_digest
@@ -60,7 +59,7 @@ def runs_of(texts: Sequence[str], words: int) -> tuple[Hashes, Integers]:
 
 def learn(config: DataConfig, text: Iterable[HeldOutPair]) -> dict[str, KnownRuns]:
     """Return the runs of development and test text by language."""
-    settings = cast(OverlapData, config)
+    settings = config
     sentences = _different(text)
     found: defaultdict[str, list[tuple[Hashes, Integers]]] = defaultdict(list)
     counts: defaultdict[str, int] = defaultdict(int)
@@ -121,7 +120,7 @@ def contain_sentences(texts: Sequence[str], words: int, known: KnownRuns) -> Int
 
 def judging(config: DataConfig, known: Mapping[str, KnownRuns]) -> Keeps:
     """Return the function that judges pairs by the known runs of their languages."""
-    words, sides = cast(OverlapData, config).overlap_words, languages(config)
+    words, sides = config.overlap_words, languages(config)
     compared = [0] if task_of(config.target_lang).repeats_targets else [0, 1]
 
     def keeps(chunk: Sequence[Pair]) -> list[bool]:

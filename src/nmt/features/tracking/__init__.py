@@ -1,14 +1,9 @@
 """Services that draw the curves of runs: Weights & Biases and TensorBoard."""
 
-from nmt.feature import Feature, Group
+from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="curves, scores and translations for Weights & Biases and TensorBoard",
     packages={"tensorboard": "tensorboard>=2.18"},
-    settings={
-        "tracking": Group(
-            "nmt.features.tracking.settings:TrackingConfig", commands=("train", "eval", "all"), main_process_only=True
-        )
-    },
     listeners=("nmt.features.tracking.tensorboard:board", "nmt.features.tracking.wandb:wandb_run"),
 )

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from nmt.compute.packages import import_optional
-from nmt.config.schema import Config
-from nmt.features.tracking.settings import TRANSLATION_COLUMNS, TrackingConfig
+from nmt.config.tree import Config
 from nmt.runs.listener import Listener, Scored
 
 
 def board(config: Config, step: int | None) -> "Board | None":
     """Return what writes into the run's folder, if the settings ask for it."""
-    return Board(config.run_folder, step) if config.of(TrackingConfig).tensorboard else None
+    return Board(config.run_folder, step) if config.tracking.tensorboard else None
 
 
 class Board(Listener):
@@ -40,7 +39,7 @@ class Board(Listener):
     def log_scores(self, scored: Scored) -> None:
         """Write the scores, and the translations as a table."""
         self.log(scored.split, scored.step, scored.scores)
-        table = _table(TRANSLATION_COLUMNS, scored.translations)
+        table = _table(("source", "translation", "reference"), scored.translations)
         self._writer.add_text(f"{scored.split}/translations", table, scored.step)
 
     def close(self, exit_code: int) -> None:

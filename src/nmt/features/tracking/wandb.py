@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from nmt.config.commands import TrackingConfig
 from nmt.config.saved import flatten
-from nmt.config.schema import Config
-from nmt.features.tracking.settings import TRANSLATION_COLUMNS, TrackingConfig
+from nmt.config.tree import Config
 from nmt.runs.listener import Listener, Scored, warn_without
 from nmt.storage.files import write_text
 
@@ -19,7 +19,7 @@ FINISH_SECONDS = 120
 
 def wandb_run(config: Config, _: int | None) -> "WandbRun | None":
     """Return the run at Weights & Biases; None if the settings ask for none, and with a warning if it cannot start."""
-    tracking = config.of(TrackingConfig)
+    tracking = config.tracking
     if tracking.wandb == "disabled":
         return None
     try:
@@ -53,7 +53,7 @@ class WandbRun(Listener):
                 "step": scored.step,
                 **{f"{split}/{key}": score for key, score in scored.scores.items()},
                 f"{split}/scores": wandb.Table(columns=["score", "value", "signature"], data=table),
-                f"{split}/translations": wandb.Table(columns=list(TRANSLATION_COLUMNS), data=translations),
+                f"{split}/translations": wandb.Table(columns=["source", "translation", "reference"], data=translations),
             }
         )
         if self._config.artifact:

@@ -1,9 +1,8 @@
 """Whether a search is one among well-formed trees; only then is the code imported that restricts it."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from nmt.config.schema import DecodingConfig
-from nmt.features.trees.settings import TreeDecoding
+from nmt.config.decoding import DecodingConfig
 
 if TYPE_CHECKING:
     import torch
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 def well_formed(config: DecodingConfig, tokenizer: "Tokenizer", device: "torch.device") -> "Control | None":
     """Return the control; None if the settings leave it off."""
-    if not cast(TreeDecoding, config).well_formed:
+    if not config.well_formed:
         return None
     from nmt.features.trees.well_formed import WellFormed  # noqa: PLC0415 - only trees need the library
 

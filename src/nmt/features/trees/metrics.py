@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from nmt.config.schema import Config
+from nmt.config.data import TREES
+from nmt.config.tree import Config
 from nmt.evaluation.metric import Metric, Score, Translated
-from nmt.features.trees.settings import TREES
 
 PAPER_F1 = {"parsing/wsj": 91.3, "parsing/wsj_semi": 92.7}
 """Table 4 of the paper: F1 on section 23, by experiment."""

@@ -6,11 +6,11 @@ from itertools import tee
 from tqdm import tqdm
 
 from nmt.compute.machine import prepare_machine
-from nmt.config.schema import Config
+from nmt.config.data import TREES
+from nmt.config.tree import Config
 from nmt.decoding.engine import WINDOW_LINES
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
-from nmt.features.trees.settings import TREES, ParseConfig
 from nmt.parsing.linearise import Repairs, repair
 from nmt.parsing.trees import bracketed, drawn
 from nmt.text.streams import check_used_once, is_interactive, open_output, read_input
@@ -28,7 +28,7 @@ def run(config: Config) -> None:
             f"{loaded.path} translates {'-'.join(loaded.languages)}: parse needs a model of trees, "
             "such as that of experiment=parsing/demo"
         )
-    write, total = WRITERS[config.of(ParseConfig).format], Repairs()
+    write, total = WRITERS[config.parse.format], Repairs()
     window, no_bar = (1, True) if is_interactive(config.input) else (WINDOW_LINES, None)
     # words are separated by spaces and nothing else, so that every tree has as many as the model reads
     sources, sentences = tee(" ".join(line.split()) for line in read_input(config.input))

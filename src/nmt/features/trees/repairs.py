@@ -3,8 +3,8 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from nmt.config.data import TREES
 from nmt.evaluation.finding import Finding, TranslatedSplit
-from nmt.features.trees.settings import TREES
 
 if TYPE_CHECKING:
     from nmt.parsing.linearise import Repairs

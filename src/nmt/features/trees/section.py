@@ -1,7 +1,7 @@
 """The section about trees of a run's page."""
 
+from nmt.config.data import TREES
 from nmt.features.trees.drawing import tree_pictures
-from nmt.features.trees.settings import TREES
 from nmt.page.templates import templates_of
 from nmt.runs.section import Absent, Section, ShownRun
 

@@ -5,14 +5,12 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import cast
 
+from nmt.config.data import DataConfig
 from nmt.config.folders import expanded
-from nmt.config.schema import DataConfig
 from nmt.data.sources.formats import COMPRESSED
 from nmt.data.sources.source import Fingerprint, Pair, Source, split_names
 from nmt.errors import UserError
-from nmt.features.trees.settings import TreeData
 from nmt.parsing.linearise import tree_pair
 from nmt.parsing.trees import clean, read_trees
 from nmt.storage.files import checksums
@@ -28,7 +26,7 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
 
 
 def _file_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
-    keep_tags = cast(TreeData, config).pos_tags == "keep"
+    keep_tags = config.pos_tags == "keep"
     for line, tree in read_trees(path):
         cleaned = clean(tree)
         if cleaned is None:

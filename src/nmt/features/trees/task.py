@@ -1,12 +1,9 @@
 """The task of parsing: the target side is linearised trees."""
 
-from typing import cast
-
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.records import JsonObject
 from nmt.data.task import Task
 from nmt.features.trees.lines import check_references, repaired
-from nmt.features.trees.settings import TreeData
 from nmt.features.trees.symbols import train_on_files
 
 TYPICAL_SYMBOLS = 100
@@ -15,7 +12,7 @@ TYPICAL_SYMBOLS = 100
 
 def settings(data: DataConfig) -> JsonObject:
     """Return how tags are written."""
-    return {"pos_tags": cast(TreeData, data).pos_tags}
+    return {"pos_tags": data.pos_tags}
 
 
 TREES = Task(

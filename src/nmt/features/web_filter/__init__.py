@@ -1,9 +1,8 @@
 """Filters of the training text for what web pages have besides sentences: links, menus, notices."""
 
-from nmt.feature import Feature, Group
+from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="filters that drop training pairs with links, menus and notices of web pages",
-    settings={"data": Group("nmt.features.web_filter.settings:WebData")},
     filters=tuple(f"nmt.features.web_filter.rules:{name}" for name in ("LETTERS", "LINKS", "BOILERPLATE")),
 )

@@ -2,12 +2,10 @@
 
 import re
 import unicodedata
-from typing import cast
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.filters import Filter, each_pair
 from nmt.data.parallel_filter import Keeps
-from nmt.features.web_filter.settings import WebData
 
 LINK = re.compile(
     r"(?:https?://|www\.)[!#-&(-;=?-~]*[\w/#=&~-]|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]+)+|</?[a-z][a-z0-9]{0,10}\b[^<>]{0,200}>",
@@ -74,7 +72,7 @@ def _is_boilerplate(text: str) -> bool:
 
 
 def _with_enough_letters(config: DataConfig) -> Keeps:
-    least = cast(WebData, config).min_letters
+    least = config.min_letters
     return each_pair(lambda source, target: min(share_of_letters(source), share_of_letters(target)) >= least)
 
 

@@ -6,8 +6,8 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.config.choices import find
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import load
 
 Transform = Callable[[Tensor], Tensor]
 """Changes queries or keys (T, h, d_k) according to their positions."""
@@ -69,5 +69,5 @@ class Positions:
 
 def positions_of(config: ModelConfig) -> Positions:
     """Return the position encoding that the settings choose."""
-    positions: Positions = find("model.positions", config.positions)(config)
+    positions: Positions = load("model.positions", config.positions)(config)
     return positions

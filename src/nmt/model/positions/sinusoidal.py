@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.model.positions.base import Places, Positions
 
 MIN_TABLE_ROWS = 256

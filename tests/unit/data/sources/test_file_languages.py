@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.sources.file_languages import languages_in_names, named_languages
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.sources import hub, registry
 from nmt.errors import UserError
 from tests.unit.data.sources.small_hub import DATASET, REVISION, SmallHub, serving, shard

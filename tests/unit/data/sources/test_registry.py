@@ -12,8 +12,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from nmt.config.choices import CHOICES
-from nmt.config.schema import DataConfig
+from nmt.config.data import DataConfig
+from nmt.config.registry import CHOICES
 from nmt.data.sources import parquet_tables, registry
 from nmt.errors import UserError
 from nmt.features.demo import source as demo

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.model.build import build_model
 from nmt.model.cpu.prepared_layers import PreparedLinear
 from nmt.model.cpu.prepared_weights import prepare_for_cpu

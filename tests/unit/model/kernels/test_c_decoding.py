@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.config.choices import CHOICES, find
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES, load
 from nmt.decoding.beam import Hypothesis, NextTokenScorer, beam_search, ensemble_scorers
 from nmt.model.base import BaseModel
 from nmt.model.build import build_model
@@ -183,7 +183,7 @@ def test_hypotheses_that_are_closed_or_not_a_number_hide_no_other_row() -> None:
 
 few_threads = pytest.mark.parametrize("in_c", [1, 3], indirect=True, ids="{} threads".format)  # more take long
 
-POSITIONS = {name: find("model.positions", name) for name in CHOICES["model.positions"]}
+POSITIONS = {name: load("model.positions", name) for name in CHOICES["model.positions"]}
 CONFIGS: dict[str, dict[str, Any]] = {
     "post-norm": {},
     "pre-norm": {"norm_placement": "pre"},

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.config.choices import CHOICES, find
-from nmt.config.schema import ModelConfig
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES, load
 from nmt.data.loader import MicroBatch
 from nmt.model.attention import AttendInC, PaddedAttend
 from nmt.model.attention_plan import AttentionSpec, plan_attention
@@ -42,7 +42,7 @@ for_all_threads = pytest.mark.usefixtures("in_c")
 BF16, FLOAT32 = torch.bfloat16, torch.float32
 ROUNDING = {BF16: 1.0, FLOAT32: 2.5e-4}
 """The largest error in each type, divided by that in bf16."""
-ROTATING = [name for name in CHOICES["model.positions"] if find("model.positions", name).rotates]
+ROTATING = [name for name in CHOICES["model.positions"] if load("model.positions", name).rotates]
 pytestmark = plain_only
 
 

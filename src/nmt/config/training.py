@@ -1,13 +1,33 @@
 """The settings of training and of averaging its checkpoints."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import chain
 
-from nmt.config.checks import ADJUSTABLE, check_above_zero, check_at_least, check_choice, check_fraction
-from nmt.config.choices import CHOICES
+from nmt.config.checks import (
+    ADJUSTABLE,
+    check_above_zero,
+    check_at_least,
+    check_choice,
+    check_fraction,
+    only_with,
+)
+from nmt.config.registry import check_registered
 from nmt.errors import ConfigError
 
 SCHEDULES_WITHOUT_END = ("inverse_sqrt", "constant")
 """The schedules in which the rate of a step does not depend on the last step."""
+VOCABULARIES = ("old", "new", "extend")
+"""How the vocabulary of a run relates to that of the model that it begins from."""
+PARTS: Mapping[str, Sequence[str]] = {
+    "encoder": ("encoder.*", "encoder_norm.*"),
+    "decoder": ("decoder.*", "decoder_norm.*"),
+    "embeddings": ("vectors.*", "*_positions"),
+}
+"""The patterns of the parameters of each part. Tied embeddings include the projection before the softmax."""
+TARGET_VECTORS = ("vectors.shared", "vectors.target")
+"""The parameters, one of which every model has, that hold the word vectors of the target side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,32 +100,51 @@ class TrainingConfig:
     """Give up after this many consecutive steps without a finite gradient, which change nothing; 0 never gives up."""
     on_divergence: str = field(default="stop", metadata=ADJUSTABLE)
     """Reaction to giving up: stop, or rewind (once) to the previous checkpoint and continue with the batches after."""
+    init_from: str = ""
+    """Model to begin from, with a fresh optimizer and from the start of the data: the name of a run (its averaged, else
+    best, else last checkpoint), or the folder of a checkpoint. The new model takes its shape (model.*),
+    unless the command line gives another one. Empty begins with random weights."""
+    init_vocabulary: str = "old"
+    """Vocabulary with init_from: old (that model's), new (learned from this text) or extend (the old one and pieces of
+    this text, up to tokenizer.vocab_size). A new piece gets the mean vector of the old pieces that it consists of."""
+    init_skip: list[str] = field(default_factory=list)
+    """With init_from, weights to leave as they are initialised, and model settings that may differ: names in which *
+    stands for any text, such as [encoder.5.*,model.activation]."""
+    freeze: list[str] = field(default_factory=list)
+    """Weights that training does not change: encoder, decoder, embeddings, or names in which * stands for any text."""
+    ema: float = 0.0
+    """Decay per step of a moving average of the weights, such as 0.999, which validation, checkpoints and everything
+    that reads them use instead of the weights; 0 for none. In step s it is at most (1 + s) / (10 + s)."""
+    muon_rate: float = field(default=1.0, metadata=only_with("optimizer", "muon"))
+    """Muon's learning rate, as a fraction of training.learning_rate, which is Adam's."""
+    r_drop: float = 0.0
+    """Weight of R-Drop: every batch is computed twice with different dropout masks, and this weight of the divergence
+    between both predictions is added to the loss. The paper takes 5; 0 computes batches once."""
 
     def __post_init__(self) -> None:
         """Check the values."""
         for name in ("steps", "batch_tokens", "warmup_steps", "log_every", "valid_every", "keep_last"):
             check_at_least(f"training.{name}", getattr(self, name), 1)
         for name in (
-            *(
-                "device_tokens",
-                "learning_rate",
-                "weight_decay",
-                "clip_norm",
-                "guided_weight",
-                "valid_sentences",
-                "save_every",
-            ),
-            *("save_minutes", "keep_best", "patience", "max_minutes", "max_training_minutes", "max_bad_steps"),
+            *("device_tokens", "learning_rate", "weight_decay", "clip_norm", "valid_sentences"),
+            *("save_every", "save_minutes", "keep_best", "patience", "max_minutes", "max_training_minutes"),
+            *("max_bad_steps", "guided_weight", "r_drop"),
         ):
             check_at_least(f"training.{name}", getattr(self, name), 0)
-        for name in ("label_smoothing", "adam_beta1", "adam_beta2"):
+        for name in ("label_smoothing", "adam_beta1", "adam_beta2", "ema"):
             check_fraction(f"training.{name}", getattr(self, name))
         for name in ("schedule", "optimizer"):
-            check_choice(f"training.{name}", getattr(self, name), CHOICES[f"training.{name}"])
+            check_registered(f"training.{name}", getattr(self, name))
         check_choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
         check_choice("training.best_by", self.best_by, ("loss", "bleu"))
         check_choice("training.on_divergence", self.on_divergence, ("stop", "rewind"))
-        check_above_zero("training.adam_eps", self.adam_eps)
+        check_choice("training.init_vocabulary", self.init_vocabulary, VOCABULARIES)
+        for name in ("adam_eps", "muon_rate"):
+            check_above_zero(f"training.{name}", getattr(self, name))
+        self._check_combinations()
+
+    def _check_combinations(self) -> None:
+        """Refuse values that contradict each other."""
         if not (self.save_every or self.save_minutes):
             raise ConfigError(
                 "training.save_every and training.save_minutes are both 0: set one, or no checkpoint is saved"
@@ -117,6 +156,10 @@ class TrainingConfig:
             )
         if self.best_by == "bleu" and not self.valid_sentences:
             raise ConfigError("training.best_by=bleu needs training.valid_sentences above 0")
+        if not self.init_from and (self.init_skip or self.init_vocabulary != "old"):
+            raise ConfigError("training.init_skip and training.init_vocabulary need training.init_from: name a model")
+        if self.optimizer == "muon" and self.shard_optimizer:
+            raise ConfigError("training.shard_optimizer=true divides only Adam's averages: set it to false for muon")
 
     @property
     def warmup_warning(self) -> str:
@@ -127,6 +170,17 @@ class TrainingConfig:
             f"training.warmup_steps={self.warmup_steps} is above training.steps={self.steps}: the learning rate only "
             f"rises, to {self.steps / self.warmup_steps:.0%} of its peak; lower training.warmup_steps"
         )
+
+    @property
+    def uses_old_vocabulary(self) -> bool:
+        """Whether the tokenizer of the model to begin from is kept or extended."""
+        return bool(self.init_from) and self.init_vocabulary != "new"
+
+    @property
+    def freezes_vectors(self) -> bool:
+        """Whether training leaves the word vectors of the target side as they are."""
+        patterns = chain.from_iterable(PARTS.get(name, (name,)) for name in self.freeze)
+        return any(fnmatchcase(each, pattern) for pattern in patterns for each in TARGET_VECTORS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

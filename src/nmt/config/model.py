@@ -13,8 +13,11 @@ from nmt.config.checks import (
     marked,
     only_with,
 )
-from nmt.config.choices import CHOICES
+from nmt.config.registry import check_registered
 from nmt.errors import ConfigError
+
+DECODER_ONLY = "decoder_only"
+"""The value of `model.architecture`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +64,18 @@ class ModelConfig:
     """Initial weights: glorot (the authors'), or small (normal, 0.02), which trains faster with small batches."""
     tie_embeddings: bool = field(default=True, metadata=SEEN_IN_WEIGHTS)
     """Share one matrix between the source and target embeddings and the projection before the softmax."""
-
     output_bias: bool = field(default=False, metadata=SEEN_IN_WEIGHTS)
     """Add a learned number per word to the scores before the softmax, as Marian's models do."""
+    prefix_attention: bool = False
+    """Decoder-only: let source tokens see later source tokens, too."""
+    layer_drop: float = field(default=0.0, metadata=DROPS)
+    """Probability with which training skips a whole layer, in each micro-batch anew (LayerDrop)."""
+    max_relative_distance: int = field(default=16, metadata={**SEEN_IN_WEIGHTS, **only_with("positions", "relative")})
+    """Distance, in word pieces, beyond which relative positions are all alike."""
 
     def __post_init__(self) -> None:
         """Check the values."""
-        for name in ("layers", "d_model", "d_ff", "heads", "max_positions"):
+        for name in ("layers", "d_model", "d_ff", "heads", "max_positions", "max_relative_distance"):
             check_at_least(f"model.{name}", getattr(self, name), 1)
         for name in ("encoder_layers", "decoder_layers", "d_k", "d_v", "kv_heads"):
             check_at_least(f"model.{name}", getattr(self, name), 0)
@@ -76,7 +84,7 @@ class ModelConfig:
         check_choice("model.norm_placement", self.norm_placement, ("post", "pre"))
         check_choice("model.initialization", self.initialization, ("glorot", "small"))
         for name in ("architecture", "norm", "activation", "positions"):
-            check_choice(f"model.{name}", getattr(self, name), CHOICES[f"model.{name}"])
+            check_registered(f"model.{name}", getattr(self, name))
         if self.d_model % self.heads and not (self.d_k and self.d_v):
             raise ConfigError(
                 f"model.heads={self.heads} does not divide model.d_model={self.d_model}: "
@@ -86,6 +94,26 @@ class ModelConfig:
             raise ConfigError(f"model.kv_heads={self.kv_heads} does not divide model.heads={self.heads}")
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ConfigError(f"model.d_model={self.d_model} must be even for sinusoidal positions")
+        if self.positions == "rotary" and self.key_size % 2:
+            raise ConfigError(f"model.d_k={self.key_size} must be even for rotary positions")
+        self._check_architecture()
+
+    def _check_architecture(self) -> None:
+        """Refuse settings that do not fit the architecture."""
+        if self.architecture != DECODER_ONLY:
+            if self.prefix_attention:
+                raise ConfigError("model.prefix_attention=true is for model.architecture=decoder_only")
+            return
+        if self.encoder_layers:
+            raise ConfigError(
+                f"model.encoder_layers={self.encoder_layers}, but model.architecture=decoder_only has no encoder: "
+                "set model.decoder_layers or model.layers"
+            )
+        if self.positions == "learned":
+            raise ConfigError(
+                "model.positions=learned counts the positions of each side, but model.architecture=decoder_only has "
+                "one stream: choose other positions, such as sinusoidal"
+            )
 
     @property
     def encoder_depth(self) -> int:

@@ -17,18 +17,18 @@ from nmt.config.checks import (
     marked,
     only_with,
 )
-from nmt.config.choices import CHOICES
+from nmt.config.registry import check_registered
 from nmt.errors import ConfigError
 
 BLEU_TOKENIZERS = (
     "auto", "13a", "zh", "ja-mecab", "ko-mecab", "intl", "char", "none", "spm", "flores101", "flores200", "spBLEU-1K",
 )  # fmt: skip
 """auto, and the names of sacreBLEU's tokenizers."""
-
-
 STRATEGIES = ("beam", "sample", "mbr")
+MBR = "mbr"
+"""The value of `decoding.strategy` for minimum Bayes risk."""
+FOR_RISK = only_with("strategy", MBR)
 FOR_SAMPLES = only_with("strategy", "sample", of="search")
-FOR_RISK = only_with("strategy", "mbr")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,20 +72,66 @@ class DecodingConfig:
     """How candidates are found: sample (narrowed by top_k, top_p and temperature), or beam."""
     utility: str = field(default="chrf", metadata=FOR_RISK)
     """Agreement of two candidates for minimum Bayes risk."""
+    comet: str = field(default="", metadata=MAY_NAME_A_FOLDER)
+    """Model of COMET for `utility=comet`: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging
+    Face. It needs the package unbabel-comet."""
+    well_formed: bool = field(default=False, metadata=ONLY_TORCH)
+    """Trees only: search only well-formed trees over the words of the sentence."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("decoding.strategy", self.strategy, STRATEGIES)
+        check_registered("decoding.utility", self.utility)
+        for name in ("beam", "nbest", "candidates"):
+            check_between(f"decoding.{name}", getattr(self, name), 1, 10_000)
+        check_at_least("decoding.batch_tokens", self.batch_tokens, 1)
+        check_between("decoding.alpha", self.alpha, 0, 10)
+        check_between("decoding.extra_length", self.extra_length, 0, 1_000_000)
+        for name in ("top_k", "no_repeat_ngram", "min_length"):
+            check_at_least(f"decoding.{name}", getattr(self, name), 0)
+        check_above_zero("decoding.temperature", self.temperature)
+        check_choice("decoding.candidates_by", self.candidates_by, ("sample", "beam"))
+        if not 0 < self.top_p <= 1:
+            raise ConfigError(f"decoding.top_p={self.top_p} must be above 0 and at most 1")
+        self._check_combinations()
+
+    def _check_combinations(self) -> None:
+        """Refuse values that contradict each other."""
+        if self.strategy == "beam" and self.nbest > self.beam:
+            raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.beam={self.beam}: widen the beam")
+        if self.strategy == MBR and self.nbest > self.candidates:
+            raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.candidates={self.candidates}")
+        if self.utility == "comet" and not self.comet:
+            raise ConfigError(
+                "decoding.utility=comet needs a model: set decoding.comet to a folder or to a name such as "
+                "Unbabel/wmt22-comet-da"
+            )
+        if self.terms and self.search.strategy != "beam":
+            raise ConfigError("decoding.terms needs a beam: samples cannot have terms")
+        if self.well_formed:  # the search among trees knows nothing of other restrictions
+            controls = [each for each in fields(self) if each.metadata.keys() & CONTROL.keys()]
+            if used := [each.name for each in controls if getattr(self, each.name) != each.default]:
+                raise ConfigError(
+                    f"decoding.well_formed=true cannot be used with decoding.{used[0]}: remove one of the two"
+                )
 
     @property
     def search(self) -> "DecodingConfig":
-        """The settings of the search itself: minimum Bayes risk ranks what another one finds."""
-        if self.strategy != "mbr":
+        """The settings of the search itself: minimum Bayes risk ranks the candidates that another one finds."""
+        if self.strategy != MBR:
             return self
         return replace(self, strategy=self.candidates_by, beam=self.candidates, nbest=self.candidates)
 
     @property
     def in_words(self) -> str:
         """The search in a few words."""
-        if self.strategy == "mbr":
-            return f"minimum Bayes risk ({self.utility}) of {self.candidates} candidates"
-        return "sampled" if self.strategy == "sample" else f"beam {self.beam}, length penalty {self.alpha:g}"
+        match self.strategy:
+            case "mbr":
+                return f"minimum Bayes risk ({self.utility}) of {self.candidates} candidates"
+            case "sample":
+                return "sampled"
+            case _:
+                return f"beam {self.beam}, length penalty {self.alpha:g}"
 
     @property
     def for_any_engine(self) -> "DecodingConfig":
@@ -112,28 +158,6 @@ class DecodingConfig:
         """The names of the settings in use that only engine=torch offers."""
         return [each.name for each in self._only_torch if getattr(self, each.name) not in (each.default, [])]
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_choice("decoding.strategy", self.strategy, STRATEGIES)
-        check_choice("decoding.candidates_by", self.candidates_by, ("sample", "beam"))
-        check_choice("decoding.utility", self.utility, CHOICES["decoding.utility"])
-        for name in ("beam", "nbest", "candidates"):
-            check_between(f"decoding.{name}", getattr(self, name), 1, 10_000)
-        check_at_least("decoding.batch_tokens", self.batch_tokens, 1)
-        check_between("decoding.alpha", self.alpha, 0, 10)
-        check_between("decoding.extra_length", self.extra_length, 0, 1_000_000)
-        for name in ("top_k", "no_repeat_ngram", "min_length"):
-            check_at_least(f"decoding.{name}", getattr(self, name), 0)
-        check_above_zero("decoding.temperature", self.temperature)
-        if not 0 < self.top_p <= 1:
-            raise ConfigError(f"decoding.top_p={self.top_p} must be above 0 and at most 1")
-        if self.strategy == "beam" and self.nbest > self.beam:
-            raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.beam={self.beam}: widen the beam")
-        if self.strategy == "mbr" and self.nbest > self.candidates:
-            raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.candidates={self.candidates}")
-        if self.terms and self.search.strategy != "beam":
-            raise ConfigError("decoding.terms needs a beam: samples cannot have terms")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationConfig:
@@ -144,6 +168,9 @@ class EvaluationConfig:
     bleu_tokenizer: str = "auto"
     """sacreBLEU's tokenizer for BLEU, also in training's validation: auto (zh, ja-mecab and ko-mecab for Chinese,
     Japanese and Korean, 13a for all other languages), or another one, such as char, intl or flores200."""
+    comet: str = ""
+    """Model of COMET: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging Face; empty for none.
+    It needs the package unbabel-comet."""
 
     def __post_init__(self) -> None:
         """Check the values."""

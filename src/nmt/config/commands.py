@@ -1,0 +1,313 @@
+"""The settings that belong to one command each."""
+
+import re
+from dataclasses import dataclass, field
+
+from nmt.config.checks import (
+    ADJUSTABLE,
+    check_at_least,
+    check_between,
+    check_choice,
+    check_plain_name,
+    only_with,
+)
+from nmt.config.folders import is_address
+from nmt.config.registry import CHOICES, brings, check_registered
+from nmt.errors import ConfigError, nearest
+
+MAX_MINUTES = 1_000_000
+LANGUAGES = ("data.source_lang", "data.target_lang")
+HOLD_OUT, VOCABULARY = "data.hold_out", "tokenizer.vocab_size"
+OF_DATA = (*LANGUAGES, HOLD_OUT, VOCABULARY)
+"""Settings that `own.derive` derives before the text is prepared."""
+SHAPE = ("model.layers", "model.d_model", "model.d_ff", "model.heads")
+"""Settings that are derived together or not at all."""
+DERIVED = (
+    *OF_DATA,
+    *SHAPE,
+    "model.dropout",
+    "training.batch_tokens",
+    "training.schedule",
+    "training.steps",
+    "training.weight_decay",
+    "training.warmup_steps",
+    "training.valid_every",
+    "training.save_every",
+    "training.patience",
+    "noise.bpe_dropout_source",
+    "noise.bpe_dropout_target",
+)
+"""All settings that are derived."""
+FIGURES = ("loss", "perplexity", "bleu")
+"""Figures of a validation that a search can take."""
+COST_PER_BYTE = 5
+"""A text of the largest size, translated as usual, costs about four per byte."""
+_SCORE = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_]+")
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]_-]+")
+"""As browsers write it in the header Origin, which is compared letter by letter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchConfig:
+    """What `batch` shows."""
+
+    step: int = 1
+    """Step whose sentences to show."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_at_least("batch.step", self.step, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslateConfig:
+    """What `translate` reads and writes besides `input` and `output`."""
+
+    format: str = "text"
+    """text, tsv (source, translation, score) or jsonl (these and the n-best list)."""
+    prefix: str = ""
+    """File with one line per source sentence: the beginning that its translation must have."""
+    alignments: str = ""
+    """File to write with one line per source sentence: the links between its words and those of its best translation,
+    in Pharaoh format (0-0 1-2)."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("translate.format", self.format, ("text", "tsv", "jsonl"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeConfig:
+    """The machine for which `describe` estimates memory and time."""
+
+    device: str = ""
+    """Type of device to estimate for (h100, a100, ...); empty is this machine."""
+    gpus: int = 0
+    """Number of devices to estimate for; 0 is those of this machine, or one of a named device."""
+
+    def __post_init__(self) -> None:
+        """Check the value."""
+        check_at_least("describe.gpus", self.gpus, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnText:
+    """Settings that follow from the text and the machine."""
+
+    derive: bool = False
+    """Derive the languages from the names of the files, and the share of held-out text, the size of the vocabulary,
+    width and dropout of the model, BPE-dropout, batch, steps, schedule and weight decay from the size of the text, the
+    minutes and the speed of this machine, unless you give them. A run that has begun keeps its values."""
+    minutes: float = 0.0
+    """Minutes of training steps to plan for; 0 for those of training.max_training_minutes, which end the run whatever
+    the speed, or, if these are 0 too, for as many as suit the text, at most an hour."""
+    keep: list[str] = field(default_factory=list, metadata=ADJUSTABLE)
+    """Settings that are not derived; those that you give are among them."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_between("own.minutes", self.minutes, 0, MAX_MINUTES)
+        if unknown := [name for name in self.keep if name not in DERIVED]:
+            raise ConfigError(f"own.keep names {unknown[0]}, which is not derived; {nearest(unknown[0], DERIVED)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportConfig:
+    """The format in which a trained model is exported."""
+
+    target: str = "ctranslate2"
+    """Format."""
+    quantization: str = "float32"
+    """Number format of the weights: float32, or int8 (not for huggingface)."""
+    folder: str = ""
+    """Destination: a new or empty folder, or one with an earlier export, which is replaced; empty is
+    `<paths.outputs>/<name>/export/<target>-<quantization>`."""
+    sample: int = 200
+    """Number of sentences whose translations must agree before the export is complete."""
+    licence: str = ""
+    """Licence of the weights, such as cc-by-4.0, which the model card states."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_registered("export.target", self.target)
+        check_choice("export.quantization", self.quantization, ("float32", "int8"))
+        check_at_least("export.sample", self.sample, 1)
+        if self.quantization == "int8" and "int8" not in brings("export.target", self.target):
+            targets = " or ".join(name for name in CHOICES["export.target"] if "int8" in brings("export.target", name))
+            raise ConfigError(f"export.quantization={self.quantization} needs export.target={targets}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeConfig:
+    """Where `serve` listens, which models it offers, and how much it accepts."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on. By default only programs on this machine reach the server."""
+    port: int = 5000
+    """Port to listen on; 0 is any free one, which the first line of output names."""
+    models: list[str] = field(default_factory=list)
+    """Models to serve, the default one first, each NAME:FOLDER or FOLDER (a run, a checkpoint or an export for
+    CTranslate2, as in docs/python.md); empty is the model that `name`, `checkpoint` and `engine` choose."""
+    processes: int = 0
+    """Processes per model, which share the CPU's threads; 0 is one per core on a CPU, up to four, and one on a GPU."""
+    key_file: str = ""
+    """File with the API keys that are accepted, one per line; empty asks for none."""
+    origins: list[str] = field(default_factory=list)
+    """Origins of web pages, such as https://example.org, that may use the server from a browser, besides the server's
+    own page (CORS); [*] is every page."""
+    hosts: list[str] = field(default_factory=list)
+    """Names by which clients may call the server, besides addresses and localhost; [*] is any name. Empty is any name
+    too, unless the server listens on this machine only and asks for no key: see docs/serving.md."""
+    max_bytes: int = 200_000
+    """Largest request in bytes."""
+    max_sentences: int = 500
+    """Most sentences in a request."""
+    max_cost: int = 0
+    """Largest cost of a request: its characters times the hypotheses per sentence, and the characters of the details
+    that it asks for; 0 is five for each byte of max_bytes."""
+    queue: int = 2_000
+    """Most sentences that wait for a model. Requests that find no room are refused with 429."""
+    batch: int = 64
+    """Most sentences that are translated together."""
+    wait_ms: float = 5.0
+    """Milliseconds that an idle model waits for further sentences after the first."""
+    timeout: float = 60.0
+    """Most seconds for an answer."""
+    read_timeout: float = 10.0
+    """Most seconds for a client to send its request."""
+    drain: float = 30.0
+    """Most seconds to finish open requests after SIGTERM."""
+    connections: int = 1_000
+    """Most open connections."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_between("serve.port", self.port, 0, 65_535)
+        check_between("serve.processes", self.processes, 0, 64)
+        check_between("serve.max_bytes", self.max_bytes, 1, 100_000_000)
+        check_at_least("serve.max_cost", self.max_cost, 0)
+        for name in ("max_sentences", "queue", "batch", "connections"):
+            check_between(f"serve.{name}", getattr(self, name), 1, 1_000_000)
+        for name in ("timeout", "read_timeout", "drain"):
+            check_between(f"serve.{name}", getattr(self, name), 0.1, 3600)
+        check_between("serve.wait_ms", self.wait_ms, 0, 1000)
+        if self.max_sentences > self.queue:
+            raise ConfigError(
+                f"serve.max_sentences={self.max_sentences} is more than serve.queue={self.queue}: "
+                "lower the first or raise the second"
+            )
+        for origin in self.origins:
+            if origin != "*" and not _ORIGIN.fullmatch(origin):
+                raise ConfigError(
+                    f"serve.origins={origin} must be an origin in lower case, without a path, "
+                    "such as https://example.org or http://localhost:8080, or *"
+                )
+        names = [name for name, _ in self.named_folders]
+        for name in names:
+            check_plain_name("serve.models", name)
+            if names.count(name) > 1:
+                raise ConfigError(f"serve.models has two models with the name {name}: give them names, as NAME:FOLDER")
+
+    @property
+    def cost_limit(self) -> int:
+        """The largest cost of a request."""
+        return self.max_cost or COST_PER_BYTE * self.max_bytes
+
+    @property
+    def named_folders(self) -> list[tuple[str, str]]:
+        """The name and the folder of each model of `models`; without a name, the folder's own."""
+        return [_named_folder(entry) for entry in self.models]
+
+
+def _named_folder(entry: str) -> tuple[str, str]:
+    name, colon, folder = entry.partition(":")
+    if colon and "/" not in name and not is_address(entry):
+        return name, folder
+    return entry.rstrip("/").rpartition("/")[2], entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepConfig:
+    """What a sweep compares its runs by."""
+
+    metric: str = "loss"
+    """What a run returns to a search: loss, perplexity or bleu of the best validation, or a score of `eval`, such as
+    test.bleu, which only `nmt all` computes in time."""
+
+    def __post_init__(self) -> None:
+        """Check the value."""
+        if self.metric not in FIGURES and not _SCORE.fullmatch(self.metric):
+            raise ConfigError(
+                f"sweep.metric={self.metric} is not one of {', '.join(FIGURES)}, nor a split and a score: test.bleu"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynthesizeConfig:
+    """What `synthesize` writes."""
+
+    folder: str = ""
+    """Destination; empty is `<paths.data>/synthetic/<name>`."""
+    shard_lines: int = 5000
+    """Lines per file; after an interruption, only files that are not complete are translated again."""
+    only_estimate: bool = False
+    """Print how long the translation takes, by translating a sample, and end."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_between("synthesize.shard_lines", self.shard_lines, 1, 10_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table3Config:
+    """The rows of the paper's Table 3 that `table3` trains."""
+
+    rows: list[str] = field(default_factory=list)
+    """Rows to train and score (base, a1, ..., big); empty is all."""
+    scale: str = "full"
+    """full (as in the paper), multi30k (every row in the same proportions, on Multi30k) or small (on the demo corpus,
+    in minutes)."""
+    base_steps: int = 0
+    """Steps of the row base at a smaller scale, in proportion for big; 0 for those of the scale."""
+    seeds: int = 1
+    """Number of seeds with which each row is trained, from `seed` on."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("table3.scale", self.scale, ("full", "multi30k", "small"))
+        check_at_least("table3.base_steps", self.base_steps, 0)
+        check_between("table3.seeds", self.seeds, 1, 100)
+        if self.base_steps and self.scale == "full":
+            raise ConfigError("table3.base_steps needs a smaller table3.scale: the full rows have the paper's steps")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackingConfig:
+    """Experiment trackers; the run always writes its own metrics.jsonl."""
+
+    wandb: str = "disabled"
+    """Weights & Biases: disabled, offline (needs no account) or online."""
+    project: str = "nmt"
+    """Project on Weights & Biases."""
+    entity: str = ""
+    """Account or team on Weights & Biases; empty is your own."""
+    artifact: bool = field(default=False, metadata=only_with("wandb", "offline", "online"))
+    """Upload the checkpoint that eval scores to Weights & Biases."""
+    tensorboard: bool = False
+    """Write TensorBoard curves into the run's folder; needs the package tensorboard."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("tracking.wandb", self.wandb, ("disabled", "offline", "online"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParseConfig:
+    """What `parse` writes."""
+
+    format: str = "bracketed"
+    """bracketed (a line per tree) or drawn (as text, a line per phrase and word)."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("parse.format", self.format, ("bracketed", "drawn"))

@@ -1,0 +1,152 @@
+"""The names that settings such as `model.positions` can take, and where the code behind each name is.
+
+A line names a module and an attribute, which are imported when they are first used. So settings are checked, and their
+help is written, without importing torch. A value with a colon, such as `training.optimizer=mine:Lion`, names code of
+the user; only the command line and the user's own `conf` may give one.
+"""
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from nmt.errors import ConfigError, nearest
+
+
+class Choice(NamedTuple):
+    """One implementation of what a setting such as `model.positions` names."""
+
+    code: str
+    """`module:attribute`."""
+    meaning: str
+    """A few words for the help."""
+    brings: tuple[str, ...] = ()
+    """What it has or can do, in words that belong to the setting. A source of text brings what it has without files
+    that the settings name: `text`, and further columns by name."""
+
+
+INT8 = ("int8",)
+CHOICES: Mapping[str, Mapping[str, Choice]] = {
+    "model.architecture": {
+        "transformer": Choice("nmt.model.transformer:Transformer", "the paper's encoder and decoder"),
+        "decoder_only": Choice(
+            "nmt.features.decoder_only.model:DecoderOnly", "source and translation as one causal stream"
+        ),
+    },
+    "model.positions": {
+        "sinusoidal": Choice("nmt.model.positions.sinusoidal:Sinusoidal", "the paper's"),
+        "learned": Choice("nmt.model.positions.learned:Learned", "Table 3, row E"),
+        "relative": Choice(
+            "nmt.features.relative_positions.positions:Relative", "learned vectors of clipped distances"
+        ),
+        "rotary": Choice("nmt.features.rotary.positions:Rotary", "rotated queries and keys"),
+        "alibi": Choice("nmt.features.alibi.positions:Alibi", "scores fall linearly with distance"),
+    },
+    "model.norm": {
+        "layer": Choice("nmt.model.norms:LAYER", "the paper's LayerNorm"),
+        "rms": Choice("nmt.model.norms:RMS", "RMSNorm"),
+    },
+    "model.activation": {
+        "relu": Choice("nmt.model.activations:RELU", "the paper's"),
+        "gelu": Choice("nmt.model.activations:GELU", "smooth"),
+        "swish": Choice("nmt.model.activations:SWISH", "smooth, in most of Marian's models"),
+        "swiglu": Choice("nmt.model.activations:SWIGLU", "gated"),
+    },
+    "training.optimizer": {
+        "adam": Choice("nmt.training.optimizer:adam", "the paper's"),
+        "muon": Choice("nmt.features.muon.optimizer:muon", "Muon for the matrices of the layers, Adam for the rest"),
+    },
+    "training.schedule": {
+        "inverse_sqrt": Choice("nmt.training.schedule:inverse_sqrt", "the paper's"),
+        "cosine": Choice("nmt.training.schedule:cosine", "half a wave to zero"),
+        "linear": Choice("nmt.training.schedule:linear", "a straight line to zero"),
+        "constant": Choice("nmt.training.schedule:constant", "stays at the peak"),
+    },
+    "runtime.shard": {
+        "none": Choice("nmt.training.replicas:Replicas", "each process keeps all weights"),
+        "weights": Choice(
+            "nmt.features.sharding.divided:DividedWeights",
+            "each process keeps a part of every weight, of its gradient and of Adam's averages",
+        ),
+    },
+    "data.source": {
+        "hub": Choice("nmt.data.sources.hub:SOURCE", "Hugging Face"),
+        "files": Choice("nmt.data.sources.files:SOURCE", "your own"),
+        "demo": Choice("nmt.features.demo.source:SOURCE", "the embedded grammar", brings=("text", "alignments")),
+        "trees": Choice(
+            "nmt.features.trees.source:SOURCE",
+            "bracketed files: files, folders, patterns such as parsed/*.mrg, and sections such as wsj:02-21",
+        ),
+    },
+    "data.engine": {
+        "processes": Choice("nmt.data.engine:LocalProcesses", "those of this machine"),
+        "ray": Choice("nmt.features.ray_engine.engine:RayEngine", "a Ray cluster"),
+    },
+    "decoding.utility": {
+        "chrf": Choice("nmt.decoding.utilities:by_chrf", "chrF"),
+        "bleu": Choice("nmt.decoding.utilities:by_bleu", "BLEU"),
+        "comet": Choice("nmt.features.comet.utility:by_comet", "COMET, by decoding.comet"),
+    },
+    "engine": {
+        "torch": Choice("nmt.decoding.load_engine:load_checkpoints", "the model itself"),
+        "ctranslate2": Choice("nmt.features.exports.loading:load_named_export", "runs the exported model"),
+        "int8": Choice("nmt.decoding.int8_engine:load_in_int8", "the model with its weights in int8, on a CPU"),
+    },
+    "export.target": {
+        "argos": Choice("nmt.features.exports.argos:TARGET", "Argos Translate and LibreTranslate", INT8),
+        "ctranslate2": Choice("nmt.features.exports.ctranslate2:TARGET", "a fast engine", INT8),
+        "huggingface": Choice("nmt.features.exports.huggingface:TARGET", "MarianMTModel"),
+        "onnx": Choice("nmt.features.exports.onnx:ONNX", "transformers.js and onnxruntime", INT8),
+        "web": Choice("nmt.features.exports.onnx:PAGE", "a page that translates in the browser", INT8),
+    },
+}
+"""By setting, then by name."""
+
+_trusted: set[str] = set()
+"""Values with a colon that the command line or the user's own `conf` gave."""
+
+
+def load(setting: str, value: str) -> Any:
+    """Return the code that a setting's value names."""
+    if ":" not in value:
+        return imported(CHOICES[setting][value].code)
+    if value not in _trusted:
+        raise ConfigError(
+            f"{setting}={value} names code, and came with a file: if you trust that code, give the same setting on the "
+            "command line"
+        )
+    if "" not in sys.path and "." not in sys.path:
+        sys.path.insert(0, "")  # the working folder, which a console script does not search
+    try:
+        return imported(value)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"{setting}={value}: {error}; write it as module:name") from error
+
+
+def trust(value: str) -> None:
+    """Let a value with a colon name code; only what the user has written may do so."""
+    _trusted.add(value)
+
+
+def imported(code: str) -> Any:
+    """Return what `module:name` names."""
+    module, _, name = code.partition(":")
+    return getattr(import_module(module), name)
+
+
+def check_registered(setting: str, value: str) -> None:
+    """Make sure that a value is one of the names of a setting, or names code of the user."""
+    if value not in CHOICES[setting] and ":" not in value:
+        names = tuple(CHOICES[setting])
+        raise ConfigError(f"{setting}={value} is not one of {', '.join(names)}; {nearest(value, names)}")
+
+
+def brings(setting: str, value: str) -> tuple[str, ...]:
+    """Return what a setting's value brings; nothing if it is not known."""
+    choice = CHOICES[setting].get(value)
+    return choice.brings if choice else ()
+
+
+def describe(setting: str) -> str:
+    """List the names that a setting can take, each with its meaning; empty if it names no code."""
+    return ", ".join(f"{name} ({choice.meaning})" for name, choice in CHOICES.get(setting, {}).items())

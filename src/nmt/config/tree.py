@@ -1,0 +1,299 @@
+"""All settings in one tree, and which of them contradict each other.
+
+The defaults are the base model of "Attention Is All You Need" on WMT14 English-German; the files in `conf/` state
+differences from them, and show the paper's values. A setting is a field: its type, its only default, a docstring, and a
+check of its value. This module imports nothing slow.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nmt.config.checks import ADJUSTABLE, check_between, check_choice, check_plain_path
+from nmt.config.commands import (
+    BatchConfig,
+    DescribeConfig,
+    ExportConfig,
+    OwnText,
+    ParseConfig,
+    ServeConfig,
+    SweepConfig,
+    SynthesizeConfig,
+    Table3Config,
+    TrackingConfig,
+    TranslateConfig,
+)
+from nmt.config.data import DataConfig, NoiseConfig, TokenizerConfig, corpora_of, is_text
+from nmt.config.decoding import MBR, DecodingConfig, EvaluationConfig
+from nmt.config.folders import local_folder
+from nmt.config.model import DECODER_ONLY, ModelConfig
+from nmt.config.registry import check_registered
+from nmt.config.training import AveragingConfig, TrainingConfig
+from nmt.errors import ConfigError
+
+WITHOUT_SPACES = ("zh", "ja", "th", "km", "lo", "my")
+"""Languages that are written without spaces between words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeConfig:
+    """The machine: device, precision, threads and processes."""
+
+    device: str = "auto"
+    """auto (a GPU if there is one), cpu, cuda (also AMD's GPUs) or mps (Apple's GPU)."""
+    precision: str = "auto"
+    """auto (bf16 on devices with fast bf16, fp16 on other GPUs if it is fast there, else fp32), fp32, bf16 or fp16."""
+    attention: str = "auto"
+    """How training attends: auto (short on GPUs with bf16, PyTorch's fused attention on padded blocks on other GPUs in
+    fp16, in C on CPUs, else padded), padded, flash, or short (a tile per sentence for batches of at most 128 tokens a
+    sentence, otherwise flash)."""
+    compile: bool = False
+    """Compile the model with torch.compile, which is worthwhile in long runs."""
+    cuda_graphs: bool | None = None
+    """Record the forward and backward passes of each size of micro-batch as a CUDA graph, which the GPU replays without
+    waiting for the processor; null is true on GPUs of NVIDIA, unless runtime.compile is true."""
+    threads: int = 0
+    """CPU threads per process; 0 divides the cores between the processes on this machine. Efficiency cores and the
+    second threads of cores are not counted, and neither is more than the quota of a container."""
+    parallel: int = 0
+    """Micro-batches that a process trains in parallel on a CPU, each with its share of the threads; 0 is as many as the
+    threads and the batch allow. Several processes and GPUs train one at a time."""
+    kernels: bool = True
+    """Compute with operations of this package, which are faster, and equal but for rounding: on a CPU in C, if a C
+    compiler is installed, and on GPUs with bf16 in Triton, if that is installed."""
+    shard: str = "none"
+    """What several processes divide among them."""
+    workers: int = 0
+    """Processes that prepare data; 0 is one per core."""
+    timeout_minutes: float = 10.0
+    """End training on several devices if one process does not respond to the others for this long."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("runtime.device", self.device, ("auto", "cpu", "cuda", "mps"))
+        check_choice("runtime.precision", self.precision, ("auto", "fp32", "bf16", "fp16"))
+        check_choice("runtime.attention", self.attention, ("auto", "padded", "flash", "short"))
+        check_registered("runtime.shard", self.shard)
+        check_between("runtime.threads", self.threads, 0, 1024)
+        check_between("runtime.parallel", self.parallel, 0, 1024)
+        check_between("runtime.workers", self.workers, 0, 1024)
+        if not 0 < self.timeout_minutes <= 1_000_000:
+            raise ConfigError(f"runtime.timeout_minutes={self.timeout_minutes} must be above 0, and at most 1000000")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathsConfig:
+    """Folders, relative to the folder in which the command runs, or addresses such as s3://bucket/folder."""
+
+    data: str = "data"
+    """Prepared corpora."""
+    outputs: str = "outputs"
+    """Runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """All settings of a run. One tree serves every command, so the same settings always name the same files."""
+
+    name: str = field(default="wmt14_en_de_base", metadata=ADJUSTABLE)
+    """Name of the run, which is stored in `<paths.outputs>/<name>/`."""
+    seed: int = 1
+    """Seed of initial weights, order of the batches, dropout and sampling, but not of the demo corpus (data.seed)."""
+    checkpoint: str = field(default="averaged", metadata=ADJUSTABLE)
+    """Checkpoint to load: averaged, best, last, a step (step-00001000), or the folder of one."""
+    engine: str = field(default="torch", metadata=ADJUSTABLE)
+    """Engine that translates."""
+    input: str = field(default="-", metadata=ADJUSTABLE)
+    """File to read (plain, .gz or .xz), or - for standard input."""
+    output: str = field(default="-", metadata=ADJUSTABLE)
+    """File to write. By default (-), translate and score write to standard output, report and attention to a file
+    in the run's folder. `describe` also accepts json."""
+    source: str = field(default="", metadata=ADJUSTABLE)
+    """Folder of a model to import, in Hugging Face's Marian format."""
+    compare: list[str] = field(default_factory=list, metadata=ADJUSTABLE)
+    """Runs to compare, by name; the first is the baseline."""
+    data: DataConfig = field(default_factory=DataConfig)
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
+    own: OwnText = field(default_factory=OwnText)
+    averaging: AveragingConfig = field(default_factory=AveragingConfig, metadata=ADJUSTABLE)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig, metadata=ADJUSTABLE)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig, metadata=ADJUSTABLE)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig, metadata=ADJUSTABLE)
+    batch: BatchConfig = field(default_factory=BatchConfig, metadata=ADJUSTABLE)
+    translate: TranslateConfig = field(default_factory=TranslateConfig, metadata=ADJUSTABLE)
+    describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)
+    export: ExportConfig = field(default_factory=ExportConfig, metadata=ADJUSTABLE)
+    serve: ServeConfig = field(default_factory=ServeConfig, metadata=ADJUSTABLE)
+    synthesize: SynthesizeConfig = field(default_factory=SynthesizeConfig, metadata=ADJUSTABLE)
+    sweep: SweepConfig = field(default_factory=SweepConfig, metadata=ADJUSTABLE)
+    table3: Table3Config = field(default_factory=Table3Config, metadata=ADJUSTABLE)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig, metadata=ADJUSTABLE)
+    parse: ParseConfig = field(default_factory=ParseConfig, metadata=ADJUSTABLE)
+    paths: PathsConfig = field(default_factory=PathsConfig, metadata=ADJUSTABLE)
+
+    def __post_init__(self) -> None:
+        """Check the top-level values, and the groups against each other."""
+        check_plain_path("name", self.name)
+        if not 0 <= self.seed < 2**63:
+            raise ConfigError(f"seed={self.seed} must be at least 0 and below 2^63")
+        check_registered("engine", self.engine)
+        for message in _contradictions(self):
+            raise ConfigError(message)
+
+    @property
+    def data_folder(self) -> Path:
+        """Folder of the prepared corpus."""
+        return self.corpora_folder / self.data.corpus
+
+    @property
+    def run_folder(self) -> Path:
+        """Folder of the run."""
+        return self.runs_folder / self.name
+
+    @property
+    def corpora_folder(self) -> Path:
+        """Folder of all prepared corpora; the local copy if it is elsewhere."""
+        return local_folder(self.paths.data)
+
+    @property
+    def runs_folder(self) -> Path:
+        """Folder of all runs; the local copy if it is elsewhere."""
+        return local_folder(self.paths.outputs)
+
+
+def _contradictions(config: Config) -> Iterator[str]:
+    """Yield what is wrong with settings of different groups."""
+    yield from _sizes(config)
+    yield from _target_side(config)
+    yield from _words(config)
+    yield from _passes(config)
+    yield from _divided_weights(config)
+    if config.engine == "ctranslate2" and (names := config.decoding.torch_only):
+        yield f"engine=ctranslate2 has no decoding.{names[0]}: remove decoding.{names[0]}, or use engine=torch"
+
+
+def _sizes(config: Config) -> Iterator[str]:
+    """Check that checkpoints to average are kept, and that there is room for the longest sentence and its end mark."""
+    averaging, training, longest = config.averaging, config.training, config.data.max_pieces + 1
+    if averaging.last > training.keep_last:
+        yield (
+            f"averaging.last={averaging.last} is more than the training.keep_last={training.keep_last} "
+            "checkpoints kept: raise training.keep_last or lower averaging.last"
+        )
+    too_small = {
+        "training.batch_tokens": training.batch_tokens if training.batch_tokens < longest else 0,
+        "training.device_tokens": training.device_tokens if training.device_tokens < longest else 0,
+        "model.max_positions": (
+            config.model.max_positions
+            if config.model.positions == "learned" and config.model.max_positions < longest
+            else 0
+        ),
+    }
+    for key, value in too_small.items():
+        if value:
+            yield (
+                f"{key}={value} is too small for one sentence of data.max_pieces={config.data.max_pieces} and its end "
+                "mark: raise the first or lower the second"
+            )
+
+
+def _target_side(config: Config) -> Iterator[str]:
+    """Check what depends on the language of the target side, or needs text there."""
+    target, training = config.data.target_lang, config.training
+    language = target.lower().replace("_", "-").partition("-")[0]
+    if config.model.tie_embeddings and not config.tokenizer.joint:
+        yield "model.tie_embeddings=true needs tokenizer.joint=true: change one of the two"
+    if config.decoding.strategy == MBR and config.decoding.utility == "bleu" and language in WITHOUT_SPACES:
+        yield (
+            "decoding.utility=bleu compares the words between spaces, which "
+            f"data.target_lang={target} does not have: set decoding.utility=chrf"
+        )
+    if is_text(target):
+        if config.data.source == "trees":
+            yield f"data.source=trees needs data.target_lang=trees, not {target}"
+        if config.decoding.well_formed:
+            yield "decoding.well_formed=true needs data.target_lang=trees"
+        return
+    if config.tokenizer.joint:
+        yield f"data.target_lang={target} needs tokenizer.joint=false: its symbols are no words"
+    if training.valid_sentences:
+        yield f"training.valid_sentences needs text to score with BLEU, not {target}: set it to 0"
+    if config.noise.upper_case or config.noise.title_case:
+        yield f"noise.upper_case and noise.title_case need text on both sides, not {target}: set them to 0"
+    if training.init_vocabulary == "extend":
+        yield (
+            f"training.init_vocabulary=extend needs text: the vocabulary of {target} is symbols, which text cannot "
+            "extend; choose new or old"
+        )
+
+
+def _words(config: Config) -> Iterator[str]:
+    """Check the tokenizer, noise, and the alignments of words."""
+    training, tokenizer, noise = config.training, config.tokenizer, config.noise
+    if tokenizer.folder and training.uses_old_vocabulary:
+        yield (
+            "tokenizer.folder names a tokenizer, but training.init_vocabulary takes that of training.init_from: "
+            "remove tokenizer.folder, or set training.init_vocabulary=new"
+        )
+    for side in ("source", "target"):
+        share = getattr(noise, f"bpe_dropout_{side}")
+        symbols = side == "target" and not is_text(config.data.target_lang)
+        # the type of the tokenizer of another model is known later
+        other_type = tokenizer.model_type != "bpe" and not training.init_from
+        if share and (symbols or other_type):
+            yield (
+                f"noise.bpe_dropout_{side}={share} needs text in pieces of BPE: set it to 0"
+                + ("" if symbols else ", or tokenizer.model_type=bpe")
+            )
+    if not training.guided_weight:
+        return
+    if not any(corpus.settings.train_alignments for corpus in corpora_of(config.data).values()):
+        yield "training.guided_weight needs word alignments: name their file in data.train_alignments"
+    if noise.any:
+        yield _cannot_be_used("training.guided_weight", "noise", "changes the words")
+    if config.model.architecture == DECODER_ONLY:
+        yield _cannot_be_used("training.guided_weight", "model.architecture=decoder_only", "has no cross-attention")
+
+
+def _passes(config: Config) -> Iterator[str]:
+    """Check what needs every layer, or one pass over a batch."""
+    model, training, compiled = config.model, config.training, config.runtime.compile
+    if model.layer_drop and compiled:
+        yield "runtime.compile=true cannot skip layers at random: set it to false, or model.layer_drop to 0"
+    if training.r_drop and not (model.dropout or model.attention_dropout or model.activation_dropout):
+        yield f"training.r_drop={training.r_drop} needs dropout: set model.dropout above 0"
+    if training.guided_weight:
+        if model.layer_drop:
+            yield _cannot_be_used("training.guided_weight", "model.layer_drop", "may skip the layer")
+        if training.r_drop:
+            yield _cannot_be_used("training.guided_weight", "training.r_drop", "computes every batch twice")
+        if compiled:
+            yield _cannot_be_used("training.guided_weight", "runtime.compile=true", "compiles the model")
+
+
+def _divided_weights(config: Config) -> Iterator[str]:
+    """Check that no process needs whole matrices if the weights are divided."""
+    training = config.training
+    if config.runtime.shard != "weights":
+        return
+    if training.optimizer != "adam":
+        yield (
+            f"runtime.shard=weights cannot be used with training.optimizer={training.optimizer}, which may need whole "
+            "matrices: set it to adam, or leave runtime.shard out"
+        )
+    if training.shard_optimizer:
+        yield (
+            "runtime.shard=weights divides Adam's averages, too: leave training.shard_optimizer out, or set "
+            "runtime.shard=none to divide only the averages"
+        )
+    if config.model.layer_drop:
+        yield _cannot_be_used("runtime.shard=weights", "model.layer_drop", "may skip the layer")
+    if config.runtime.compile:
+        yield _cannot_be_used("runtime.shard=weights", "runtime.compile=true", "compiles the model")
+
+
+def _cannot_be_used(one: str, other: str, because: str) -> str:
+    return f"{one} cannot be used with {other}, which {because}: remove one of the two"
