@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.data import MAIN, DataConfig
+from nmt.config.data import DataConfig
 from nmt.config.tree import Config
 from nmt.data import prepare, tokenizer_task
-from nmt.data.corpora import CorpusSplit
 from nmt.data.layout import column_name
 from nmt.data.prepared import require_text
 from nmt.errors import ConfigError, UserError
-from nmt.features.alignments import truth
 from nmt.features.alignments.truth import alignments_of
 from nmt.text.alignments import read_gold
 from tests.unit.data.test_further_references import TEST, config_with, say_nothing, write
@@ -49,12 +47,6 @@ def test_alignments_are_prepared_with_the_test_set(tmp_path: Path) -> None:
     assert not (config.data_folder / column_name("test", "alignments")).exists()
 
 
-def test_only_text_has_known_alignments() -> None:
-    split = CorpusSplit(MAIN, "valid", DataConfig(source="demo"))
-    assert truth._reader(split) is not None
-    assert truth._reader(replace(split, data=DataConfig(source="demo", target_lang="trees"))) is None
-
-
 def test_a_tag_counts_as_a_word_of_the_source(tmp_path: Path) -> None:
     config = config_of(tmp_path, GOLD, tag="<de>")
     prepare.prepare(config, say_nothing)
@@ -74,13 +66,6 @@ def test_alignments_of_other_sentences_are_refused(tmp_path: Path, gold: list[st
         prepare.prepare(config_of(tmp_path, gold), say_nothing)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    config = config_of(tmp_path, GOLD)
-    (tmp_path / "gold").unlink()
-    with pytest.raises(UserError, match=r"gold does not exist or is not a file: check data\.test_alignments"):
-        prepare.prepare(config, say_nothing)
-
-
 def test_changed_alignments_are_refused(tmp_path: Path) -> None:
     config = config_of(tmp_path, GOLD)
     prepare.prepare(config, say_nothing)
@@ -93,16 +78,6 @@ def test_changed_alignments_are_refused(tmp_path: Path) -> None:
 def test_alignments_need_a_test_set(settings: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="needs a test set of your own"):
         DataConfig(test_alignments="gold", **settings)  # type: ignore[arg-type]
-
-
-def test_other_alignments_in_the_home_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    config = with_file(config_of(tmp_path, GOLD), "~/gold")
-    prepare.prepare(config, say_nothing)
-    require_text(config, ["test"])
-    write(tmp_path / "gold", [*GOLD[:2], "0-0"])
-    with pytest.raises(UserError, match=r"test_alignments=~/gold"):
-        require_text(config, ["test"])
 
 
 def test_other_alignments_of_the_test_text_are_refused(tmp_path: Path) -> None:
