@@ -13,7 +13,6 @@ import pytest
 import torch
 import yaml
 
-from fuzz.prepared import tiny_run
 from nmt.compute.machine import prepare_machine
 from nmt.config.decoding import DecodingConfig, EvaluationConfig
 from nmt.decoding.load_engine import load_engine
@@ -24,6 +23,7 @@ from nmt.evaluation.metrics import score_text
 from nmt.features.comet.metric import comet_score
 from nmt.features.comet.model import Comet
 from nmt.features.comet.utility import by_comet, comet_utility
+from tests.unit.tiny_run import tiny_config
 
 SOURCES = ["the small cat sees a dog", "a dog", "it is a very small dog"]
 REFERENCES = ["die kleine Katze sieht einen Hund", "ein Hund", "es ist ein sehr kleiner Hund"]
@@ -134,7 +134,7 @@ def test_the_utility_compares_all_pairs_as_the_library_does(model: Path) -> None
 def test_minimum_bayes_risk_by_comet_chooses_the_sample_with_the_best_mean(model: Path, tmp_path: Path) -> None:
     from comet import load_from_checkpoint
 
-    config = tiny_run(tmp_path)
+    config = tiny_config(tmp_path)
     machine, lines = prepare_machine(config.runtime), ["the small cat sees", "a dog"]
 
     def translate(**settings: str | int | float) -> list[list[Candidate]]:
