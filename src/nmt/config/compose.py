@@ -158,7 +158,7 @@ def _parse(text: str) -> Override:
         raise ConfigError(f"{text} is not a setting: settings are written key=value, without dashes")
     try:
         override = OverridesParser.create().parse_override(text)
-    except HydraException as error:
+    except (HydraException, ValueError) as error:  # Python refuses whole numbers of more than 4,300 digits
         raise ConfigError(_unreadable(text)) from error
     if not override.key_or_group:
         raise ConfigError(_unreadable(text))

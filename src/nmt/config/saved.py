@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any, TypeVar, cast
 
 import yaml
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from nmt.config.messages import one_line_errors
 from nmt.config.tree import Config
@@ -86,9 +86,24 @@ def schema_tree() -> DictConfig:
 
 def to_config(tree: Any) -> Config:
     """Return a tree made from `schema_tree` as a frozen, checked Config."""
+    _refuse_nested_lists(tree)
     config = OmegaConf.to_object(tree)
     assert isinstance(config, Config)
     return config
+
+
+def _refuse_nested_lists(node: DictConfig, prefix: str = "") -> None:
+    """Refuse lists and dictionaries in a list of texts, because OmegaConf does not check their types."""
+    for name in map(str, node):
+        child = node[name]
+        if isinstance(child, DictConfig):
+            _refuse_nested_lists(child, f"{prefix}{name}.")
+        elif (
+            isinstance(child, ListConfig)
+            and child._metadata.element_type is str
+            and any(isinstance(each, DictConfig | ListConfig) for each in child)
+        ):
+            raise ConfigError(f"{prefix}{name}={child} must be a list of texts: write {prefix}{name}=[a,b]")
 
 
 def _make_writable(node: DictConfig) -> None:
