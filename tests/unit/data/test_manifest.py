@@ -1,13 +1,13 @@
 """The manifest: typed results of existing manifests, and one line for damaged ones."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nmt.data import manifest
 from nmt.data.layout import MANIFEST
 from nmt.data.manifest import PreparationTasks, read_manifest
 from nmt.data.records import JsonObject
@@ -57,21 +57,20 @@ class KilledError(BaseException):
     """Simulates the end of the process: no code may catch it."""
 
 
-def test_no_file_of_earlier_settings_stays_if_a_run_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(outputs: list[str]) -> None:
+def test_no_file_of_earlier_settings_stays_if_a_run_is_killed(tmp_path: Path) -> None:
+    def run(outputs: list[str], say: Callable[[str], None] = lambda _: None) -> None:
         def write() -> JsonObject:
             return {name: (tmp_path / name).write_text("text") for name in outputs}
 
-        PreparationTasks(tmp_path, {}, lambda _: None).run("task", {"outputs": outputs}, outputs, write)
+        PreparationTasks(tmp_path, {}, say).run("task", {"outputs": outputs}, outputs, write)
 
-    def killed(_: Path) -> None:
-        raise KilledError
+    def killed_when_done(line: str) -> None:
+        if "done" in line:
+            raise KilledError
 
     run(["source.model", "target.model"])
-    with monkeypatch.context() as patch:
-        patch.setattr(manifest, "publish", killed)
-        with pytest.raises(KilledError):
-            run(["joint.model"])
+    with pytest.raises(KilledError):
+        run(["joint.model"], killed_when_done)
     run(["joint.model"])
     assert [path.name for path in tmp_path.glob("*.model")] == ["joint.model"]
 
