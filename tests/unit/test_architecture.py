@@ -21,13 +21,13 @@ class Layer(NamedTuple):
     names: tuple[str, ...]
 
 
-LIBRARIES = ("nmt.parsing", "nmt.paper", "nmt.page")
+LIBRARIES = ("nmt.parsing", "nmt.paper")
 """What several features share."""
 LAYERS = [
     Layer("the package run as a program", ("nmt.__main__",)),
     Layer("the command line: names, help, exit codes", ("nmt.cli",)),
     Layer("what can be deleted: a folder per feature, which may import all below", ("nmt.features",)),
-    Layer("libraries of features, which the core does not use: trees, a page", LIBRARIES),
+    Layer("libraries of features, which the core does not use: trees, the paper's figures", LIBRARIES),
     Layer("one module per command", ("nmt.commands",)),
     Layer("section 5 of the paper: steps, validation, checkpointing", ("nmt.training",)),
     Layer("scores of translations", ("nmt.evaluation",)),

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
 from nmt.config.registry import imported
 from nmt.config.tree import Config
 from nmt.discovery import features
@@ -59,3 +61,10 @@ def added_sections(run: ShownRun) -> list[Section]:
     """Return the sections that features have for a run; their functions return None if they have none."""
     found = [imported(code)(run) for feature in features().values() for code in feature.sections]
     return [section for section in found if section is not None]
+
+
+def templates_of(package: str) -> Environment:
+    """Return the templates of a package, which escape what they are given and have no value that is missing."""
+    return Environment(
+        loader=PackageLoader(package), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )

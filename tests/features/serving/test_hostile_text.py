@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn", reason="needs the extra serve")
 from nmt.config.commands import ServeConfig
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.features.serving import fields, splitting
-from nmt.page.sentences import sentences
+from nmt.features.serving.sentences import sentences
 from tests.features.serving.harness import CONFIG, Client, ThreadRunner, running
 from tests.features.serving.test_protocol import exchange
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.features.serving.markup import texts_between_tags, to_html, to_text
-from nmt.page.sentences import MAX_CHARACTERS, join, sentences
+from nmt.features.serving.sentences import MAX_CHARACTERS, join, sentences
 
 
 def split(text: str) -> list[str]:

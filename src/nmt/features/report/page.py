@@ -21,9 +21,7 @@ from nmt.features.report import about, attention, curves
 from nmt.features.report.run import Run
 from nmt.features.report.sentences import Sentence, mark_differences, sentences, worst_and_best
 from nmt.model.interface import TranslationModel
-from nmt.page import colours
-from nmt.page.templates import templates_of
-from nmt.runs.section import Absent, ShownRun, added_sections
+from nmt.runs.section import Absent, ShownRun, added_sections, templates_of
 from nmt.text.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -110,7 +108,6 @@ def render(template: str, **sections: Any) -> str:
         "mark": mark_differences,
         "version": __version__,
         "file": lambda name: Markup(environment.loader.get_source(environment, name)[0]),  # type: ignore[union-attr]
-        "colours": Markup(colours()),
     }
     return environment.get_template(template).render(**sections)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from html import escape, unescape
 
-from nmt.page.sentences import Span
+from nmt.features.serving.sentences import Span
 
 RAW = re.compile(r"<(script|style|textarea|pre|code)\b", re.IGNORECASE)
 """Elements whose content is not translated."""

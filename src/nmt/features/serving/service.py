@@ -13,8 +13,8 @@ from nmt.features.serving.cost import cost_of
 from nmt.features.serving.errors import RequestError, unavailable
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, Task
+from nmt.features.serving.sentences import Span, join
 from nmt.features.serving.splitting import Terms, requests_for, split
-from nmt.page.sentences import Span, join
 
 MAX_QUICK_CHARACTERS = 10_000
 """The longest texts without terms that are split immediately; others are split in a thread, so that nobody waits. Each

@@ -6,7 +6,7 @@ from itertools import islice
 from nmt.decoding.request import Request
 from nmt.features.serving import markup
 from nmt.features.serving.errors import RequestError, too_many_sentences
-from nmt.page.sentences import Span, sentences
+from nmt.features.serving.sentences import Span, sentences
 from nmt.text.glossary import Glossary
 
 Terms = Sequence[tuple[str, str]]

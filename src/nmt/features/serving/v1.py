@@ -9,8 +9,8 @@ from starlette.routing import Route
 from nmt.features.serving import fields
 from nmt.features.serving.errors import RequestError
 from nmt.features.serving.requests import Task
+from nmt.features.serving.sentences import MAX_CHARACTERS
 from nmt.features.serving.service import Model, SentenceAnswer, Service, TextAnswer
-from nmt.page.sentences import MAX_CHARACTERS
 from nmt.text.glossary import words_of
 
 MAX_NBEST, MAX_BEAM, MAX_CHOICES, MAX_TERMS = 10, 16, 50, 100

@@ -2,8 +2,7 @@
 
 from nmt.config.data import TREES
 from nmt.features.trees.drawing import tree_pictures
-from nmt.page.templates import templates_of
-from nmt.runs.section import Absent, Section, ShownRun
+from nmt.runs.section import Absent, Section, ShownRun, templates_of
 
 
 def drawn_trees(run: ShownRun) -> Section | None:
