@@ -16,7 +16,6 @@ from nmt.features.exports.target import (
     check_expressible,
     example_sentence,
     refuse_tokenizer,
-    same_search,
 )
 from nmt.text.language import language_name
 from nmt.text.tokenizer import JOINT_FILE, Tokenizer
@@ -108,4 +107,4 @@ def package_name(source: str, target: str) -> str:
     return f"translate-{source}_{target}-{VERSION.replace('.', '_')}"
 
 
-TARGET = Target("argostranslate", check, write, read, same_search, usage, NOTE)
+TARGET = Target("argostranslate", check, write, read, usage, NOTE)

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from nmt.compute.packages import import_optional
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig
-from nmt.config.registry import CHOICES, load
 from nmt.config.tree import Config
 from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
 from nmt.features.exports.target import (
@@ -23,9 +22,8 @@ from nmt.features.exports.target import (
     check_expressible,
     example_sentence,
     positions,
-    same_search,
 )
-from nmt.model.positions.base import Places, Positions, positions_of
+from nmt.model.positions.sinusoidal import sinusoids
 from nmt.text.special import BOS, EOS, UNK
 from nmt.text.tokenizer import Tokenizer
 
@@ -67,7 +65,7 @@ def usage(settings: Config, decoding: DecodingConfig) -> str:
     )
 
 
-TARGET = Target("ctranslate2", check, write_export, read_export, same_search, usage)
+TARGET = Target("ctranslate2", check, write_export, read_export, usage)
 
 
 def write(
@@ -108,29 +106,8 @@ def expressible(config: ModelConfig) -> Expressible:
         "norm": ("layer", "rms"),
         "norm_placement": ("post", "pre"),
         "activation": ("relu", "gelu", "swish", "swiglu"),
-        "positions": tuple(each for each in CHOICES["model.positions"] if _is_table_or_rotates(each)),
+        "positions": ("sinusoidal", "learned", "rotary"),
     }
-
-
-def _is_table_or_rotates(positions: str) -> bool:
-    """Return whether positions of this name add the vectors of a table, or rotate queries and keys."""
-    config = ModelConfig(d_model=16, heads=1, positions=positions)
-    return positions == "learned" or _rotates(positions) or _fixed_table(config) is not None
-
-
-def _rotates(positions: str) -> bool:
-    """Return whether positions of this name rotate queries and keys."""
-    kind: type[Positions] = load("model.positions", positions)
-    return kind.rotates
-
-
-def _fixed_table(config: ModelConfig) -> Tensor | None:
-    """Return the vectors (positions, d_model) that are added to word vectors; None if positions do anything else."""
-    encoding = positions_of(config)
-    if encoding.table_sizes() or encoding.rotates or encoding.biases_scores:
-        return None
-    length = positions(config)
-    return encoding.add(torch.zeros(length, config.d_model), Places(torch.arange(length), length), None)
 
 
 def _epsilon(config: ModelConfig) -> float:
@@ -154,11 +131,11 @@ def _empty_specs(specs: Any, config: ModelConfig) -> tuple[Any, Any]:
             "swiglu": activations.SWISH,
         }[config.activation],
         "ffn_glu": config.activation == "swiglu",
-        "rotary_dim": 0 if _rotates(config.positions) else None,  # 0 means the whole head
+        "rotary_dim": 0 if config.positions == "rotary" else None,  # 0 means the whole head
         "rotary_interleave": True,
     }
     encoder = specs.transformer_spec.TransformerEncoderSpec(config.encoder_depth, **shape)
-    if _rotates(config.positions):
+    if config.positions == "rotary":
         del encoder.position_encodings
     return encoder, specs.transformer_spec.TransformerDecoderSpec(config.decoder_depth, **shape)
 
@@ -168,10 +145,10 @@ def _fill(spec: Any, config: ModelConfig, weights: Mapping[str, Tensor]) -> None
     for language, stack in (("source", spec.encoder), ("target", spec.decoder)):
         embeddings = stack.embeddings[0] if language == "source" else stack.embeddings
         embeddings.weight = _array(weights[f"vectors.{language}"] if shared is None else shared)
-        if not _rotates(config.positions):
-            learned = config.positions == "learned"
-            table = weights[f"{language}_positions"] if learned else _fixed_table(config)
-            stack.position_encodings.encodings = _array(table)
+        if config.positions == "learned":
+            stack.position_encodings.encodings = _array(weights[f"{language}_positions"])
+        elif config.positions == "sinusoidal":
+            stack.position_encodings.encodings = _array(sinusoids(positions(config), config.d_model).float())
     spec.decoder.projection.weight = _array(weights["vectors.projection"] if shared is None else shared)
     if config.output_bias:
         spec.decoder.projection.bias = _array(weights["vectors.bias"])

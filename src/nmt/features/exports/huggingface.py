@@ -281,4 +281,4 @@ def _write_tokenizer(folder: Path, tokenizer: Tokenizer, languages: tuple[str, s
     write_json(folder / "tokenizer_config.json", settings)
 
 
-TARGET = Target("transformers", check, write_export, Reader, native, usage, NOTE)
+TARGET = Target("transformers", check, write_export, Reader, usage, NOTE, native)

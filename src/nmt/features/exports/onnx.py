@@ -204,5 +204,5 @@ def expressible(config: ModelConfig) -> Expressible:
     }
 
 
-ONNX = Target("transformers.js", partial(check, "onnx"), write_export, Reader, native, usage, NOTE)
-PAGE = Target("transformers.js", partial(check, "web"), write_page, Reader, native, usage_of_page, NOTE)
+ONNX = Target("transformers.js", partial(check, "onnx"), write_export, Reader, usage, NOTE, native)
+PAGE = Target("transformers.js", partial(check, "web"), write_page, Reader, usage_of_page, NOTE, native)

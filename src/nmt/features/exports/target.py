@@ -88,22 +88,17 @@ class Target:
     """Writes the model and its tokenizer into an empty folder."""
     read: Callable[[Path, TrainedModel], Reader]
     """Loads an export into the program that it is for."""
-    native: Callable[[TorchEngine, TrainedModel], TorchEngine]
-    """Returns our model with the search that `read` has, given the model with the search that `eval` has."""
     usage: Callable[[Config, DecodingConfig], str]
     """Returns Markdown that says how to translate a sentence with the export."""
     note: str = ""
     """How the search that users of the export get differs from that of `eval`."""
+    native: Callable[[TorchEngine, TrainedModel], TorchEngine] = lambda engine, _: engine
+    """Returns our model with the search that `read` has, given the model with the search that `eval` has."""
 
 
 def positions(config: ModelConfig) -> int:
     """Return the length of the longest sentence that an export can translate, in word pieces."""
     return config.max_positions if config.positions == "learned" else MAX_SOURCE_TOKENS
-
-
-def same_search(engine: TorchEngine, trained: TrainedModel) -> TorchEngine:
-    """Return the model as it is, for programs that search as we do."""
-    return engine
 
 
 def check_expressible(target: str, config: ModelConfig, expressible: Expressible) -> None:

@@ -86,8 +86,6 @@ def read_marian(folder: Path, settings: Config) -> ImportedModel:
 
 def weights_file(folder: Path) -> Path:
     """Return the file of the weights, whose checksum identifies the model."""
-    if not (folder / "config.json").is_file():
-        raise UserError(f"source={folder} is no model that can be imported: it has no config.json")
     for name in (SAFETENSORS, PICKLE):
         if (folder / name).is_file():
             return folder / name
