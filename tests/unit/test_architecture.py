@@ -54,7 +54,7 @@ HOMES = {
     "omegaconf": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun", "nmt.config.saved"},
     "torch.distributed": {
         *(f"nmt.compute.{name}" for name in ("distributed", "joining", "replication")),
-        "nmt.features.sharding.divided",
+        "nmt.training.divided",
     },
     "torch.nn.parallel": {"nmt.compute.replication"},
     "wandb": {"nmt.features.tracking.wandb"},

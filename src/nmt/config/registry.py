@@ -29,18 +29,14 @@ INT8 = ("int8",)
 CHOICES: Mapping[str, Mapping[str, Choice]] = {
     "model.architecture": {
         "transformer": Choice("nmt.model.transformer:Transformer", "the paper's encoder and decoder"),
-        "decoder_only": Choice(
-            "nmt.features.decoder_only.model:DecoderOnly", "source and translation as one causal stream"
-        ),
+        "decoder_only": Choice("nmt.model.decoder_only:DecoderOnly", "source and translation as one causal stream"),
     },
     "model.positions": {
         "sinusoidal": Choice("nmt.model.positions.sinusoidal:Sinusoidal", "the paper's"),
         "learned": Choice("nmt.model.positions.learned:Learned", "Table 3, row E"),
-        "relative": Choice(
-            "nmt.features.relative_positions.positions:Relative", "learned vectors of clipped distances"
-        ),
-        "rotary": Choice("nmt.features.rotary.positions:Rotary", "rotated queries and keys"),
-        "alibi": Choice("nmt.features.alibi.positions:Alibi", "scores fall linearly with distance"),
+        "relative": Choice("nmt.model.positions.relative:Relative", "learned vectors of clipped distances"),
+        "rotary": Choice("nmt.model.positions.rotary:Rotary", "rotated queries and keys"),
+        "alibi": Choice("nmt.model.positions.alibi:Alibi", "scores fall linearly with distance"),
     },
     "model.norm": {
         "layer": Choice("nmt.model.norms:LAYER", "the paper's LayerNorm"),
@@ -54,7 +50,7 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
     },
     "training.optimizer": {
         "adam": Choice("nmt.training.optimizer:adam", "the paper's"),
-        "muon": Choice("nmt.features.muon.optimizer:muon", "Muon for the matrices of the layers, Adam for the rest"),
+        "muon": Choice("nmt.training.muon:muon", "Muon for the matrices of the layers, Adam for the rest"),
     },
     "training.schedule": {
         "inverse_sqrt": Choice("nmt.training.schedule:inverse_sqrt", "the paper's"),
@@ -65,7 +61,7 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
     "runtime.shard": {
         "none": Choice("nmt.training.replicas:Replicas", "each process keeps all weights"),
         "weights": Choice(
-            "nmt.features.sharding.divided:DividedWeights",
+            "nmt.training.divided:DividedWeights",
             "each process keeps a part of every weight, of its gradient and of Adam's averages",
         ),
     },

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from nmt.cli import main
+from nmt.data.gold_alignments import TRUTH
 from nmt.data.layout import CorpusLayout
 from nmt.data.records import TaskRecord
 from nmt.decoding.alignment import align
 from nmt.decoding.engine import Engine
 from nmt.decoding.load_engine import load
-from nmt.features.alignments.error_rate import LinkCounts
-from nmt.features.alignments.truth import TRUTH
+from nmt.evaluation.alignment_error import LinkCounts
 from nmt.storage.files import checksum, seal, write_json
 from nmt.text.alignments import read_gold
 from tests.unit.small_models import LINES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.features.alignments.error_rate import LinkCounts
+from nmt.evaluation.alignment_error import LinkCounts
 from nmt.text.alignments import read_gold
 
 

@@ -12,21 +12,21 @@ from torch.nn import functional as F
 
 from nmt.config.compose import compose
 from nmt.config.model import ModelConfig
+from nmt.data.alignments import NAME
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.batching import Batching
+from nmt.data.links import Links
 from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, writing
 from nmt.decoding.alignment import guided_layer
 from nmt.errors import ConfigError
-from nmt.features.alignments.column import NAME
-from nmt.features.alignments.guided import GuidedHead, attention_of_head, guided_head
-from nmt.features.alignments.links import Links
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS
 from nmt.training.additions import Additions
+from nmt.training.guided_attention import GuidedHead, attention_of_head, guided_head
 from nmt.training.objective import Objective
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer

@@ -10,13 +10,13 @@ import pytest
 from nmt.config.data import DataConfig
 from nmt.config.tree import Config
 from nmt.data import prepare, tokenizer_task
+from nmt.data.alignments import NAME, piece_links
 from nmt.data.layout import column_name
 from nmt.data.prepared import require_prepared
 from nmt.data.sources import registry
 from nmt.data.store import Pairs, PairStore, writing
 from nmt.data.training_text import open_training_text
 from nmt.errors import ConfigError, UserError
-from nmt.features.alignments.column import NAME, piece_links
 from nmt.text.alignments import links_to_learn, read_gold
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 from tests.integration.toy import WORDS, pairs

@@ -8,10 +8,10 @@ import pytest
 from nmt.config.data import DataConfig
 from nmt.config.tree import Config
 from nmt.data import prepare, tokenizer_task
+from nmt.data.gold_alignments import alignments_of
 from nmt.data.layout import column_name
 from nmt.data.prepared import require_text
 from nmt.errors import ConfigError, UserError
-from nmt.features.alignments.truth import alignments_of
 from nmt.text.alignments import read_gold
 from tests.unit.data.test_further_references import TEST, config_with, say_nothing, write
 

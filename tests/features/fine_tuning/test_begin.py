@@ -13,14 +13,14 @@ from nmt.config.saved import to_yaml
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.errors import UserError
-from nmt.features.fine_tuning.begin import begin_from
-from nmt.features.fine_tuning.extend_tokenizer import extend
-from nmt.features.fine_tuning.freeze import freeze
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import trainable
 from nmt.runs.checkpoint_files import Checkpoint, load, write
+from nmt.text.extend_tokenizer import extend
 from nmt.text.tokenizer import Tokenizer
+from nmt.training.begin import begin_from
+from nmt.training.freeze import freeze
 from tests.features.fine_tuning.test_extend_tokenizer import NEW
 from tests.unit.text.test_sentencepiece_model import OLD, learn
 

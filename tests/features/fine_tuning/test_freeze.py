@@ -13,9 +13,9 @@ from nmt.compute.machine import Machine
 from nmt.config.compose import compose
 from nmt.data.store import PairStore
 from nmt.errors import UserError
-from nmt.features.fine_tuning.freeze import freeze, warn_of_new_pieces
 from nmt.model.build import build_model
 from nmt.model.transformer import Transformer
+from nmt.training.freeze import freeze, warn_of_new_pieces
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store
 

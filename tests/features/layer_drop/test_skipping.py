@@ -9,7 +9,7 @@ from torch import nn
 from nmt.config.compose import compose
 from nmt.config.registry import CHOICES
 from nmt.errors import ConfigError
-from nmt.features.layer_drop import skipping
+from nmt.model import layer_drop as skipping
 from nmt.model.build import build_model
 from nmt.training.objective import Objective
 from tests.unit.model.reference import model_with

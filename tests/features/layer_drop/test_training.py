@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 from nmt.compute import distributed
 from nmt.data.store import PairStore
-from nmt.features.layer_drop import skipping
+from nmt.model import layer_drop as skipping
 from tests.unit.model.reference import model_with
 from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store, trainer, weights
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from nmt.config.training import TrainingConfig
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError
-from nmt.features.muon.optimizer import Muon
 from nmt.model.parameters import matches_any
+from nmt.training.muon import Muon
 from nmt.training.optimizer import build_optimizer, state_tensors
 from nmt.training.schedule import learning_rate
 from tests.features.muon.test_orthogonal import by_singular_values
@@ -86,7 +86,7 @@ def test_memory_bounds_the_matrices_that_are_updated_together(
     together, alone = trainer(MUON), trainer(MUON)
     batch = batches_of(store, MUON, 1)[0]
     together.update(batch)
-    monkeypatch.setattr("nmt.features.muon.optimizer.MAX_NUMBERS", 1)
+    monkeypatch.setattr("nmt.training.muon.MAX_NUMBERS", 1)
     alone.update(batch)
     for name, weight in weights(together).items():
         torch.testing.assert_close(weights(alone)[name], weight, rtol=1e-12, atol=1e-12)
@@ -100,7 +100,7 @@ def test_matrices_that_share_a_core_are_updated_as_alone(threads: int, monkeypat
     gradients = [torch.randn_like(each) for each in start]
     updated = []
     for numbers in (1 << 16, 3 * 16 * 16, 1):
-        monkeypatch.setattr("nmt.features.muon.optimizer.NUMBERS_PER_CORE", numbers)
+        monkeypatch.setattr("nmt.training.muon.NUMBERS_PER_CORE", numbers)
         matrices = [each.clone() for each in start]
         optimizer = Muon(matrices, MUON, torch.float32)
         for group in optimizer.param_groups:

@@ -10,12 +10,12 @@ from torch.nn import functional as F
 from nmt.config.compose import compose
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError
-from nmt.features.r_drop import loss
-from nmt.features.r_drop.loss import RDrop, RDropLoss, r_drop_loss, twice
 from nmt.model.packed import Packed
 from nmt.text.special import PAD
+from nmt.training import r_drop as loss
 from nmt.training.loss import smoothed_cross_entropy
 from nmt.training.objective import Objective
+from nmt.training.r_drop import RDrop, RDropLoss, r_drop_loss, twice
 from tests.unit.training.test_trainer import MODEL, TRAINING, batches_of, store, trainer, training_with, weights
 
 __all__ = ["store"]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nmt.config.compose import compose
 from nmt.errors import ConfigError
-from nmt.features.rotary.positions import rotate
+from nmt.model.positions.rotary import rotate
 from nmt.model.positions.sinusoidal import sinusoids
 
 TOKENS, HEADS, WIDTH = 9, 2, 16

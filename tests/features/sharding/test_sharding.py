@@ -10,7 +10,7 @@ import torch
 from nmt.cli import main
 from nmt.config.training import TrainingConfig
 from nmt.errors import UserError
-from nmt.features.sharding.divided import DividedWeights
+from nmt.training.divided import DividedWeights
 from nmt.training.memory_check import tokens_that_fit
 from nmt.training.trainer import Trainer
 from tests.features.sharding import together

@@ -18,12 +18,12 @@ from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config, RuntimeConfig
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
-from nmt.features.sharding.divided import DividedWeights
 from nmt.model.build import build_model
 from nmt.runs.checkpoint_files import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint
 from nmt.training.additions import additions_to
 from nmt.training.checkpointing import copy_to_cpu
+from nmt.training.divided import DividedWeights
 from nmt.training.replicas import Replicas
 from nmt.training.state import TrainingState
 from nmt.training.statistics import held_out_loss

@@ -4,8 +4,8 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="word alignments of translations, by an attention head that may learn from given ones",
-    columns=("nmt.features.alignments.column:ALIGNMENTS",),
-    text_tasks=("nmt.features.alignments.truth:TRUTH",),
-    findings={"alignments": "nmt.features.alignments.error_rate:ALIGNMENT_ERROR"},
-    term="nmt.features.alignments.guided:guided_head",
+    columns=("nmt.data.alignments:ALIGNMENTS",),
+    text_tasks=("nmt.data.gold_alignments:TRUTH",),
+    findings={"alignments": "nmt.evaluation.alignment_error:ALIGNMENT_ERROR"},
+    term="nmt.training.guided_attention:guided_head",
 )

@@ -4,5 +4,5 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="LayerDrop: whole layers that training skips at random",
-    layers="nmt.features.layer_drop.skipping:skipping",
+    layers="nmt.model.layer_drop:skipping",
 )

@@ -4,5 +4,5 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="a moving average of the weights, which is validated and saved in their place",
-    hook="nmt.features.moving_average.average:moving_average",
+    hook="nmt.training.moving_average:moving_average",
 )

@@ -4,5 +4,5 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="R-Drop: two passes over each batch, whose predictions are to agree",
-    word_loss="nmt.features.r_drop.loss:word_loss",
+    word_loss="nmt.training.r_drop:word_loss",
 )

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from nmt.config.tree import Config
+from nmt.data.alignments import NAME
+from nmt.data.links import Links
 from nmt.data.loader import MicroBatch
 from nmt.decoding.alignment import guided_layer
-from nmt.features.alignments.column import NAME
-from nmt.features.alignments.links import Links
 from nmt.model.attention import Attend, attention_scores
 from nmt.model.attention_plan import AttentionSpec, Plan
 from nmt.model.padding import Padding

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nmt.config.data import is_text
 from nmt.config.tree import Config
+from nmt.data.alignments import NAME, alignments_file, check_line
 from nmt.data.corpora import CorpusSplit
 from nmt.data.layout import CorpusLayout, column_name
 from nmt.data.manifest import PreparationTasks, read_manifest
@@ -14,7 +15,6 @@ from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint
 from nmt.data.text_task import CollectedSplit, TextTask
 from nmt.errors import UserError
-from nmt.features.alignments.column import NAME, alignments_file, check_line
 from nmt.storage.files import checksum, write_text
 from nmt.text.alignments import GoldAlignment, read_alignments, write_gold
 from nmt.text.lines import read_lines

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nmt.compute import distributed
+from nmt.data.gold_alignments import alignments_of
 from nmt.decoding.alignment import align
 from nmt.evaluation.finding import Finding, TranslatedSplit
 from nmt.evaluation.split import Split
-from nmt.features.alignments.truth import alignments_of
 from nmt.text.alignments import GoldAlignment, Link
 
 

@@ -14,13 +14,13 @@ from nmt.config.model import ModelConfig
 from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
 from nmt.errors import UserError
-from nmt.features.fine_tuning.extend_tokenizer import compositions
-from nmt.features.fine_tuning.origin import find_origin
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import matches_any
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import Checkpoint, load
 from nmt.runs.layout import WEIGHTS
+from nmt.runs.origin import find_origin
+from nmt.text.extend_tokenizer import compositions
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.beginning import Beginning
 

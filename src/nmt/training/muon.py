@@ -11,11 +11,11 @@ from torch import Tensor
 from nmt.compute import distributed
 from nmt.compute.threads import run_all_in_threads
 from nmt.config.training import TrainingConfig
-from nmt.features.muon.orthogonal import orthogonal
 from nmt.model.interface import TranslationModel
 from nmt.model.linear import Linear
 from nmt.model.parameters import trainable
 from nmt.training.optimizer import adam_of
+from nmt.training.orthogonal import orthogonal
 
 MOMENTUM = 0.95
 """The decay rate of the mean gradient."""

@@ -112,5 +112,5 @@ ALIGNMENTS = Column(
     line=_line,
     encode=_encode,
     is_valid=_is_valid,
-    pack="nmt.features.alignments.links:pack",
+    pack="nmt.data.links:pack",
 )

@@ -12,12 +12,12 @@ def old_tokenizer(config: Config) -> EarlierTokenizer | None:
         return None
 
     def load() -> Tokenizer:
-        from nmt.features.fine_tuning.origin import tokenizer_folder  # noqa: PLC0415 - imports torch
+        from nmt.runs.origin import tokenizer_folder  # noqa: PLC0415 - imports torch
 
         return Tokenizer.load(tokenizer_folder(config))
 
     def extended(old: Tokenizer, learned: Tokenizer) -> Tokenizer:
-        from nmt.features.fine_tuning.extend_tokenizer import extend  # noqa: PLC0415 - few runs need it
+        from nmt.text.extend_tokenizer import extend  # noqa: PLC0415 - few runs need it
 
         return extend(old, learned, config.tokenizer.vocab_size, tuning.init_from)
 

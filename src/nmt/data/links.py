@@ -9,10 +9,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from nmt.data.alignments import ALL, NAME
 from nmt.data.batches import IntArray
 from nmt.data.columns import PackSentences
 from nmt.data.store import Pairs
-from nmt.features.alignments.column import ALL, NAME
 
 
 @dataclass(frozen=True, slots=True)

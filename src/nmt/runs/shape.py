@@ -17,7 +17,7 @@ def with_shape_of_origin(config: Config, given: Container[str]) -> Config:
     """
     if not config.training.init_from or "model" in given:
         return config
-    from nmt.features.fine_tuning.origin import settings_of_origin  # noqa: PLC0415 - imports torch
+    from nmt.runs.origin import settings_of_origin  # noqa: PLC0415 - imports torch
 
     origin = settings_of_origin(config)
     if origin is None:
