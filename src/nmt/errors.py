@@ -64,7 +64,7 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     """Return a suggestion for an error message: the most similar choice, or all choices."""
     known = sorted(choices)
     spellings = {each.casefold(): each for each in reversed(known)}
-    close = get_close_matches(word.casefold(), spellings, n=1, cutoff=0.5)
+    close = get_close_matches(word.casefold(), spellings, n=1, cutoff=0.6 if len(word) > 2 else 0.5)
     if close:
         return f"did you mean {spellings[close[0]]}?"
     return f"choose from {', '.join(known)}"

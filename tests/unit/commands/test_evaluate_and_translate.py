@@ -494,7 +494,7 @@ def test_translate_reports_the_line_that_is_not_utf8(
     assert not output.exists()
 
 
-@pytest.mark.parametrize("command", ["translate", "score"])
+@pytest.mark.parametrize("command", ["translate", "score", "parse"])
 @pytest.mark.parametrize("name", ["nowhere.txt", "/"])
 def test_a_file_that_is_no_input_is_refused_before_a_model_is_loaded(
     command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -22,6 +22,7 @@ WRITERS = {"bracketed": bracketed, "drawn": drawn}
 def run(config: Config) -> None:
     """Write a tree per sentence, in the order of the input; an empty line stays empty."""
     check_used_once([config.input], [config.output])
+    lines = read_input(config.input)
     loaded = load_engine(config, prepare_machine(config.runtime))
     if loaded.languages[1] != TREES:
         raise UserError(
@@ -31,7 +32,7 @@ def run(config: Config) -> None:
     write, total = WRITERS[config.parse.format], Repairs()
     window, no_bar = (1, True) if is_interactive(config.input) else (WINDOW_LINES, None)
     # words are separated by spaces and nothing else, so that every tree has as many as the model reads
-    sources, sentences = tee(" ".join(line.split()) for line in read_input(config.input))
+    sources, sentences = tee(" ".join(line.split()) for line in lines)
     with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=no_bar) as bar:
         translations = loaded.engine.translate(sources, window=window, done=bar.update)
         for sentence, translation in zip(sentences, translations, strict=False):
