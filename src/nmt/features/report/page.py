@@ -60,7 +60,7 @@ def report(run: Run, load_model: LoadModel) -> str:
             for split, each in evaluated.items()
         },
         shows_text=shows_text,
-        added=added_sections(ShownRun(run.config_here, evaluated)),
+        added=added_sections(ShownRun(run.config, evaluated)),
         attention=build_section(lambda: _attention(found, load_model)),
         differences=about.differences({"": run.config, "base": Config()}),
     )

@@ -1,7 +1,7 @@
 """Read the files of a run, once for the whole report."""
 
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -55,12 +55,6 @@ class Run:
     """The lines of metrics.jsonl."""
     scores_folder: Path
     """The folder of the scores to show."""
-
-    @property
-    def config_here(self) -> Config:
-        """The settings with the name and the folder that the run has now: it may have been renamed or moved."""
-        outputs = self.folder.parents[len(PurePath(self.name).parts) - 1]
-        return replace(self.config, name=self.name, paths=replace(self.config.paths, outputs=str(outputs)))
 
     @property
     def languages(self) -> tuple[str, str]:
