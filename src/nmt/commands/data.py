@@ -2,22 +2,29 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from textwrap import wrap
 
 from nmt.config.data import DataConfig, corpora_of
+from nmt.config.keys import written
+from nmt.config.saved import flatten, read_saved, read_settings
 from nmt.config.tree import Config
 from nmt.data.corpora import is_training_text, naming_corpus
 from nmt.data.earlier_tokenizer import earlier_tokenizer
 from nmt.data.filter_counts import filter_counts
+from nmt.data.manifest import read_manifest
 from nmt.data.prepare import prepare
-from nmt.data.records import Manifest
+from nmt.data.records import Manifest, collect_task
+from nmt.data.sources import registry
 from nmt.data.sources.file_languages import has_one_side, named_languages
 from nmt.data.sources.formats import uncompressed_name
 from nmt.data.sources.source import languages
 from nmt.data.text_task import text_tasks
-from nmt.errors import UserError
+from nmt.errors import CommonError, UserError
+from nmt.runs.compatibility import differences, is_adjustable
+from nmt.runs.layout import SETTINGS, RunLayout
 from nmt.text.language import base_code
 
 WIDTH = 120
@@ -30,12 +37,42 @@ def run(config: Config) -> None:
         if corpus.source == "files":
             with naming_corpus(prefix):
                 _check_order(corpus)
+    _check_run(config)
     manifest = prepare(config, _say)
     for line in summary(manifest, config):
         print(line)
     found = (each.warnings(config, manifest) for each in text_tasks())
     for line in chain(_language_warnings(config), *found):
         print(f"warning: {line}", file=sys.stderr, flush=True)
+
+
+def _check_run(config: Config) -> None:
+    """Refuse to prepare other text, or text in another way, for a run that has begun with this corpus."""
+    newest = RunLayout(config.run_folder).newest_checkpoint()
+    if newest is None:
+        return
+    try:
+        saved = read_saved(newest / SETTINGS, read_settings)
+    except (UserError, OSError):  # training reports it
+        return
+    before_and_now = differences(saved, flatten(asdict(config)))
+    if {"data.corpus", "paths.data"} & before_and_now.keys():
+        return
+    changed = {
+        key: f"{key}={written(old)}, not {written(new)}"
+        for key, (old, new) in before_and_now.items()
+        if key.startswith(("data.", "tokenizer.")) and not is_adjustable(key)
+    }
+    collected = read_manifest(config.data_folder).tasks.get(collect_task("train"))
+    text = registry.fingerprint_if_here(config.data, "train") if collected else None
+    if not changed and collected and text not in (None, collected.inputs.get("source")):
+        changed = {"data.train": f"another text in data.train={written(config.data.train)}"}
+    if changed:
+        began_with = changed.get("data.train") or "; ".join(changed.values())  # other settings may follow from the text
+        raise CommonError(
+            f"run {config.name} began with {began_with}: give other text and other settings of text a run and "
+            f"a corpus of their own, with name= and data.corpus=, or delete {config.run_folder}"
+        )
 
 
 def _say(line: str) -> None:

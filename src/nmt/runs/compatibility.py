@@ -33,7 +33,7 @@ def check_resumable(saved: Settings, current: Settings) -> None:
     fixed = {
         key: values
         for key, values in differences(saved, current).items()
-        if not _is_adjustable(key) or _changes_schedule(key, current)
+        if not is_adjustable(key) or _changes_schedule(key, current)
     }
     if fixed:
         changes = ", ".join(f"{key} was {_shown(old)} and is now {_shown(new)}" for key, (old, new) in fixed.items())
@@ -54,7 +54,7 @@ def _way_back(before: Settings) -> str:
     return " and ".join([*([f"set {changed}"] if changed else []), *([f"remove {added}"] if added else [])])
 
 
-def _is_adjustable(key: str) -> bool:
+def is_adjustable(key: str) -> bool:
     """Return whether the schema lets this setting change; a setting that it no longer has must not."""
     return key in all_keys() and all_keys()[key].adjustable
 

@@ -66,6 +66,12 @@ class RunLayout:
         """Return the folder of the checkpoint of a step."""
         return self.checkpoints / step_folder_name(step)
 
+    def newest_checkpoint(self) -> Path | None:
+        """Return the folder of the checkpoint of the highest step, damaged or not; None if there is none."""
+        steps = {step_of_folder_name(each.name): each for each in self.checkpoints.glob("step-*")}
+        newest = max((step for step in steps if step is not None), default=None)
+        return None if newest is None else steps[newest]
+
     @property
     def evaluation(self) -> Path:
         """The folder of scores and translations; those of other checkpoints and exports are in folders inside it."""
