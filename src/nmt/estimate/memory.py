@@ -176,7 +176,7 @@ def state_numbers(training: TrainingConfig, size: ParameterCounts, shards: int =
     Adam keeps two per parameter, which `shards` devices may divide between them. Muon keeps one per weight of a layer.
     """
     means = 2 * size.total - (training.optimizer == "muon") * (size.encoder + size.decoder)
-    moving_average = size.total if getattr(training, "ema", 0.0) else 0
+    moving_average = size.total if training.ema else 0
     return -(-means // shards) + moving_average
 
 

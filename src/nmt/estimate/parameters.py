@@ -44,7 +44,7 @@ def describe_depth(config: ModelConfig) -> str:
 
 def passes_per_batch(training: TrainingConfig) -> int:
     """Return how often a step computes each micro-batch at the same time: R-Drop does so twice."""
-    return 2 if getattr(training, "r_drop", 0.0) else 1
+    return 2 if training.r_drop else 1
 
 
 def step_flops(config: Config, size: ParameterCounts, target_words: int) -> int:

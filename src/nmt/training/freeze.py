@@ -23,11 +23,11 @@ def warn_of_new_pieces(config: Config) -> Prepared:
     tuning = config.training
     if tuning.init_vocabulary == "old" or not tuning.freezes_vectors:
         return Prepared(config)
-    message = (
-        f"warning: training.freeze=[{','.join(tuning.freeze)}] also keeps the vectors of the new word pieces of "
+    warning = (
+        f"training.freeze=[{','.join(tuning.freeze)}] also keeps the vectors of the new word pieces of "
         f"training.init_vocabulary={tuning.init_vocabulary}: freeze no word vectors if these pieces are to be learned"
     )
-    return Prepared(config, message, is_warning=True)
+    return Prepared(config, warning=warning)
 
 
 class Freezing(TrainingHook):

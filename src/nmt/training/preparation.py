@@ -16,12 +16,16 @@ class Prepared(NamedTuple):
     config: Config
     message: str = ""
     """One line for the user; empty if there is nothing to say."""
-    is_warning: bool = False
+    warning: str = ""
+    """Another line, for standard error."""
 
     def announce(self) -> None:
-        """Print the message, on the first process only."""
-        if self.message and distributed.is_main():
-            print(self.message, file=sys.stderr if self.is_warning else sys.stdout, flush=True)
+        """Print the lines, on the first process only."""
+        if distributed.is_main():
+            if self.message:
+                print(self.message, flush=True)
+            if self.warning:
+                print(f"warning: {self.warning}", file=sys.stderr, flush=True)
 
 
 def prepare_training(config: Config) -> tuple[Config, Sequence[Prepared]]:

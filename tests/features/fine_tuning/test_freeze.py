@@ -54,8 +54,7 @@ def test_new_word_pieces_that_are_never_learned_are_a_warning(freeze: str, vocab
     config = compose(words)
     prepared = warn_of_new_pieces(config)
     assert prepared.config == config
-    assert prepared.is_warning == warns
-    assert ("new word pieces" in prepared.message) == warns
+    assert ("new word pieces" in prepared.warning) == warns
 
 
 def test_only_parts_of_the_model_are_suggested() -> None:

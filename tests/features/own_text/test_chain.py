@@ -184,3 +184,76 @@ def test_processes_that_train_together_measure_together(words: list[str], tmp_pa
 
 def test_corpus_that_is_not_prepared_is_left_to_training(words: list[str]) -> None:
     assert "run `make data`" in refuse(["train", *words])
+
+
+def test_later_commands_need_not_name_the_text(words: list[str], tmp_path: Path) -> None:
+    text, later = words[1], [word for word in words if not word.startswith(("data.train", "data.hold_out"))]
+    kept = ["tokenizer.model_type=unigram", "data.max_words=30"]
+    succeed(["all", *words, *kept, "training.steps=10", "decoding.beam=1"])
+    assert "has come to its end" in succeed(["train", *later])
+    succeed(["average", *later])
+    assert "bleu " in succeed(["eval", *later, "decoding.beam=1"])
+    assert "train 287 pairs" in succeed(["data", *later])
+    succeed(["report", *later])
+    assert saved(tmp_path).data.train == [f"{tmp_path}/train.en", f"{tmp_path}/train.de"]
+    other = text.replace("train.en", "other.en").replace("train.de", "other.de")
+    assert "was prepared with data.train=" in refuse(["eval", *later, other])
+
+
+def test_other_text_for_a_run_is_refused_before_its_corpus_is_overwritten(words: list[str], tmp_path: Path) -> None:
+    succeed(["data", *words])
+    succeed(["train", *words, "training.steps=10"])
+    for side, language in enumerate(("en", "de")):
+        lines = "".join(f"{pair[side]}\n" for pair in pairs(100, 2))
+        (tmp_path / f"other.{language}").write_text(lines, encoding="utf-8")
+    other = [words[0], f"data.train=[{tmp_path}/other.en,{tmp_path}/other.de]", *words[2:]]
+    corpus = tmp_path / "data" / "own"
+    before = {file.name: file.read_bytes() for file in corpus.iterdir()}
+    assert "run own began with data.train=" in refuse(["all", *other])
+    assert "run own began with tokenizer.vocab_size=" in refuse(["data", *words, "tokenizer.vocab_size=90"])
+    kept = {language: (tmp_path / f"train.{language}").read_bytes() for language in ("en", "de")}
+    for language in kept:
+        (tmp_path / f"other.{language}").replace(tmp_path / f"train.{language}")
+    assert "run own began with another text in data.train=" in refuse(["all", *words])
+    assert {file.name: file.read_bytes() for file in corpus.iterdir()} == before
+    for language, content in kept.items():
+        (tmp_path / f"train.{language}").write_bytes(content)
+    succeed(["data", *words])
+
+
+def test_minutes_that_are_too_few_are_a_warning_that_says_how_many_would_do(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    succeed(["data", *words])
+    for seconds, warned in ((0.5, True), (0.1, False)):  # 108 and 540 steps in a minute
+        monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", lambda *_, seconds=seconds: seconds)
+        found = plan_training(composed_settings([*words, "own.minutes=1"]))
+        assert ("own.minutes=1 is too little: after 100 steps" in found.warning) == warned
+    monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", lambda *_: 0.5)
+    warning = plan_training(composed_settings([*words, "own.minutes=1"])).warning
+    (minutes,) = re.findall(r"own.minutes=(\d+) would do", warning)
+    assert not plan_training(composed_settings([*words, f"own.minutes={minutes}"])).warning
+
+
+def test_back_translated_text_and_another_model_keep_the_plan_of_the_minutes(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", lambda *_: 60 * 0.9 / 30.5)
+    succeed(["data", *words])
+    succeed(["train", *words, "training.steps=2"])
+    for side, language in enumerate(("en", "de")):
+        lines = "".join(f"{pair[side]}\n" for pair in pairs(200, 2))
+        (tmp_path / f"made.{language}").write_text(lines, encoding="utf-8")
+    without_shape = [word for word in words if not word.startswith("model.")]
+    runs = {
+        "mixed": [*words, f"data.mixture.made.train=[{tmp_path}/made.en,{tmp_path}/made.de]"],
+        "tuned": [*without_shape, "training.init_from=own"],
+    }
+    for name, of_run in runs.items():
+        of_run += [f"name={name}", f"data.corpus={name}"]
+        succeed(["data", *of_run])
+        said = succeed(["train", *of_run, "own.minutes=1"])
+        planned = from_yaml(RunLayout(tmp_path / "outputs" / name).settings.read_text(encoding="utf-8"))
+        assert "finished at step 30 of 30" in said
+        assert (planned.training.steps, planned.training.schedule, planned.model.d_model) == (30, "linear", 32)
+        assert ("487 pairs, " if name == "mixed" else "own.derive: ") in said

@@ -113,11 +113,16 @@ def test_value_that_is_given_wins_over_that_of_the_run(words: list[str]) -> None
     assert (config.training.steps, config.own.minutes) == (400, 9)
 
 
-def test_other_text_has_the_languages_of_its_names(words: list[str], tmp_path: Path) -> None:
-    begin(completed(words))
-    other = [f"data.train=[{tmp_path}/other.fr,{tmp_path}/other.es]", *words[2:]]
+def test_other_text_for_a_run_that_has_begun_is_derived_anew(words: list[str], tmp_path: Path) -> None:
+    begin(completed(words), tokenizer__vocab_size=9999)
+    for side, language in enumerate(("fr", "es")):
+        lines = "".join(f"{pair[side]}\n" for pair in pairs(60, 2))
+        (tmp_path / f"other.{language}").write_text(lines, encoding="utf-8")
+    other = [f"data.train=[{tmp_path}/other.fr,{tmp_path}/other.es]", *words[2:], "data.corpus=other"]
     config = completed(["experiment=own", *other])
     assert (config.data.source_lang, config.data.target_lang) == ("fr", "es")
+    fresh = completed(["experiment=own", "name=fresh", *other])
+    assert config.tokenizer.vocab_size == fresh.tokenizer.vocab_size < 9999
     config = completed(["experiment=own", *words[2:]])  # as `nmt translate` is called
     assert (config.data.source_lang, config.data.target_lang) == ("en", "de")
 
@@ -137,29 +142,13 @@ def test_damaged_settings_of_a_checkpoint_are_left_to_the_command(words: list[st
     assert value_of(completed(words), "training.steps") == value_of(compose(words), "training.steps")
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        (["training.init_from=other"], "another model"),
-        (["data.mixture.more.train=[a.en,a.de]"], "several corpora"),
-        (
-            [
-                "data.target_lang=trees",
-                "tokenizer.joint=false",
-                "model.tie_embeddings=false",
-                "training.valid_sentences=0",
-            ],
-            "trees",
-        ),
-    ],
-)
-def test_reason_why_nothing_is_derived_is_one_line(words: list[str], given: list[str], reason: str) -> None:
-    config = completed([*words, *given])
+def test_nothing_is_derived_if_the_target_side_is_no_text(words: list[str]) -> None:
+    trees = ["data.target_lang=trees", "tokenizer.joint=false", "model.tie_embeddings=false"]
+    config = completed([*words, *trees, "training.valid_sentences=0"])
     prepared = plan_training(config)
     assert prepared.config == config
     assert config.tokenizer.vocab_size == compose(words).tokenizer.vocab_size
-    assert reason in prepared.message
-    assert prepared.message.isprintable()
+    assert "because the target side is trees" in prepared.message
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt.data.records import Encoded
+from nmt.data.store import Pairs
 from nmt.errors import CommonError
 from nmt.training.schedule import WARMUP_SHARE
 
@@ -33,6 +33,9 @@ MAX_PASSES, USUAL_PASSES, MAX_PASSES_OF_SHORT_TEXT = 30, 14, 80
 """Passes over the text: the most that are worth it, those without a given number of minutes, and the most at all."""
 USUAL_MINUTES = 60.0
 """The most minutes of a run for which none are given."""
+MIN_USEFUL_STEPS, USEFUL_STEPS = 300, 600
+"""Fewer steps than the first hardly teach to translate; the second do. On 20,000 pairs, a model of width 128 has 4 BLEU
+(Multi30k) and 2 (Tatoeba) after 150 steps, 21 and 11 after 300, and 32 and 21 after 600."""
 SHARE_OF_STEPS = 0.9
 """The share of the minutes that is planned: steps on new shapes of batches are slower than those that were measured."""
 Table = Sequence[tuple[float, float]]
@@ -73,9 +76,9 @@ class Text(NamedTuple):
     """Tokens of the longer side, with an end mark per sentence."""
 
     @classmethod
-    def of(cls, encoded: Encoded) -> "Text":
-        """Return what is known of a split that is encoded."""
-        return cls(encoded.pairs, max(encoded.source.tokens, encoded.target.tokens) + encoded.pairs)
+    def of(cls, pairs: Pairs) -> "Text":
+        """Return what is known of the training text, which may be that of several corpora."""
+        return cls(len(pairs), max(int(pairs.source_lengths.sum()), int(pairs.target_lengths.sum())) + len(pairs))
 
     def steps_per_pass(self, batch_tokens: int) -> float:
         """Return the steps that a pass over the text takes."""
@@ -110,7 +113,11 @@ class Plan(NamedTuple):
     @property
     def minutes(self) -> float:
         """About how many minutes the steps take; 0 if nothing was measured."""
-        return self.steps * self.step_seconds / SHARE_OF_STEPS / 60
+        return self.minutes_of(self.steps)
+
+    def minutes_of(self, steps: int) -> float:
+        """Return about how many minutes some steps take; 0 if nothing was measured."""
+        return steps * self.step_seconds / SHARE_OF_STEPS / 60
 
 
 Speed = Callable[[Shape, int], float]
