@@ -22,7 +22,7 @@ The settings after the options choose the corpus, which is prepared as by `make 
 All engines use the same word pieces, one shared vocabulary and models of the same shape: tied embeddings, dropout 0.1,
 label smoothing 0.1, Adam, post-norm (eole only supports pre-norm), 4,096 target tokens per batch. Each measurement runs
 in a process of its own, and the engines take turns in each round. Tokens are source and target tokens including end
-marks but not padding, counted in the batches that an engine trains on; Marian logs its number of labels. The fraction
+marks but not padding, counted in the batches that an engine trains on. The fraction
 of the peak divides the FLOPs of the model by those of a large matrix product, measured in the same run. `--ours` gives
 settings to nmt only, for example `--ours runtime.compile=true`. `--allocator` repeats all measurements with glibc tuned
 to keep large buffers. `--cpu avx2` limits PyTorch and CTranslate2 to the instructions of most laptops; the figures

@@ -3,7 +3,7 @@
 With `--controls`, each engine also searches with the controls of the search that it has, such as no repeated n-grams.
 
 Batches hold sentences of similar length. All threads share a batch, or each thread has a batch of its own if the engine
-supports it, whichever is faster. nmt, CTranslate2, JoeyNMT and eole rank with the same length penalty; Hugging Face
+supports it, whichever is faster. nmt, CTranslate2 and eole rank with the same length penalty; Hugging Face
 only offers division by length^alpha. An engine refuses models that it cannot represent: Hugging Face pre-norm, eole
 post-norm. "Choosing" is the share of the time in which minimum Bayes risk chooses among its candidates.
 """
@@ -31,7 +31,7 @@ from nmt.text.tokenizer import Tokenizer
 
 Case = tuple[str, str, str]
 """An engine, a precision and a control."""
-TRANSLATORS = ("ours", "huggingface", "ctranslate2", "joeynmt", "eole")
+TRANSLATORS = ("ours", "huggingface", "ctranslate2", "eole")
 CONTROLS: dict[str, dict[str, Any]] = {
     "plain": {},
     "nbest": {"nbest": 5},

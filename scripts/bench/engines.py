@@ -49,8 +49,6 @@ ENGINES = {
     "ours": Engine("nmt", "run_ours.py"),
     "huggingface": Engine("Hugging Face Marian", "run_huggingface.py", (TORCH, "transformers>=5", *READERS)),
     "eole": Engine("eole", "run_eole.py", (TORCH, "eole==0.6.4", "aiohttp")),
-    "joeynmt": Engine("JoeyNMT", "run_joeynmt.py", (TORCH, "joeynmt==2.3.0", "importlib_metadata", *READERS)),
-    "marian": Engine("Marian", "run_marian.py", ("pymarian==1.12.42",), ("fp32",)),
     "ctranslate2": Engine("CTranslate2", "run_ctranslate2.py", (TORCH, "ctranslate2>=4.5", *READERS), ("fp32", "int8")),
     "peak": Engine("matrix product", "run_peak.py"),
     "profile": Engine("nmt", "run_profile.py"),

@@ -13,7 +13,7 @@ from tables import table
 
 from nmt.estimate.parameters import count_parameters, training_flops
 
-TRAINERS = ("ours", "huggingface", "eole", "joeynmt", "marian")
+TRAINERS = ("ours", "huggingface", "eole")
 Case = tuple[str, str, bool]
 """Engine, precision, and whether glibc is tuned to keep large buffers."""
 

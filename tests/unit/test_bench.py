@@ -53,7 +53,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_nmt_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: list[str]) -> None:
     output = tmp_path / "figures.json"
     options = ["--shapes=tiny", "--batch-tokens=600", "--rounds=1", "--seconds=0.2", "--warmup=0", "--threads=1"]
-    options += ["--engines=ours,joeynmt", "--precisions=fp32", f"--peers={tmp_path}", f"--output={output}"]
+    options += ["--engines=ours,eole", "--precisions=fp32", f"--peers={tmp_path}", f"--output={output}"]
     options.append("--cpu=avx2")
     result = Running(run_script, BENCH, "train", *options, *settings).wait()
     assert result.returncode == 0, result.stderr
@@ -63,8 +63,8 @@ def test_nmt_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: l
     assert nmt["tokens_per_second"] == pytest.approx(rate)
     assert 0 < nmt["share_of_peak"] < 1
     assert nmt["memory"] > 50_000_000
-    assert peer["refused"] == "not installed: scripts/bench setup joeynmt"
-    assert "joeynmt fp32: not installed" in result.stdout
+    assert peer["refused"] == "not installed: scripts/bench setup eole"
+    assert "eole fp32: not installed" in result.stdout
     assert f"{cpu_description()}, limited to avx2" in result.stdout
 
 
@@ -72,8 +72,8 @@ def test_nmt_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: l
     ("program", "reason"),
     [
         (
-            "echo \"ModuleNotFoundError: No module named 'joeynmt'\" >&2; exit 1",
-            "lacks the package joeynmt: run scripts/bench setup joeynmt",
+            "echo \"ModuleNotFoundError: No module named 'eole'\" >&2; exit 1",
+            "lacks the package eole: run scripts/bench setup eole",
         ),
         ("exec sleep 60", "had no result after 0.2 s, and was ended"),
         ("echo out of luck >&2; exit 3", "failed with exit code 3: out of luck"),
@@ -85,12 +85,12 @@ def test_a_peer_without_a_result_is_refused_with_the_reason(
 ) -> None:
     monkeypatch.syspath_prepend(str(BENCH))
     engines = importlib.import_module("engines")
-    python = tmp_path / "joeynmt" / "bin" / "python"
+    python = tmp_path / "eole" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f"#!/bin/sh\n{program}\n")
     python.chmod(0o755)
     seconds = 0.2 if "sleep" in program else 60.0
-    found = engines.Bench(tmp_path, threads=1, timeout=seconds).run("joeynmt", {"kind": "speed"})
+    found = engines.Bench(tmp_path, threads=1, timeout=seconds).run("eole", {"kind": "speed"})
     assert found == {"refused": reason}
 
 
