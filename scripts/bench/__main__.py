@@ -27,6 +27,8 @@ of the peak divides the FLOPs of the model by those of a large matrix product, m
 settings to nmt only, for example `--ours runtime.compile=true`. `--allocator` repeats all measurements with glibc tuned
 to keep large buffers. `--cpu avx2` limits PyTorch and CTranslate2 to the instructions of most laptops; the figures
 are those of this machine with fewer instructions. Each table names the kind of CPU.
+
+Each result is printed as it comes, and added to outputs/bench.jsonl.
 """
 
 import argparse
@@ -42,7 +44,7 @@ import machine
 import minutes
 import speed
 from corpus import SHAPES
-from engines import CPUS, ENGINES, PEERS, Bench, setup
+from engines import CPUS, ENGINES, PEERS, ROOT, Bench, setup
 
 from nmt.compute.cores import computing_threads
 from nmt.errors import UserError
@@ -58,10 +60,14 @@ def main() -> int:
         return setup(options.engines, options.peers)
     options.overrides = with_corpus(options.overrides)
     try:
-        results = options.measure(options, Bench(options.peers.absolute(), options.threads, options.cpu))
+        bench = Bench(options.peers.absolute(), options.threads, options.record, options.cpu)
+        results = options.measure(options, bench)
     except UserError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"bench: interrupted; {options.record} has what was measured", file=sys.stderr)
+        return 130
     if options.output:
         write_json(options.output, {"settings": _json_options(options), **results})
     return 0
@@ -78,7 +84,7 @@ def _json_options(options: argparse.Namespace) -> dict[str, object]:
     return {
         key: value if isinstance(value, int | float | str | None) else str(value)
         for key, value in vars(options).items()
-        if key not in ("measure", "peers", "output")
+        if key not in ("measure", "peers", "output", "record")
     }
 
 
@@ -90,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
         "--cpu", choices=CPUS, default="native", help="avx2: use the instructions of a CPU without more"
     )
     common.add_argument("--peers", type=Path, default=PEERS, help="folder of the peers' environments")
+    common.add_argument(
+        "--record", type=Path, default=ROOT / "outputs" / "bench.jsonl", help="file of all results, a line each"
+    )
     common.add_argument("--output", type=Path, help="also write the figures to this JSON file")
     corpus = argparse.ArgumentParser(add_help=False)
     corpus.add_argument("overrides", nargs="*", default=[], help="settings, such as experiment=multi30k")

@@ -60,6 +60,8 @@ class Bench(NamedTuple):
 
     peers: Path
     threads: int
+    record: Path
+    """A file that gets a line of JSON per job, as soon as it is done."""
     cpu: str = "native"
     """The kind of CPU whose instructions are used; see `CPUS`."""
     timeout: float = 3600.0
@@ -75,7 +77,9 @@ class Bench(NamedTuple):
         engine = ENGINES[name]
         python = self._python(name)
         if not python.exists():
-            return {"refused": f"not installed: scripts/bench setup {name}"}
+            found = {"refused": f"not installed: scripts/bench setup {name}"}
+            self.note({"engine": name, **found})
+            return found
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             result, log = Path(folder) / "result.json", Path(folder) / "log"
             complete = {**job, "threads": self.threads, "folder": folder, "result": str(result)}
@@ -86,17 +90,26 @@ class Bench(NamedTuple):
                 command[1:1] = launcher
             began = time.perf_counter()
             code = self._wait(command, log, tuned=tuned)
-            seconds = time.perf_counter() - began
-            _log(f"{name} {job.get('precision', '')} {job['kind']}: {seconds:.0f} s")
             if result.exists():
-                return dict(json.loads(result.read_text(encoding="utf-8")))
-            if seconds >= self.timeout:
-                return {"refused": f"had no result after {self.timeout:g} s, and was ended"}
-            lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            last = lines[-1] if lines else "it printed nothing"
-            if missing := MISSING.fullmatch(last):
-                return {"refused": f"lacks the package {missing[1]}: run scripts/bench setup {name}"}
-            return {"refused": f"failed with exit code {code}: {last}"}
+                found = dict(json.loads(result.read_text(encoding="utf-8")))
+            elif time.perf_counter() - began >= self.timeout:
+                found = {"refused": f"had no result after {self.timeout:g} s, and was ended"}
+            else:
+                found = {"refused": _reason(name, code, log)}
+        self.note({"engine": name, "precision": job.get("precision", ""), "kind": job["kind"], **found})
+        return found
+
+    def note(self, row: dict[str, Any]) -> None:
+        """Print a result, and add it to the record."""
+        row = {key: value for key, value in row.items() if key not in ("hypotheses", "operators", "points")}
+        _log(
+            ", ".join(
+                f"{key} {value:,.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()
+            )
+        )
+        self.record.parent.mkdir(parents=True, exist_ok=True)
+        with self.record.open("a", encoding="utf-8") as file:
+            file.write(f"{json.dumps(row)}\n")
 
     def _python(self, name: str) -> Path:
         return self.peers / name / "bin" / "python" if ENGINES[name].packages else Path(sys.executable)
@@ -119,6 +132,15 @@ class Bench(NamedTuple):
         inherited = {key: value for key, value in os.environ.items() if key not in GLIBC_TUNING}
         tuning = GLIBC_TUNING if tuned else {}
         return {**inherited, **threads, **quiet, **CPUS[self.cpu], **tuning, "PYTHONPATH": str(ROOT / "src")}
+
+
+def _reason(name: str, code: int, log: Path) -> str:
+    """Return why a driver has no result."""
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    last = lines[-1] if lines else "it printed nothing"
+    if missing := MISSING.fullmatch(last):
+        return f"lacks the package {missing[1]}: run scripts/bench setup {name}"
+    return f"failed with exit code {code}: {last}"
 
 
 def required(result: dict[str, Any]) -> dict[str, Any]:

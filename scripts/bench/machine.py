@@ -37,6 +37,7 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
         folder = Path(name)
         paths = [f"paths.data={folder / 'data'}", f"paths.outputs={folder / 'outputs'}"]
         minutes = _demo([*options.overrides, *paths], bench)
+        bench.note({"kind": "the demo", "minutes": minutes})
         corpus = open_corpus([*options.overrides, *paths, *shape_overrides("small", BATCH_TOKENS)], bench.threads)
         training = required(bench.run("ours", corpus.job("speed", "auto", folder, seconds=options.seconds, warmup=5)))
         precision = training["precision"]

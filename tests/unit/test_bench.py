@@ -54,6 +54,7 @@ def test_nmt_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: l
     output = tmp_path / "figures.json"
     options = ["--shapes=tiny", "--batch-tokens=600", "--rounds=1", "--seconds=0.2", "--warmup=0", "--threads=1"]
     options += ["--engines=ours,eole", "--precisions=fp32", f"--peers={tmp_path}", f"--output={output}"]
+    options.append(f"--record={tmp_path}/record.jsonl")
     options.append("--cpu=avx2")
     result = Running(run_script, BENCH, "train", *options, *settings).wait()
     assert result.returncode == 0, result.stderr
@@ -90,8 +91,12 @@ def test_a_peer_without_a_result_is_refused_with_the_reason(
     python.write_text(f"#!/bin/sh\n{program}\n")
     python.chmod(0o755)
     seconds = 0.2 if "sleep" in program else 60.0
-    found = engines.Bench(tmp_path, threads=1, timeout=seconds).run("eole", {"kind": "speed"})
+    found = engines.Bench(tmp_path, threads=1, record=tmp_path / "record.jsonl", timeout=seconds).run(
+        "eole", {"kind": "speed"}
+    )
     assert found == {"refused": reason}
+    (line,) = (tmp_path / "record.jsonl").read_text().splitlines()
+    assert json.loads(line) == {"engine": "eole", "precision": "", "kind": "speed", "refused": reason}
 
 
 def test_engines_that_train_for_hours_have_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +113,7 @@ def test_engines_that_train_for_hours_have_the_time(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(minutes, "train_peer", train)
     options = argparse.Namespace(engines=["huggingface"], precision="fp32", minutes=120.0, cpu_time=True)
     options.shape, options.batch_tokens, options.beam = "tiny", 600, 1
-    minutes.measure(options, engines.Bench(Path("peers"), threads=1))
+    minutes.measure(options, engines.Bench(Path("peers"), threads=1, record=Path("record.jsonl")))
     assert seen == [3600.0 + 3 * 7200]
 
 
@@ -116,7 +121,7 @@ def test_engines_that_train_for_hours_have_the_time(monkeypatch: pytest.MonkeyPa
 def test_phases_of_a_step_fill_its_time(tmp_path: Path, settings: list[str]) -> None:
     output = tmp_path / "figures.json"
     options = ["--shape=tiny", "--batch-tokens=600", "--seconds=0.2", "--warmup=0", "--threads=1"]
-    options += ["--precisions=fp32", f"--output={output}"]
+    options += ["--precisions=fp32", f"--output={output}", f"--record={tmp_path}/record.jsonl"]
     result = Running(run_script, BENCH, "breakdown", *options, *settings).wait()
     assert result.returncode == 0, result.stderr
     figures = json.loads(output.read_text(encoding="utf-8"))
@@ -245,7 +250,7 @@ def test_compared_versions_train_on_the_same_batches(settings: list[str]) -> Non
 def test_the_row_of_this_machine_has_figures_of_the_demo(tmp_path: Path) -> None:
     output = tmp_path / "figures.json"
     demo = ["training.steps=60", "training.warmup_steps=10", "decoding.extra_length=2"]
-    options = ["--seconds=0.2", "--threads=1", "--cpu=avx2", f"--output={output}"]
+    options = ["--seconds=0.2", "--threads=1", "--cpu=avx2", f"--output={output}", f"--record={tmp_path}/record.jsonl"]
     result = Running(run_script, BENCH, "machine", *options, *demo).wait(600)
     assert result.returncode == 0, result.stderr
     row = json.loads(output.read_text(encoding="utf-8"))
