@@ -1,6 +1,8 @@
 """The fault campaign loses nothing: of the faults of a seed some of every kind, and some of the server's."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -67,13 +69,29 @@ def test_campaign_notices_a_disabled_safeguard(tmp_path: Path, sabotage: str, on
 def test_campaign_does_not_count_faults_that_are_never_injected(tmp_path: Path) -> None:
     sabotage = "injections.at_file_call = lambda *_, **__: injections.nothing"
     done = sabotaged(
-        tmp_path, sabotage, "--command=average", "--only=disk full", f"--record={tmp_path / 'record.json'}"
+        tmp_path, sabotage, "--command=average", "--only=disk full", f"--record={tmp_path / 'record.jsonl'}"
     )
     assert done.returncode == 0, done.stdout + done.stderr
     injected, *_, lost, missed = row(done, "all")
     assert (injected, lost) == (0, 0)
     assert missed > 0
     assert f"0 injected, 0 lost; {missed} never injected" in done.stdout
-    record = json.loads((tmp_path / "record.json").read_text())
-    assert (record["injected"], record["never_injected"]) == (0, missed)
-    assert {each["verdict"] for each in record["faults"]} == {"never injected"}
+    record = [json.loads(line) for line in (tmp_path / "record.jsonl").read_text().splitlines()]
+    assert [each["verdict"] for each in record] == ["never injected"] * missed
+
+
+@pytest.mark.slow
+def test_interrupted_campaign_keeps_its_table(tmp_path: Path) -> None:
+    command = [sys.executable, str(TOP / "scripts" / "dev" / "faults"), f"--folder={tmp_path}", "--command=average"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        next(line for line in process.stdout if line.startswith("recovered"))
+        os.killpg(process.pid, signal.SIGINT)
+        table, errors = process.stdout.read(), process.stderr.read()
+    assert process.returncode == 130
+    assert "\nall " in table
+    assert "Traceback" not in table + errors
+    assert errors.startswith("faults: ended after "), errors

@@ -3,7 +3,7 @@
     .venv/bin/python scripts/dev/faults
     .venv/bin/python scripts/dev/faults --only "flipped bit" --command eval
     .venv/bin/python scripts/dev/faults --trials 12 --seed 3
-    .venv/bin/python scripts/dev/faults --seeds 4 --record faults.json
+    .venv/bin/python scripts/dev/faults --seeds 4 --record faults.jsonl
 
 After each fault the final files must equal those of an uninterrupted chain, bit for bit; no temporary file may
 remain, and no traceback may appear. A fault that the command never met is listed, but not counted. Linux only; trials
@@ -15,19 +15,23 @@ import json
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
 import traceback
 from collections import Counter
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
+from threading import Event
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
 from faults.busy_server import COMMAND as SERVE
 from faults.process_pairs import prepare_pair
-from faults.recovery import Outcome, Trial, Verdict
+from faults.recovery import INTERRUPTED, Outcome, Trial, Verdict
 from faults.sandbox import CHAIN, Sandbox
-from faults.summary import table, total, write_record
+from faults.summary import table, total
 from faults.trials import judge, plan
 from shared.command_line import at_least, run_tool, tool_parser
 
@@ -49,14 +53,16 @@ def main() -> int:
     seeds = range(arguments.seed, arguments.seed + arguments.seeds)
     trials = _chosen(arguments, plan(seeds, sandbox.file_calls, sandbox.written))
     print(f"{len(trials):,} faults, seeds {seeds[0]} to {seeds[-1]}, in {folder}", flush=True)
-    results = _run_all(sandbox, trials, arguments.jobs)
+    record = Path(arguments.record or folder / "results.jsonl").absolute()
+    results = _run_all(sandbox, trials, arguments.jobs, record)
     seconds = time.monotonic() - started
     print("", *table(results), "", *_exceptions(results), f"{total(results)}, in {seconds:,.0f} s", sep="\n")
-    if arguments.record:
-        write_record(Path(arguments.record), results, seeds, seconds)
     lost = any(outcome.verdict is Verdict.LOST for _, outcome in results)
     if not lost:
         shutil.rmtree(folder)
+    if len(results) < len(trials):
+        print(f"faults: ended after {len(results):,} of {len(trials):,} faults", file=sys.stderr)
+        return INTERRUPTED
     return int(lost)
 
 
@@ -74,7 +80,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", default=[], choices=kinds, metavar="KIND", help="run only these kinds")
     parser.add_argument("--command", default="", choices=commands, help="run only faults of this command")
     parser.add_argument("--jobs", type=at_least(1), default=2, help="number of parallel trials")
-    parser.add_argument("--record", help="file for all outcomes, as JSON")
+    parser.add_argument("--record", help="file for the outcomes, a line of JSON each, as they come")
     parser.add_argument("--folder", help="parent of the working folder (some megabytes)")
     arguments = parser.parse_args()
     if not _chosen(arguments, possible):
@@ -112,39 +118,49 @@ def _chosen(arguments: argparse.Namespace, trials: list[Trial]) -> list[Trial]:
     return [chosen[index] for index in order[: arguments.trials]]
 
 
-def _run_all(sandbox: Sandbox, trials: list[Trial], jobs: int) -> list[tuple[Trial, Outcome]]:
-    """Divide the trials between forked processes, and collect the outcomes that they write."""
-    notes = [sandbox.folder / f"results.{job}" for job in range(jobs)]
+def _run_all(sandbox: Sandbox, trials: list[Trial], jobs: int, record: Path) -> list[tuple[Trial, Outcome]]:
+    """Divide the trials between forked processes; return the outcomes that they wrote, also after an interruption."""
+    record.write_text("")
     workers = []
-    for job, note in enumerate(notes):
+    for job in range(jobs):
         pid = os.fork()
         if not pid:
-            _run_worker(sandbox, trials, range(job, len(trials), jobs), note)
+            _run_worker(sandbox, trials, range(job, len(trials), jobs), record)
         workers.append(pid)
     for pid in workers:
-        os.waitpid(pid, 0)
-    found: dict[int, Outcome] = {}
-    for note in notes:
-        for line in note.read_text().splitlines():
-            number, verdict, words = json.loads(line)
-            found[number] = Outcome(Verdict(verdict), words)
-    missing = Outcome(Verdict.LOST, "the trial did not finish")
-    return [(trial, found.get(number, missing)) for number, trial in enumerate(trials)]
+        try:
+            os.waitpid(pid, 0)
+        except KeyboardInterrupt:
+            for each in workers:
+                with suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGINT)
+            os.waitpid(pid, 0)
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    found = {each["number"]: Outcome(Verdict(each["verdict"]), each["note"]) for each in lines}
+    return [(trials[number], found[number]) for number in sorted(found)]
 
 
-def _run_worker(sandbox: Sandbox, trials: list[Trial], numbers: range, note: Path) -> None:
-    """Run trials in a worker process, which ends here."""
+def _run_worker(sandbox: Sandbox, trials: list[Trial], numbers: range, record: Path) -> None:
+    """Run trials in a worker process, which ends here; write and print each outcome.
+
+    An interruption ends it after the present trial, which does not count, because its commands are interrupted as well.
+    """
+    interrupted = Event()
+    signal.signal(signal.SIGINT, lambda *_: interrupted.set())
     try:
-        with note.open("w", buffering=1) as file:
+        with record.open("a", buffering=1) as file:
             for number in numbers:
-                outcome = judge(sandbox, trials[number], sandbox.folder / f"trial-{number}")
-                file.write(json.dumps([number, outcome.verdict, outcome.note]) + "\n")
                 trial = trials[number]
+                outcome = judge(sandbox, trial, sandbox.folder / f"trial-{number}")
+                if interrupted.is_set():
+                    break
+                row = {"number": number, "fault": trial.kind, "command": trial.command, "what": trial.what}
+                file.write(json.dumps({**row, **asdict(outcome)}) + "\n")
                 print(
                     f"{outcome.verdict:14} {trial.kind}, {trial.command}, {trial.what}  {outcome.note[:160]}",
                     flush=True,
                 )
-    except BaseException:  # of the campaign itself: its trials do not finish, which counts as a loss
+    except BaseException:  # of the campaign itself: its trials are missing in the end
         traceback.print_exc()
     finally:
         sys.stdout.flush()

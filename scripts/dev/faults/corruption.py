@@ -20,8 +20,6 @@ CORRUPTED_FILES = {
              "outputs/toy/checkpoints/averaged/meta.json", "outputs/toy/checkpoints/averaged/tokenizer.model"),
     "translate": ("outputs/toy/checkpoints/averaged/model.safetensors",
                   "outputs/toy/checkpoints/averaged/tokenizer.model"),
-    "export": ("outputs/toy/checkpoints/averaged/model.safetensors", "outputs/toy/checkpoints/averaged/config.yaml",
-               "outputs/toy/checkpoints/averaged/tokenizer.model"),
     "synthesize": ("outputs/toy/checkpoints/averaged/model.safetensors",
                    "outputs/toy/checkpoints/averaged/tokenizer.model"),
 }  # fmt: skip

@@ -22,18 +22,18 @@ from nmt.cli import main
 from nmt.config.compose import compose
 from nmt.storage.files import PARTIAL
 
-CHAIN = ("data", "train", "average", "eval", "translate", "export", "synthesize")
+CHAIN = ("data", "train", "average", "eval", "translate", "synthesize")
 STEPS, SAVE_EVERY, VALID_EVERY = 12, 3, 6
 HANG_SECONDS = 900
 """Seconds after which a command counts as hung; on a shared machine, commands of seconds may take minutes."""
 SETTINGS = (
-    "data=files", "data.corpus=toy", "data.mixture.more.tag='<more>'", "data.stages=['more until 5','more main:3']",
+    "data=files", "data.corpus=toy", "data.mixture.more.tag='<more>'",
     "data.max_pieces=40", "data.drop_overlap=pair", "data.overlap_share=1", "tokenizer.vocab_size=80", "name=toy",
     "model.layers=1", "model.d_model=16", "model.d_ff=32", "model.heads=2", "model.dropout=0.1",
     f"training.steps={STEPS}", "training.batch_tokens=200", "training.warmup_steps=4", "training.learning_rate=5e-3",
     f"training.save_every={SAVE_EVERY}", f"training.valid_every={VALID_EVERY}", "training.valid_sentences=2",
     "training.log_every=1", "training.keep_last=3", "training.max_bad_steps=2", "averaging.last=2",
-    "decoding.beam=2", "decoding.extra_length=5", "export.target=ctranslate2", "export.sample=2",
+    "decoding.beam=2", "decoding.extra_length=5",
     "runtime.threads=1", "runtime.workers=1", "runtime.device=cpu", "runtime.precision=fp32",
 )  # fmt: skip
 
@@ -234,7 +234,6 @@ class Sandbox:
             *("data/toy/*.en", "data/toy/*.de", f"outputs/toy/checkpoints/step-{STEPS:08}/*.model"),
             f"outputs/toy/checkpoints/step-{STEPS:08}/model.safetensors",
             *("outputs/toy/checkpoints/averaged/model.safetensors", "outputs/toy/eval/test.hyp.txt"),
-            *("outputs/toy/export/*/model.safetensors", "outputs/imported/checkpoints/averaged/model.safetensors"),
             *("outputs/translated.txt", "outputs/made/train-*"),
         ):
             found |= {str(path.relative_to(folder)): path.read_bytes() for path in folder.glob(pattern)}
@@ -275,7 +274,7 @@ def _exit_code(command: Callable[[], int]) -> int:
 def _maker(product: str) -> str:
     """Return the command that writes a file."""
     makers = {"data/": "data", "translated": "translate", "/made/": "synthesize",
-              "averaged": "average", "/eval/": "eval", "/export/": "export"}  # fmt: skip
+              "averaged": "average", "/eval/": "eval"}  # fmt: skip
     return next((command for folder, command in makers.items() if folder in product), "train")
 
 

@@ -1,12 +1,9 @@
-"""Summarise the outcomes of a campaign: a table, a line with the totals, and a record as JSON."""
+"""Summarise the outcomes of a campaign: a table and a line with the totals."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
 
 from faults.recovery import Outcome, Trial, Verdict
-from nmt.storage.files import write_json
 
 Results = Sequence[tuple[Trial, Outcome]]
 
@@ -29,24 +26,6 @@ def total(results: Results) -> str:
     counts = _by_verdict(results)
     missed = counts[Verdict.MISSED]
     return f"{len(results) - missed:,} injected, {counts[Verdict.LOST]:,} lost; {missed:,} never injected"
-
-
-def write_record(path: Path, results: Results, seeds: range, seconds: float) -> None:
-    """Write the totals and the outcome of each fault."""
-    injected = [trial.command for trial, outcome in results if outcome.verdict is not Verdict.MISSED]
-    counts = _by_verdict(results)
-    record = {
-        "seeds": list(seeds),
-        "seconds": round(seconds),
-        "injected": len(injected),
-        "injected_by_command": Counter(injected),
-        **{verdict.value.replace(" ", "_"): counts[verdict] for verdict in Verdict},
-        "faults": [
-            {"fault": trial.kind, "command": trial.command, "what": trial.what, **asdict(outcome)}
-            for trial, outcome in results
-        ],
-    }
-    write_json(path, record)
 
 
 def _by_verdict(results: Results) -> Counter[Verdict]:

@@ -21,6 +21,8 @@ def run_tool(main: Callable[[], int | None], file: str) -> NoReturn:
     """Run a tool and end with its exit code; print an error that the user can fix as one line."""
     try:
         sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(f"{_name(file)}: interrupted")
     except Exception as error:
         from nmt.errors import UserError  # noqa: PLC0415 - several tools set variables before nmt is imported
 
