@@ -228,7 +228,7 @@ def _residual(config: ModelConfig, on: ActivationStorage) -> int:
 def _self_query(config: ModelConfig, keys: int, on: ActivationStorage) -> int:
     """Bytes per query token of self-attention, for which flash attention may not suit the model."""
     weights_on = on._replace(padded=on.padded or bool(flash_obstacle(config)))
-    return _query(config, keys, weights_on) + positions_of(config).bias_saved_numbers() * on.width
+    return _query(config, keys, weights_on) + positions_of(config).bias_saved_numbers() * FLOAT32_BYTES
 
 
 def _query(config: ModelConfig, keys: int, on: ActivationStorage) -> int:

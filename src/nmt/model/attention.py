@@ -67,12 +67,10 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None, bias: 
 
 
 def attention_scores(queries: Tensor, keys: Tensor) -> Tensor:
-    """Return Q K^T / sqrt(d_k) in float32 or more: (B, h, Lq, Lk)."""
-    scale = 1 / math.sqrt(queries.shape[-1])
-    if queries.dtype == torch.float16:  # scaled first, because the product may be too large for fp16
-        return torch.matmul(queries * scale, keys.transpose(-2, -1)).float()
-    scores = torch.matmul(queries, keys.transpose(-2, -1))
-    return scores.to(sum_dtype(scores)).mul_(scale)
+    """Return Q K^T / sqrt(d_k), computed in float32 or more: (B, h, Lq, Lk)."""
+    exact = sum_dtype(queries)
+    scores = torch.matmul(queries.to(exact), keys.to(exact).transpose(-2, -1))
+    return scores.mul_(1 / math.sqrt(queries.shape[-1]))
 
 
 def attention_mask(queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None) -> Tensor | None:
@@ -121,12 +119,12 @@ class PaddedAttend:
         if bias is None:
             return None
         places = torch.arange(self.queries.shape[1], device=queries.device)
-        scores: Tensor = bias(self.queries.pad(queries), places - places[:, None])
+        scores: Tensor = bias(self.queries.pad(queries).to(sum_dtype(queries)), places - places[:, None])
         return scores
 
 
 class _Attention(torch.autograd.Function):
-    """softmax(Q K^T / sqrt(d_k) + bias) V on packed streams, with its gradient written out.
+    """softmax(Q K^T / sqrt(d_k) + bias) V on packed streams in float32 or more, with its gradient written out.
 
     Autograd would make several times as many passes over padded blocks.
     """
@@ -139,33 +137,36 @@ class _Attention(torch.autograd.Function):
         weights = attention_weights(queries, keys, padded.mask, bias)
         if padded.queries.after_end is not None:
             weights.masked_fill_(padded.queries.after_end, 0)  # so that padding contributes no gradient
-        used = weights.to(values.dtype)
-        kept = dropout_mask(used, padded.dropout) if padded.dropout else None  # 1 if a weight is kept, else 0
-        used = used if kept is None else used * kept
+        # 1 if a weight is kept, else 0
+        kept = dropout_mask(weights, padded.dropout).to(values.dtype) if padded.dropout else None
         ctx.save_for_backward(queries, keys, values, weights, kept)
         ctx.padded, ctx.bias_dtype = padded, None if bias is None else bias.dtype
-        attended = torch.matmul(used, values)
-        return padded.queries.unpad(attended if kept is None else attended.mul_(1 / (1 - padded.dropout)))
+        attended = torch.matmul(weights if kept is None else weights * kept, values.to(weights.dtype))
+        attended = attended if kept is None else attended.mul_(1 / (1 - padded.dropout))
+        return padded.queries.unpad(attended.to(values.dtype))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None, None]:
         queries, keys, values, weights, kept = ctx.saved_tensors
         padded: PaddedAttend = ctx.padded
-        gradient, used = padded.queries.pad(gradient.to(values.dtype)), weights.to(values.dtype)
+        dtype, exact, used = values.dtype, weights.dtype, weights
+        queries, keys, values = queries.to(exact), keys.to(exact), values.to(exact)
+        gradient = padded.queries.pad(gradient.to(exact))
         if kept is not None:
-            gradient, used = gradient * (1 / (1 - padded.dropout)), used * kept
+            gradient, used = gradient * (1 / (1 - padded.dropout)), weights * kept
         grad_values = torch.matmul(used.transpose(-2, -1), gradient)
         grad_weights = torch.matmul(gradient, values.transpose(-2, -1))
         if kept is not None:
             grad_weights.mul_(kept)
-        grad_weights = grad_weights.to(weights.dtype).mul_(weights)
+        grad_weights.mul_(weights)
         grad_scores = grad_weights.sub_(weights * grad_weights.sum(-1, keepdim=True))
         grad_bias = grad_scores.to(ctx.bias_dtype, copy=True) if ctx.needs_input_grad[3] else None
-        grad_products = grad_scores.mul_(1 / math.sqrt(queries.shape[-1])).to(queries.dtype)
+        grad_products = grad_scores.mul_(1 / math.sqrt(queries.shape[-1]))
         grad_queries = torch.matmul(grad_products, keys)
         grad_keys = torch.matmul(grad_products.transpose(-2, -1), queries)
         grad_packed = padded.queries.unpad(grad_queries), padded.keys.unpad(grad_keys), padded.keys.unpad(grad_values)
-        return *grad_packed, grad_bias, None
+        of_queries, of_keys, of_values = (each.to(dtype) for each in grad_packed)
+        return of_queries, of_keys, of_values, grad_bias, None
 
 
 class RecordingAttend(PaddedAttend):
@@ -183,7 +184,8 @@ class RecordingAttend(PaddedAttend):
         added = self.added_scores(bias, queries)
         weights = attention_weights(self.queries.pad(queries), self.keys.pad(keys), self.mask, added)
         self.weights.append(weights)
-        return self.queries.unpad(torch.matmul(weights.to(values.dtype), self.keys.pad(values))).flatten(-2)
+        attended = torch.matmul(weights, self.keys.pad(values).to(weights.dtype))
+        return self.queries.unpad(attended.to(values.dtype)).flatten(-2)
 
 
 class FlashAttend:

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.model.attention import Attend, AttendSource
+from nmt.model.kernels.backend import sum_dtype
 from nmt.model.packed import Packed
 from nmt.model.padding import Padding
 from nmt.model.positions.base import ScoreBias
@@ -121,10 +122,12 @@ class KVCache:
             block = new.view(self.sentences, rows, *new.shape[1:]).transpose(1, 2)
             slots.narrow(2, self.used - rows, rows).copy_(block)
         mask = self.mask.view(self.sentences, 1, rows, -1)
-        if bias is not None:
-            distances = (self.slot_positions - self.length)[:, None]
-            mask = (mask + bias(queries.unflatten(0, (-1, rows)).transpose(1, 2), distances)).to(mask.dtype)
-        return _attend(queries, *past, mask)
+        if bias is None:
+            return _attend(queries, *past, mask)
+        exact, distances = sum_dtype(queries), (self.slot_positions - self.length)[:, None]
+        mask = mask + bias(queries.unflatten(0, (-1, rows)).transpose(1, 2).to(exact), distances)
+        keys, values = past
+        return _attend(queries, keys.to(exact), values.to(exact), mask.to(exact))
 
     def _attend_source(self, layer: int, queries: Tensor, _: Callable[[Tensor], KeysValues]) -> Tensor:
         """Attend from the new token of each row to its source sentence."""

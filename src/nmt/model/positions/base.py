@@ -63,7 +63,7 @@ class Positions:
         return 0
 
     def bias_saved_numbers(self) -> int:
-        """Return how many numbers per query token `score_bias` saves for backward."""
+        """Return how many numbers of float32 per query token `score_bias` saves for backward."""
         return 0
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.model import ModelConfig
+from nmt.model.kernels.backend import sum_dtype
 from nmt.model.kernels.c.attention import rotate as rotate_in_c
 from nmt.model.kernels.c.library import LANES, trains_in_c
 from nmt.model.positions.base import Places, Positions, Transform
@@ -32,18 +33,22 @@ class Rotary(Positions):
 
 
 def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
-    """Rotate pairs of coordinates of heads (T, h, d_k), given the sinusoids (T, d_k) of the tokens' positions."""
+    """Rotate pairs of coordinates of heads (T, h, d_k), given the sinusoids (T, d_k) of the tokens' positions.
+
+    Everywhere this is computed in float32 or more, and rounded once.
+    """
     if trains_in_c(heads) and heads.dtype == rotation.dtype and heads.shape[-1] % LANES == 0:
         return rotate_in_c(heads, rotation)
     if heads.dtype == torch.bfloat16 and heads.device.type == "cpu" and not torch.compiler.is_compiling():
         return _rotate_as_complex(heads, rotation)
-    sine, cosine = rotation[:, None, 0::2].to(heads.dtype), rotation[:, None, 1::2].to(heads.dtype)
-    even, odd = heads[..., 0::2], heads[..., 1::2]
-    return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1).flatten(-2)
+    exact = sum_dtype(heads)
+    sine, cosine = rotation[:, None, 0::2].to(exact), rotation[:, None, 1::2].to(exact)
+    even, odd = heads[..., 0::2].to(exact), heads[..., 1::2].to(exact)
+    return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1).flatten(-2).to(heads.dtype)
 
 
 def _rotate_as_complex(heads: Tensor, rotation: Tensor) -> Tensor:
-    """Rotate by one complex product in float32: on a CPU a ninth of the time, and rounded only once."""
+    """Rotate by one complex product: on a CPU a ninth of the time."""
     sine, cosine = rotation.float().unflatten(-1, (-1, 2)).unbind(-1)
     numbers = heads.to(torch.float32, memory_format=torch.contiguous_format)
     pairs = torch.view_as_complex(numbers.unflatten(-1, (-1, 2)))
