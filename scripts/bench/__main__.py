@@ -1,9 +1,10 @@
-"""Compare the training and decoding speed of nmt and its peers on CPUs, taking turns in one run.
+"""Compare the training and decoding speed of nmt and its peers, taking turns in one run.
 
     .venv/bin/python scripts/bench machine                # what to expect on this machine; the default of make bench
     .venv/bin/python scripts/bench setup                  # create the peers' environments in .bench/
     .venv/bin/python scripts/bench train                  # training: tokens/s, fraction of the peak, memory
     .venv/bin/python scripts/bench train --shapes small,base --allocator --output speed.json
+    .venv/bin/python scripts/bench train --device cuda --shapes base,big --batch-tokens 25000 --engines ours,huggingface
     .venv/bin/python scripts/bench curves --updates 600   # development loss after the same number of tokens
     .venv/bin/python scripts/bench minutes --minutes 10 --engines ours,huggingface
     .venv/bin/python scripts/bench breakdown              # time of nmt's training step, and of the data pipeline
@@ -127,6 +128,7 @@ def _add_training_commands(add_command: Callable[..., argparse.ArgumentParser]) 
     command.add_argument("--precisions", type=_some_of(PRECISIONS), default=PRECISIONS)
     command.add_argument("--shapes", type=_some_of(SHAPES), default=("small",))
     command.add_argument("--rounds", type=int, default=3)
+    command.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     command.add_argument("--allocator", action="store_true", help="also measure with glibc tuned to keep large buffers")
     _add_timing(command, seconds=30.0)
     command = add_command("curves", curves.measure, "development loss after the same number of tokens")

@@ -51,6 +51,7 @@ class Corpus(NamedTuple):
         return {
             "kind": kind,
             "precision": precision,
+            "device": config.runtime.device,
             "overrides": [*self.overrides, f"runtime.precision={precision}"],
             "model": asdict(config.model),
             "training": asdict(config.training),
@@ -71,9 +72,9 @@ def shape_overrides(shape: str, batch_tokens: int) -> list[str]:
     return [*COMMON, *sizes, f"training.batch_tokens={batch_tokens}"]
 
 
-def open_corpus(overrides: Sequence[str], threads: int) -> Corpus:
+def open_corpus(overrides: Sequence[str], threads: int, device: str = "cpu") -> Corpus:
     """Open the corpus that the overrides name; prepare it first if necessary."""
-    overrides = [*overrides, "runtime.device=cpu", f"runtime.threads={threads}"]
+    overrides = [*overrides, f"runtime.device={device}", f"runtime.threads={threads}"]
     config = compose(overrides)
     if not config.tokenizer.joint:
         raise ConfigError("the benchmark needs a joint vocabulary: remove tokenizer.joint=false")

@@ -45,7 +45,9 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
             "machine": cpu_description() + (f", limited to {bench.cpu}" if CPUS[bench.cpu] else ""),
             "threads": bench.threads,
             "precision": precision,
-            "peak_flops": required(bench.run("peak", {"kind": "peak", "precision": precision}))["flops"],
+            "peak_flops": required(bench.run("peak", {"kind": "peak", "precision": precision, "device": "cpu"}))[
+                "flops"
+            ],
             "tokens_per_second": (training["source_tokens"] + training["target_tokens"]) / training["seconds"],
             "demo_minutes": minutes,
             "demo_bleu": [_bleu(folder / "outputs" / "demo" / "eval" / f"{each}.json") for each in ("test", "unseen")],

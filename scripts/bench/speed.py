@@ -7,10 +7,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import torch
 from corpus import Corpus, open_corpus, shape_overrides, write_text
 from engines import ENGINES, Bench
 from tables import table
 
+from nmt.compute.machine import device_name
 from nmt.estimate.parameters import count_parameters, training_flops
 
 TRAINERS = ("ours", "huggingface", "eole")
@@ -22,7 +24,8 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
     """Measure every shape, and print a table for each."""
     shapes = {}
     for shape in options.shapes:
-        corpus = open_corpus([*options.overrides, *shape_overrides(shape, options.batch_tokens)], bench.threads)
+        overrides = [*options.overrides, *shape_overrides(shape, options.batch_tokens)]
+        corpus = open_corpus(overrides, bench.threads, options.device)
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             write_text(corpus, Path(folder))
             rows = _rounds(options, bench, corpus, Path(folder))
@@ -34,7 +37,8 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
 
 
 def _title(shape: str, options: argparse.Namespace) -> str:
-    return f"Training, {shape}, {options.batch_tokens:,} target tokens per batch, {options.threads} threads"
+    where = f"{options.threads} threads" if options.device == "cpu" else device_name(torch.device(options.device))
+    return f"Training, {shape}, {options.batch_tokens:,} target tokens per batch, {where}"
 
 
 def _rounds(options: argparse.Namespace, bench: Bench, corpus: Corpus, text: Path) -> list[dict[str, Any]]:
@@ -50,7 +54,9 @@ def _rounds(options: argparse.Namespace, bench: Bench, corpus: Corpus, text: Pat
     times = {"seconds": options.seconds, "warmup": options.warmup}
     for _ in range(options.rounds):
         for precision in options.precisions:
-            peaks[precision].append(bench.run("peak", {"kind": "peak", "precision": precision})["flops"])
+            peaks[precision].append(
+                bench.run("peak", {"kind": "peak", "precision": precision, "device": options.device})["flops"]
+            )
         for name, precision, tuned in cases:
             rounds = results[name, precision, tuned]
             if rounds and "refused" in rounds[-1]:

@@ -221,7 +221,7 @@ def test_measurement_counts_complete_updates_after_the_warmup(monkeypatch: pytes
     monkeypatch.syspath_prepend(str(BENCH / "drivers"))
     import protocol
 
-    seconds = iter([10.0, 11.0, 12.0, 13.0, 14.0])
+    seconds = iter([10.0, 11.0, 12.0, 12.0, 13.0, 14.0, 14.0])
     measurement = protocol.Measurement({"warmup": 2, "seconds": 2}, lambda: next(seconds))
     assert [measurement.update(protocol.Counts(1 << n, 100 << n)) for n in range(5)] == [False] * 4 + [True]
     assert measurement.result() == {"source_tokens": 8 + 16, "target_tokens": 800 + 1600, "seconds": 2.0, "updates": 2}

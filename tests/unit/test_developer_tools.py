@@ -41,7 +41,6 @@ def test_tool_describes_itself(
         ("faults", "--only SIGUSR1 --command data", "these options leave no fault"),
         ("faults", "--seeds 0", "--seeds: 0 is not at least 1"),
         ("full_size", "--pairs 0", "--pairs: 0 is not"),
-        ("gpu_peer", "--tokens 0", "--tokens: 0 is not"),
         ("load_test", "--model nope --text nope", "--model: nope is not a folder"),
         ("load_test", "--model . --text nope", "cannot read nope"),
         ("load_test", "--model . --text nope laod", "invalid choice: 'laod'"),

@@ -44,9 +44,9 @@ def serve(handlers: Mapping[str, Handler]) -> None:
     Path(job["result"]).write_text(json.dumps(result), encoding="utf-8")
 
 
-def peak_memory(process: int | str = "self") -> int:
-    """Return the peak memory of a process in bytes; 0 if the system does not report it."""
-    status = Path(f"/proc/{process}/status")
+def peak_memory() -> int:
+    """Return the peak memory of this process in bytes; 0 if the system does not report it."""
+    status = Path("/proc/self/status")
     lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
     return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
@@ -66,8 +66,9 @@ class Counts(NamedTuple):
 class Measurement:
     """Count tokens and updates of a training loop for `seconds`, after `warmup` seconds that do not count."""
 
-    def __init__(self, job: Job, clock: Clock | None = None) -> None:
-        """Read both durations from the job."""
+    def __init__(self, job: Job, clock: Clock | None = None, wait: Callable[[], None] = lambda: None) -> None:
+        """Read both durations from the job; `wait` returns when a device has done its work."""
+        self._wait = wait
         self._warmup, self._seconds = float(job["warmup"]), float(job["seconds"])
         self._clock = clock or clock_of(job)
         self._first = self._start = self._last = -1.0
@@ -83,12 +84,16 @@ class Measurement:
             self._source += counts.source
             self._target += counts.target
             self._updates += 1
-            self._last = now
-            return now - self._start >= self._seconds
+            if now - self._start < self._seconds:
+                return False
+            self._wait()
+            self._last = self._clock()
+            return True
         if self._first < 0:
             self._first = now
         if now - self._first >= self._warmup:
-            self._start = now
+            self._wait()
+            self._start = self._clock()
         return False
 
     def result(self) -> Result:

@@ -29,6 +29,8 @@ PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
 
 def speed(job: Job) -> Result:
     """Measure the speed of eole's own trainer, counting tokens without padding in the batches that it receives."""
+    if job["device"] != "cpu":
+        raise RefusedError("its driver trains on CPUs only")
     measurement = Measurement(job)
     step = Trainer._train_step
 

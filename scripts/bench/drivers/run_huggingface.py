@@ -27,12 +27,15 @@ MAX_POSITIONS = 1536
 
 def speed(job: Job) -> Result:
     """Measure the speed of training."""
-    loop, measurement = Loop(job), Measurement(job)
+    loop = Loop(job)
+    on_gpu = loop.device.type == "cuda"
+    measurement = Measurement(job, wait=torch.cuda.synchronize if on_gpu else lambda: None)
     for batch in loop.batches:
         loop.update(batch)
         if measurement.update(batch.counts):
             break
-    return {**measurement.result(), "loss": loop.loss}
+    memory = {"memory": torch.cuda.max_memory_allocated()} if on_gpu else {}
+    return {**measurement.result(), **memory, "loss": float(loop.loss)}
 
 
 def curve(job: Job) -> Result:
@@ -88,7 +91,8 @@ class Loop:
         self.config = TrainingConfig(**job["training"])
         self.bf16 = job["precision"] == "bf16"
         self.width = job["model"]["d_model"]
-        self.model: Any = transformers.MarianMTModel(_settings(job)).train()
+        self.device = torch.device(job["device"])
+        self.model: Any = transformers.MarianMTModel(_settings(job)).to(self.device).train()
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(),
             betas=(self.config.adam_beta1, self.config.adam_beta2),
@@ -97,7 +101,8 @@ class Loop:
             fused=True,
         )
         self.batches = training_batches(Path(job["data"]), self.config.batch_tokens, job["seed"])
-        self.step, self.last_step, self.loss = 0, self.config.steps, 0.0
+        self.step, self.last_step = 0, self.config.steps
+        self.loss = torch.zeros(())
 
     def update(self, batch: PaddedBatch) -> None:
         """Train on one batch."""
@@ -111,7 +116,7 @@ class Loop:
             group["lr"] = learning_rate(self.step, self.config, self.width, self.last_step)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        self.loss = float(loss.detach())
+        self.loss = loss.detach()
 
     def held_out_loss(self, job: Job) -> float:
         """Return the negative log-likelihood of the development set per target token."""
@@ -127,13 +132,13 @@ class Loop:
 
     def logits(self, batch: PaddedBatch) -> tuple[Tensor, Tensor]:
         """Return the logits (tokens, vocabulary) and the labels of a padded batch."""
-        source, mask, target, labels = (torch.from_numpy(each) for each in batch[:4])
+        source, mask, target, labels = (torch.from_numpy(each).to(self.device) for each in batch[:4])
         output = self.model(input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False)
         return output.logits.flatten(0, 1), labels.flatten()
 
     def autocast(self) -> AbstractContextManager[object]:
         """Return the context in which matrix products have the job's precision."""
-        return torch.autocast("cpu", torch.bfloat16, enabled=self.bf16)
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16)
 
 
 CONTROLS: dict[str, str | dict[str, Any]] = {

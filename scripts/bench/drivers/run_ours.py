@@ -4,6 +4,8 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from unittest.mock import patch
@@ -27,10 +29,12 @@ from nmt.decoding import batches as decoding_batches
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.int8_engine import Int8Engine
 from nmt.decoding.torch_engine import TorchEngine, load_model
+from nmt.features.own_text.speed import measured_batches, wait
 from nmt.model.kernels.c.library import use_operations
 from nmt.runs.checkpoints import load
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.build import build_trainer
+from nmt.training.memory_check import tokens_that_fit
 from nmt.training.statistics import held_out_loss
 from nmt.training.trainer import Trainer
 
@@ -38,14 +42,19 @@ from nmt.training.trainer import Trainer
 def speed(job: Job) -> Result:
     """Measure the speed of training, with the same trainer and batches as `nmt train`."""
     config, trainer = prepared_trainer(job)
-    measurement = Measurement(job)
-    with batches_of(config, threads=trainer.gradient.concurrency) as batches:
+    store, device = PairStore.open(config.data_folder, "train"), trainer.machine.device
+    if device.type == "cuda":
+        tokens = tokens_that_fit(trainer, store, config.data.max_pieces + 1)
+        trainer.config = replace(trainer.config, device_tokens=tokens)
+    measurement = Measurement(job, wait=partial(wait, device))
+    with Prefetcher(measured_batches(trainer, store, seed=config.seed)) as batches:
         for batch in batches:
-            trainer.update(batch)
+            trainer.update(batch.pinned() if device.type == "cuda" else batch)
             if measurement.update(counts(batch)):
                 break
+    memory = {"memory": torch.cuda.max_memory_allocated()} if device.type == "cuda" else {}
     precision = "bf16" if trainer.machine.precision == torch.bfloat16 else "fp32"
-    return {**measurement.result(), "loss": trainer.take_statistics().loss, "precision": precision}
+    return {**measurement.result(), **memory, "loss": trainer.take_statistics().loss, "precision": precision}
 
 
 def curve(job: Job) -> Result:
