@@ -95,9 +95,6 @@ class Feature:
     """By the name of the metric, `module:name` of a `nmt.evaluation.metric.Metric`."""
     findings: Mapping[str, str] = field(default_factory=dict)
     """By the key in eval/<split>.json, `module:name` of a `nmt.evaluation.finding.Finding`."""
-    control: str = ""
-    """A function that takes the settings of decoding, the tokenizer and the device of the scores, and returns a
-    `nmt.decoding.search.Control`, or None if it is off."""
     listeners: tuple[str, ...] = ()
     """Functions that take all settings and the number of updates so far and return a `nmt.runs.listener.Listener`,
     or None if it is off."""

@@ -12,7 +12,7 @@ import torch
 from tqdm import tqdm
 
 from nmt.config.decoding import DecodingConfig
-from nmt.config.registry import load
+from nmt.config.registry import imported, load
 from nmt.decoding.alignment import align
 from nmt.decoding.batches import DecodingPlan, batches_by_length, serial_plan
 from nmt.decoding.beam import Hypothesis
@@ -20,7 +20,7 @@ from nmt.decoding.constraints import UNCONSTRAINED, ConstraintEncoder, Constrain
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.minimum_bayes_risk import rank_by_utility
 from nmt.decoding.request import Request
-from nmt.decoding.search import Control, controls_of
+from nmt.decoding.search import WellFormed
 from nmt.decoding.translation import Candidate, Likelihood, ScoredToken, Translation
 from nmt.errors import UserError
 from nmt.text.alignments import Link
@@ -68,7 +68,7 @@ class Engine(ABC):
         self.max_source_tokens = max_source_tokens
         self.max_target_tokens = min(max_target_tokens, MAX_TARGET_TOKENS)
         self.seed = 1
-        self.controls: list[Control] = []
+        self.well_formed: WellFormed | None = None
         self._utility: Utility | None = None
         self._encoders: dict[str, ConstraintEncoder] = {}
 
@@ -81,8 +81,9 @@ class Engine(ABC):
 
     def prepare_search(self, seed: int) -> None:
         """Make and read what the settings of the search ask for."""
-        self.seed, config = seed, self.config
-        self.controls = controls_of(config, self.tokenizer, self.device)
+        self.seed, self.well_formed, config = seed, None, self.config
+        if config.well_formed:
+            self.well_formed = imported("nmt.features.trees.well_formed:WellFormed")(self.tokenizer, self.device)
         self._utility = (
             load("decoding.utility", config.utility)(config, self.device) if config.strategy == "mbr" else None
         )

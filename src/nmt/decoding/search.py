@@ -13,16 +13,13 @@ import torch
 from torch import Tensor
 
 from nmt.config.decoding import DecodingConfig
-from nmt.config.registry import imported
 from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, beam_search
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.restrictions import at_least, without_repeats, without_unknown
 from nmt.decoding.sampling import sample
 from nmt.decoding.terms import RequiredTerms, distinct_tokens, tokens_after_word
-from nmt.discovery import features
 from nmt.errors import UserError
 from nmt.text.special import PAD
-from nmt.text.tokenizer import Tokenizer
 
 
 class SearchBatch(NamedTuple):
@@ -36,14 +33,8 @@ class SearchBatch(NamedTuple):
     seed: int = 1
 
 
-Control = Callable[[NextTokenScorer, SearchBatch], NextTokenScorer]
-"""Returns the scorer of a search in place of that of the model."""
-
-
-def controls_of(config: DecodingConfig, tokenizer: Tokenizer, device: torch.device) -> list[Control]:
-    """Return what features do to searches with these settings, whose scores are on a device."""
-    makers = [imported(feature.control) for feature in features().values() if feature.control]
-    return [control for make in makers if (control := make(config, tokenizer, device)) is not None]
+WellFormed = Callable[[NextTokenScorer, SearchBatch], NextTokenScorer]
+"""Returns a scorer under which every hypothesis is a tree over the words of the sentence."""
 
 
 def search(
@@ -51,12 +42,12 @@ def search(
     batch: SearchBatch,
     config: DecodingConfig,
     vocabulary: Sequence[str],
-    controls: Sequence[Control] = (),
+    well_formed: WellFormed | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the best hypotheses of each sentence of a batch, given the vocabulary of the target language."""
     device, constraints = batch.max_lengths.device, batch.constraints
-    for control in controls:
-        scorer = control(scorer, batch)
+    if well_formed:
+        scorer = well_formed(scorer, batch)
     if config.suppress_unknown:
         scorer = without_unknown(scorer)
     if config.min_length:

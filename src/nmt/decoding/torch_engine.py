@@ -93,7 +93,7 @@ class TorchEngine(Engine):
                 cache.repeat(copies)
             advances = zip(self.models, caches, strict=True)
             scorer = ensemble_scorers([partial(model.advance, state=cache) for model, cache in advances])
-            return search(scorer, batch, config, self.tokenizer.vocabularies[1], self.controls)
+            return search(scorer, batch, config, self.tokenizer.vocabularies[1], self.well_formed)
 
     @contextmanager
     def scorer_of(self, source: str) -> Iterator[NextTokenScorer | None]:

@@ -19,5 +19,4 @@ FEATURE = Feature(
         "complete_match": "nmt.features.trees.metrics:COMPLETE_MATCH",
     },
     findings={"repairs": "nmt.features.trees.repairs:REPAIRS"},
-    control="nmt.features.trees.control:well_formed",
 )

@@ -1,4 +1,4 @@
-"""The control that searches only well-formed trees."""
+"""The search among well-formed trees only: `decoding.well_formed`."""
 
 import torch
 
@@ -19,7 +19,7 @@ class WellFormed:
         self._begins_word = torch.tensor(begins_word, device=device)
 
     def __call__(self, scorer: NextTokenScorer, batch: SearchBatch) -> NextTokenScorer:
-        """See `nmt.decoding.search.Control`."""
+        """See `nmt.decoding.search.WellFormed`."""
         words = [int(self._begins_word[list(tokens)].sum()) for tokens in batch.sources]
         counts = torch.tensor(words, device=batch.max_lengths.device)
         return only_trees(scorer, self._symbols, counts, batch.max_lengths)
