@@ -27,7 +27,6 @@ from pathlib import Path
 from threading import Event
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
-from faults.busy_server import COMMAND as SERVE
 from faults.process_pairs import prepare_pair
 from faults.recovery import INTERRUPTED, Outcome, Trial, Verdict
 from faults.sandbox import CHAIN, Sandbox
@@ -68,7 +67,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     possible = plan(range(1), dict.fromkeys(CHAIN, 1), dict.fromkeys(CHAIN, (POSSIBLE_BYTES,)))
-    kinds, commands = sorted({trial.kind for trial in possible}), [*CHAIN, SERVE]
+    kinds, commands = sorted({trial.kind for trial in possible}), list(CHAIN)
     parser = tool_parser(__file__, __doc__)
     parser.add_argument("--seed", type=int, default=1, help="seed of the moments and places of the faults")
     parser.add_argument(
@@ -85,25 +84,18 @@ def _arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if not _chosen(arguments, possible):
         parser.error(
-            "these options leave no fault: this command has none of these kinds, `file system full` needs root, or "
-            "--trials leaves out the server, which --command=serve asks for"
+            "these options leave no fault: this command has none of these kinds, or `file system full` needs root"
         )
     return arguments
 
 
 def _chosen(arguments: argparse.Namespace, trials: list[Trial]) -> list[Trial]:
-    """Return the trials asked for; if their number is limited, first one of each kind, then a second of each.
-
-    A limited number has no faults of the server, which take longest, unless that command is asked for.
-    """
+    """Return the trials asked for; if their number is limited, first one of each kind, then a second of each."""
     chosen = [
         trial
         for trial in trials
         if (not arguments.only or trial.kind in arguments.only)
-        and (
-            arguments.command == trial.command
-            or not (arguments.command or (arguments.trials and trial.command == SERVE))
-        )
+        and arguments.command in ("", trial.command)
         and (os.getuid() == 0 or trial.kind not in ROOT_ONLY)
     ]
     if not arguments.trials:

@@ -26,7 +26,6 @@ from faults.recovery import (
     recover,
 )
 from faults.sandbox import CHAIN, Result, Sandbox
-from faults.server_faults import faults_of_server
 from faults.training_faults import faults_of_pairs, faults_of_training
 
 MESSAGE_BYTES = 500
@@ -63,7 +62,7 @@ def _plan(rng: random.Random, file_calls: Mapping[str, int], written: Mapping[st
     during = [
         trial for command in CHAIN for trial in _faults_during(rng, command, file_calls[command], written[command])
     ]
-    return [*during, *corruptions(rng), *faults_of_training(rng), *faults_of_pairs(rng), *faults_of_server(rng)]
+    return [*during, *corruptions(rng), *faults_of_training(rng), *faults_of_pairs(rng)]
 
 
 def _faults_during(rng: random.Random, command: str, calls: int, written: Sequence[int]) -> Iterator[Trial]:
