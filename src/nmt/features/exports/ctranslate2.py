@@ -56,7 +56,7 @@ def usage(settings: Config, decoding: DecodingConfig) -> str:
         f'model, pieces = ctranslate2.Translator("."), sentencepiece.SentencePieceProcessor("{source}")\n'
         f'source = pieces.encode("{text}", out_type=str)\n'
         f"found = model.translate_batch([source], beam_size={decoding.beam}, num_hypotheses={decoding.beam}, "
-        "length_penalty=1e-9, "
+        "length_penalty=1e-9, patience=2, "
         f"max_decoding_length=len(source) + {decoding.extra_length}, return_scores=True)[0]\n"
         f"penalties = [((6 + len(each)) / 6) ** {decoding.alpha:g} for each in found.hypotheses]\n"
         "ranked = sorted(zip(found.scores, penalties, found.hypotheses), key=lambda each: -each[0] / each[1])\n"

@@ -20,8 +20,11 @@ from nmt.text.tokenizer import Tokenizer
 
 MAX_CPU_SENTENCES = 32
 """The largest batch on a CPU: with more sentences, CTranslate2 translates fewer per second in int8."""
+PATIENCE = 2
+"""CTranslate2 searches until this number times `beam` hypotheses are finished. With 1, the improbable endings of a
+confident model fill the beam before its translation ends."""
 NEUTRAL_LENGTH_PENALTY = 1e-9
-"""Changes no score, but CTranslate2 then searches until `beam` hypotheses are finished, as it does with any penalty."""
+"""Changes no score, but CTranslate2 then searches until enough hypotheses are finished, as it does with any penalty."""
 
 
 class CTranslate2Engine(Engine):
@@ -117,7 +120,12 @@ class CTranslate2Engine(Engine):
                 "sampling_topp": config.top_p,
                 "sampling_temperature": config.temperature,
             }
-        return {"beam_size": config.beam, "num_hypotheses": config.beam, "length_penalty": NEUTRAL_LENGTH_PENALTY}
+        return {
+            "beam_size": config.beam,
+            "num_hypotheses": config.beam,
+            "length_penalty": NEUTRAL_LENGTH_PENALTY,
+            "patience": PATIENCE,
+        }
 
     def _ranked(self, hypotheses: list[list[str]], log_probabilities: list[float], limit: int) -> list[Hypothesis]:
         """Return the best hypotheses by GNMT's length penalty, cut to at most `limit` tokens."""
