@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from textwrap import fill
 from typing import NamedTuple
 
 from nmt.compute import distributed
@@ -9,13 +10,16 @@ from nmt.config.registry import imported
 from nmt.config.tree import Config
 from nmt.discovery import features
 
+WIDTH = 120
+"""The longest line, in characters."""
+
 
 class Prepared(NamedTuple):
     """The settings of a run after a feature has seen them."""
 
     config: Config
     message: str = ""
-    """One line for the user; empty if there is nothing to say."""
+    """What to tell the user; empty if there is nothing to say."""
     warning: str = ""
     """Another line, for standard error."""
 
@@ -23,7 +27,8 @@ class Prepared(NamedTuple):
         """Print the lines, on the first process only."""
         if distributed.is_main():
             if self.message:
-                print(self.message, flush=True)
+                text = fill(self.message, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+                print(text, flush=True)
             if self.warning:
                 print(f"warning: {self.warning}", file=sys.stderr, flush=True)
 
