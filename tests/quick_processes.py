@@ -21,7 +21,7 @@ COPIES = get_context("forkserver")
 COPIES.set_forkserver_preload(
     [
         "tests.remembered_settings",  # before others import the functions that it replaces
-        *("nmt.config.compose", "nmt.commands.train", "nmt.features.synthesis.command", "nmt.features.serving.server"),
+        *("nmt.config.compose", "nmt.commands.train", "nmt.synthesis.command", "nmt.serving.server"),
         "torch._dynamo",  # optimizers import it
         "tests.compiled_operations",
     ]

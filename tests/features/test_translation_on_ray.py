@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from nmt.config.compose import compose
-from nmt.features.synthesis.elsewhere import Chunk, Item, translating
-from nmt.features.synthesis.model import PackedModel, pack
+from nmt.synthesis.elsewhere import Chunk, Item, translating
+from nmt.synthesis.model import PackedModel, pack
 from tests.features.ray_engine.test_engine import command_lines, needs_ray, until
 from tests.features.synthesis.test_command import contents, made, refused, write_text
 from tests.features.synthesis.test_command import translating as overrides
@@ -75,9 +75,9 @@ def test_the_shard_of_a_killed_worker_is_translated_by_another_one(
     mark = tmp_path / "died"
     config = compose(words)
     packed = pack(config)
-    monkeypatch.setattr("nmt.features.synthesis.elsewhere.translating", lambda *_: None)
-    monkeypatch.setattr("nmt.features.synthesis.elsewhere.pack", lambda _: packed)
-    from nmt.features.ray_engine.engine import RayEngine
+    monkeypatch.setattr("nmt.synthesis.elsewhere.translating", lambda *_: None)
+    monkeypatch.setattr("nmt.synthesis.elsewhere.pack", lambda _: packed)
+    from nmt.data.ray.engine import RayEngine
 
     start = RayEngine.device_workers
     monkeypatch.setattr(

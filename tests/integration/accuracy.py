@@ -15,8 +15,8 @@ from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config, RuntimeConfig
 from nmt.data.store import PairStore
 from nmt.data.synthetic import synthetic_pairs
-from nmt.features.own_text.speed import measured_batches, update
 from nmt.model.attention import FlashAttend, PaddedAttend, ShortAttend
+from nmt.own_text.speed import measured_batches, update
 from nmt.training.new_trainer import new_trainer
 from tests.operation_errors import MakesAttend, relative_error
 

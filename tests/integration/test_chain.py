@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from nmt.features.demo import source as demo
+from nmt.demo import source as demo
 from tests.integration.toy import call, environment, refuse, run, succeed
 
 

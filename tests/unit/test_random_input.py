@@ -33,8 +33,8 @@ from nmt.data.sources.parquet_tables import count_rows
 from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
 from nmt.errors import UserError
-from nmt.features.exports import huggingface
-from nmt.features.imports.marian import read_marian
+from nmt.export import huggingface
+from nmt.imports.marian import read_marian
 from nmt.parsing.linearise import repair
 from nmt.parsing.trees import bracketed, clean, leaves, parse_trees, read_trees
 from nmt.runs.checkpoints import load

@@ -10,7 +10,7 @@ from protocol import Job, Result, serve
 from translating import MAX_EXTRA_PIECES, in_batches, translated_controls
 from weights import read_weights
 
-from nmt.features.exports import ctranslate2 as export
+from nmt.export import ctranslate2 as export
 from nmt.text.tokenizer import Tokenizer
 
 TINY_LENGTH_PENALTY = 1e-9

@@ -16,7 +16,7 @@ from translating import MAX_EXTRA_PIECES, in_batches, in_threads, translated_con
 from weights import read_weights
 
 from nmt.config.training import TrainingConfig
-from nmt.features.exports import huggingface
+from nmt.export import huggingface
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.clock import reachable_step

@@ -34,7 +34,7 @@ from nmt.data.prefetcher import Prefetcher
 from nmt.data.prepare import prepare
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore
-from nmt.features.demo import grammar
+from nmt.demo import grammar
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
 from full_size.meter import HEAD, Meter

@@ -13,7 +13,7 @@ from nmt.config.saved import flatten, read_saved, read_settings
 from nmt.config.tree import Config
 from nmt.data.corpora import is_training_text, naming_corpus
 from nmt.data.earlier_tokenizer import earlier_tokenizer
-from nmt.data.filter_counts import filter_counts
+from nmt.data.filters.counts import filter_counts
 from nmt.data.manifest import read_manifest
 from nmt.data.prepare import prepare
 from nmt.data.records import Manifest, collect_task

@@ -68,32 +68,32 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
     "data.source": {
         "hub": Choice("nmt.data.sources.hub:SOURCE", "Hugging Face"),
         "files": Choice("nmt.data.sources.files:SOURCE", "your own"),
-        "demo": Choice("nmt.features.demo.source:SOURCE", "the embedded grammar", brings=("text", "alignments")),
+        "demo": Choice("nmt.demo.source:SOURCE", "the embedded grammar", brings=("text", "alignments")),
         "trees": Choice(
-            "nmt.features.trees.source:SOURCE",
+            "nmt.parsing.source:SOURCE",
             "bracketed files: files, folders, patterns such as parsed/*.mrg, and sections such as wsj:02-21",
         ),
     },
     "data.engine": {
         "processes": Choice("nmt.data.engine:LocalProcesses", "those of this machine"),
-        "ray": Choice("nmt.features.ray_engine.engine:RayEngine", "a Ray cluster"),
+        "ray": Choice("nmt.data.ray.engine:RayEngine", "a Ray cluster"),
     },
     "decoding.utility": {
         "chrf": Choice("nmt.decoding.utilities:by_chrf", "chrF"),
         "bleu": Choice("nmt.decoding.utilities:by_bleu", "BLEU"),
-        "comet": Choice("nmt.features.comet.utility:by_comet", "COMET, by decoding.comet"),
+        "comet": Choice("nmt.evaluation.comet_utility:by_comet", "COMET, by decoding.comet"),
     },
     "engine": {
         "torch": Choice("nmt.decoding.load_engine:load_checkpoints", "the model itself"),
-        "ctranslate2": Choice("nmt.features.exports.loading:load_named_export", "runs the exported model"),
+        "ctranslate2": Choice("nmt.export.loading:load_named_export", "runs the exported model"),
         "int8": Choice("nmt.decoding.int8_engine:load_in_int8", "the model with its weights in int8, on a CPU"),
     },
     "export.target": {
-        "argos": Choice("nmt.features.exports.argos:TARGET", "Argos Translate and LibreTranslate", INT8),
-        "ctranslate2": Choice("nmt.features.exports.ctranslate2:TARGET", "a fast engine", INT8),
-        "huggingface": Choice("nmt.features.exports.huggingface:TARGET", "MarianMTModel"),
-        "onnx": Choice("nmt.features.exports.onnx:ONNX", "transformers.js and onnxruntime", INT8),
-        "web": Choice("nmt.features.exports.onnx:PAGE", "a page that translates in the browser", INT8),
+        "argos": Choice("nmt.export.argos:TARGET", "Argos Translate and LibreTranslate", INT8),
+        "ctranslate2": Choice("nmt.export.ctranslate2:TARGET", "a fast engine", INT8),
+        "huggingface": Choice("nmt.export.huggingface:TARGET", "MarianMTModel"),
+        "onnx": Choice("nmt.export.onnx:ONNX", "transformers.js and onnxruntime", INT8),
+        "web": Choice("nmt.export.onnx:PAGE", "a page that translates in the browser", INT8),
     },
 }
 """By setting, then by name."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from nmt.data.columns import all_columns
 from nmt.data.engine import Engine
-from nmt.data.filters import PIECES
+from nmt.data.filters.pipeline import PIECES
 from nmt.data.layout import CorpusLayout, column_name
 from nmt.data.records import Encoded, EncodedSide
 from nmt.data.store import Ids, LengthArray, id_type, writing

@@ -7,9 +7,11 @@ from itertools import chain
 
 from nmt.config.data import DataConfig
 from nmt.config.tree import Config
-from nmt.data import encode, filters, store
+from nmt.data import encode, store
 from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
 from nmt.data.engine import Engine, open_engine
+from nmt.data.filters import pipeline as filters
+from nmt.data.filters.shared import filter_chain
 from nmt.data.further_references import write_further_references
 from nmt.data.held_out_text import held_out_checksums, informed
 from nmt.data.layout import CorpusLayout, column_name, text_names
@@ -17,7 +19,6 @@ from nmt.data.manifest import PreparationTasks, exclusive_corpus
 from nmt.data.prepared import collect_settings, longest_sentence
 from nmt.data.progress import PairProgress
 from nmt.data.records import Collected, JsonObject, Manifest, collect_task, encode_task
-from nmt.data.shared_filters import filter_chain
 from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint, Pair
 from nmt.data.tags import TAGS_TASK, check_tags, tags_of

@@ -11,9 +11,9 @@ from nmt.config.data import DataConfig, corpora_of
 from nmt.config.folders import expanded
 from nmt.config.keys import written
 from nmt.config.tree import Config
-from nmt.data import filters
 from nmt.data.columns import all_columns
 from nmt.data.corpora import CorpusSplit, corpus_splits
+from nmt.data.filters import pipeline as filters
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.data.records import TOKENIZER_TASK, JsonObject, Manifest, TrainedTokenizer, collect_task, encode_task

@@ -39,5 +39,5 @@ TRANSLATION = Task()
 
 def task_of(target_lang: str) -> Task:
     """Return the task that a value of `data.target_lang` selects."""
-    task: Task = TRANSLATION if is_text(target_lang) else imported("nmt.features.trees.task:TREES")
+    task: Task = TRANSLATION if is_text(target_lang) else imported("nmt.parsing.task:TREES")
     return task

@@ -25,7 +25,7 @@ from nmt.runs.checkpoints import AVERAGED, Checkpoint, resolve
 from nmt.runs.layout import EXPORT_RECORD, META, RunLayout
 from nmt.text.tokenizer import Tokenizer
 
-LOAD_EXPORT = "nmt.features.exports.loading:load_export"
+LOAD_EXPORT = "nmt.export.loading:load_export"
 
 
 def load(

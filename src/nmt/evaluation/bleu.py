@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from nmt.compute.packages import install_command
 from nmt.config.tree import Config
 from nmt.data.corpora import split_languages
 from nmt.errors import UserError
+from nmt.packages import install_command
 from nmt.text.language import base_code
 
 if TYPE_CHECKING:

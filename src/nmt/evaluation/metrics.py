@@ -38,7 +38,7 @@ def _prepare_bleu(settings: EvaluationConfig, target_lang: str) -> None:
 
 _CORE: Mapping[str, Metric] = {
     "bleu": replace(from_sacrebleu("BLEU", make_bleu), prepare=_prepare_bleu),
-    "bleu_paper": Metric("BLEU as in the paper", paper_bleu, paper="nmt.paper.figures:paper_bleu"),
+    "bleu_paper": Metric("BLEU as in the paper", paper_bleu, paper="nmt.evaluation.paper_figures:paper_bleu"),
     "chrf": from_sacrebleu("chrF", lambda _: make_chrf()),
     "chrfpp": from_sacrebleu("chrF++", lambda _: make_chrf(word_order=2)),
     "ter": from_sacrebleu("TER", lambda _: _make_ter()),

@@ -15,7 +15,7 @@ from nmt.config.tree import Config
 from nmt.runs.checkpoints import step_of_name
 from nmt.runs.layout import AVERAGED, BEST, EXPORTS, LAST, RunLayout, step_folder_name
 
-EXPORT_FOLDER = "nmt.features.exports.destination:export_folder"
+EXPORT_FOLDER = "nmt.export.destination:export_folder"
 MAX_NAME_CHARACTERS, MAX_NAME_BYTES = 100, 180
 """Longer names of files and folders are cut because file systems refuse them."""
 

@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from nmt.compute.packages import import_optional
 from nmt.config.folders import cache_folder, expanded, is_address
 from nmt.errors import UserError, nearest
+from nmt.packages import import_optional
 from nmt.storage.files import replacing
 
 PACKAGES_OF_FSSPEC = {"http": "aiohttp", "https": "aiohttp"}

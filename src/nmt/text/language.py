@@ -6,7 +6,7 @@ Languages are recognised with py3langid, an optional package that needs no downl
 from functools import cache
 from typing import Any
 
-from nmt.compute.packages import import_optional
+from nmt.packages import import_optional
 
 PACKAGE = "py3langid.langid"
 OTHER_CODES = {"nb": "no", "iw": "he", "fil": "tl", "mo": "ro", "cmn": "zh", "prs": "fa"}

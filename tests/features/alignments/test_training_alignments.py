@@ -150,7 +150,7 @@ def test_trees_have_no_alignments() -> None:
 
 
 def test_the_demo_has_true_alignments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.features.demo.source.SIZES", {"train": 20, "valid": 2, "test": 2})
+    monkeypatch.setattr("nmt.demo.source.SIZES", {"train": 20, "valid": 2, "test": 2})
     for languages in (("en", "de"), ("de", "en")):
         source, target = languages
         config = DataConfig(source="demo", train_alignments="demo", source_lang=source, target_lang=target, seed=5)

@@ -18,11 +18,11 @@ from nmt.config.decoding import DecodingConfig, EvaluationConfig
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.translation import Candidate
 from nmt.errors import ConfigError, UserError
+from nmt.evaluation.comet import comet_score
+from nmt.evaluation.comet_model import Comet
+from nmt.evaluation.comet_utility import by_comet, comet_utility
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import score_text
-from nmt.features.comet.metric import comet_score
-from nmt.features.comet.model import Comet
-from nmt.features.comet.utility import by_comet, comet_utility
 from tests.unit.tiny_run import tiny_config
 
 SOURCES = ["the small cat sees a dog", "a dog", "it is a very small dog"]
@@ -218,6 +218,6 @@ def test_the_metric_uses_a_gpu_only_if_it_translated(device: str, gpus: int, mon
             return Scores()
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr("nmt.features.comet.metric.load", lambda *_: Comet(Model(), "2.2", Path(__file__)))
+    monkeypatch.setattr("nmt.evaluation.comet.load", lambda *_: Comet(Model(), "2.2", Path(__file__)))
     assert comet_score(replace(translated("model"), device=device)).score == 50
     assert asked == [gpus]

@@ -17,8 +17,8 @@ from nmt.config.compose import compose
 from nmt.config.decoding import DecodingConfig
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.decoding.utilities import Utility
-from nmt.features.comet import utility
-from nmt.features.comet.model import Comet
+from nmt.evaluation import comet_utility as utility
+from nmt.evaluation.comet_model import Comet
 from tests.unit.small_models import LINES, make_model, make_tokenizer
 
 DEVICE = torch.device("meta")

@@ -1,7 +1,7 @@
 """The source of the demo's text."""
 
-from nmt.features.demo import grammar, trees
-from nmt.features.demo.source import SAME_TEXT
+from nmt.demo import grammar, trees
+from nmt.demo.source import SAME_TEXT
 
 
 def test_text_of_the_moved_grammar_need_not_be_prepared_again() -> None:

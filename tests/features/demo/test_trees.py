@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from nmt.features.demo import grammar
-from nmt.features.demo.grammar.discourse import Author
-from nmt.features.demo.trees import sentence_tree
+from nmt.demo import grammar
+from nmt.demo.grammar.discourse import Author
+from nmt.demo.trees import sentence_tree
 from nmt.parsing.trees import Leaf, Node, Part, bracketed, clean, words
 
 SENTENCES = 3_000

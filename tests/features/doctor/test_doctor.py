@@ -11,8 +11,8 @@ import pytest
 
 from nmt.cli import main
 from nmt.discovery import features
+from nmt.doctor import command, machine
 from nmt.feature import Feature
-from nmt.features.doctor import command, machine
 
 
 @pytest.fixture(autouse=True)

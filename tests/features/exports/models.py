@@ -13,7 +13,7 @@ from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.features.exports.target import Target, TrainedModel
+from nmt.export.target import Target, TrainedModel
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoints, load
 from nmt.text.tokenizer import Tokenizer

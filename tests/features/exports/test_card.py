@@ -10,8 +10,8 @@ import yaml
 from nmt.config.data import DataConfig
 from nmt.config.registry import load
 from nmt.config.tree import Config
-from nmt.features.exports.card import card
-from nmt.features.exports.record import ExportRecord
+from nmt.export.card import card
+from nmt.export.record import ExportRecord
 from nmt.runs.checkpoint_record import CheckpointRecord
 from tests.features.exports.models import trained
 from tests.unit.small_models import make_model, make_tokenizer

@@ -18,8 +18,8 @@ from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
-from nmt.features.exports.destination import export_folder
+from nmt.export.ctranslate2_engine import CTranslate2Engine
+from nmt.export.destination import export_folder
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoints
 from nmt.text.tokenizer import Tokenizer

@@ -13,7 +13,7 @@ from nmt.decoding.loaded_model import MAX_SEED
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
-from nmt.features.exports import ctranslate2
+from nmt.export import ctranslate2
 from nmt.text.special import EOS
 from tests.unit.small_models import LINES, log_probabilities, make_model, make_tokenizer
 
@@ -37,7 +37,7 @@ SHAPES: list[dict[str, object]] = [
 
 @pytest.mark.parametrize("options", SHAPES, ids=str)
 def test_ctranslate2_gives_the_same_scores_and_translations(tmp_path: Path, options: dict[str, object]) -> None:
-    from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
+    from nmt.export.ctranslate2_engine import CTranslate2Engine
 
     tokenizer = make_tokenizer(joint=options.get("tie_embeddings") is not False)
     ours = make_model(tokenizer, **options)
@@ -63,7 +63,7 @@ def test_ctranslate2_gives_the_same_scores_and_translations(tmp_path: Path, opti
 
 
 def test_controls_are_passed_on_to_ctranslate2_or_refused(tmp_path: Path) -> None:
-    from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
+    from nmt.export.ctranslate2_engine import CTranslate2Engine
 
     tokenizer = make_tokenizer()
     ours = make_model(tokenizer)
@@ -91,7 +91,7 @@ def test_controls_are_passed_on_to_ctranslate2_or_refused(tmp_path: Path) -> Non
 
 
 def test_any_seed_draws_the_same_samples_again(tmp_path: Path) -> None:
-    from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
+    from nmt.export.ctranslate2_engine import CTranslate2Engine
 
     tokenizer = make_tokenizer()
     ours = make_model(tokenizer)
@@ -106,7 +106,7 @@ def test_any_seed_draws_the_same_samples_again(tmp_path: Path) -> None:
 
 
 def test_a_damaged_export_is_refused_by_name(tmp_path: Path) -> None:
-    from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
+    from nmt.export.ctranslate2_engine import CTranslate2Engine
 
     make_tokenizer().save(tmp_path)
     (tmp_path / "model.bin").write_bytes(b"no model")

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.features.exports.onnx_graphs import DECODER, ENCODER, OPSET, quantize, write_graphs
-from nmt.features.exports.tokenizer_json import as_fast_tokenizer
+from nmt.export.onnx_graphs import DECODER, ENCODER, OPSET, quantize, write_graphs
+from nmt.export.tokenizer_json import as_fast_tokenizer
 from nmt.text.special import EOS, UNK
 from tests.features.exports.models import make_plain_tokenizer
 from tests.unit.small_models import LINES, make_model, make_tokenizer

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UserError
-from nmt.features.exports.record import ExportRecord, read_export_record
+from nmt.export.record import ExportRecord, read_export_record
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.storage.files import checksum, read_json, write_json
 

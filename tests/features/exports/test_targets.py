@@ -10,7 +10,7 @@ from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES, load
 from nmt.config.tree import Config
 from nmt.errors import UserError
-from nmt.features.exports.target import Target
+from nmt.export.target import Target
 from nmt.text.tokenizer import Tokenizer
 from tests.features.exports.models import (
     make_plain_tokenizer,

@@ -7,7 +7,7 @@ import pytest
 from nmt import cli
 from nmt.config.tree import Config
 from nmt.errors import UserError
-from nmt.features.imports import command
+from nmt.imports import command
 
 
 @pytest.mark.parametrize(

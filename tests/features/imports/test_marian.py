@@ -17,8 +17,8 @@ from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
-from nmt.features.exports import huggingface
-from nmt.features.imports.command import import_model
+from nmt.export import huggingface
+from nmt.imports.command import import_model
 from nmt.runs.checkpoints import load, resolve
 from nmt.text.special import EOS, PAD
 from nmt.text.tokenizer import Tokenizer

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from nmt.config.data import DataConfig
-from nmt.data.filters import FilterChain, setting_of, training_filters
+from nmt.data.filters.language import LanguageCheck
+from nmt.data.filters.pipeline import FilterChain, setting_of, training_filters
 from nmt.errors import ConfigError, UserError
-from nmt.features.language_filter.language import LanguageCheck
 from nmt.text.language import OTHER_CODES, language_identifier
 
 

@@ -14,12 +14,12 @@ from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import prepare, tokenizer_task
 from nmt.data.corpora import split_languages
 from nmt.data.manifest import read_manifest
+from nmt.data.mixtures.mixed_store import MIXING
 from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore
 from nmt.data.training_text import open_training_text
 from nmt.data.unread_settings import check_all_is_read
 from nmt.errors import UserError
-from nmt.features.mixtures.mixed_store import MIXING
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
 from tests.unit.data.test_prepare import run, text, with_data

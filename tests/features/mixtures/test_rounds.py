@@ -13,11 +13,11 @@ from nmt.config.data import DataConfig
 from nmt.data.batches import EpochPlan, PairLengths
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
+from nmt.data.mixtures import rounds as planning
+from nmt.data.mixtures.mixed_store import MixedStore
+from nmt.data.mixtures.rounds import RoundPlanner, stage_shares
 from nmt.data.store import SOURCE, TARGET, PairStore
 from nmt.data.synthetic import synthetic_pairs
-from nmt.features.mixtures import rounds as planning
-from nmt.features.mixtures.mixed_store import MixedStore
-from nmt.features.mixtures.rounds import RoundPlanner, stage_shares
 
 SIZES = {"main": 3000, "crawled": 9000, "tiny": 7}
 

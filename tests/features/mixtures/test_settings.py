@@ -8,8 +8,8 @@ from nmt.cli import composed_settings
 from nmt.config.compose import compose
 from nmt.config.data import corpora_of
 from nmt.config.saved import from_yaml, to_yaml
+from nmt.data.mixtures.settings import training_stages
 from nmt.errors import ConfigError, UserError
-from nmt.features.mixtures.settings import training_stages
 from nmt.runs.compatibility import check_resumable
 from tests.unit.config.test_compose import error_message, flat
 

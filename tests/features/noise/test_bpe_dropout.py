@@ -7,11 +7,11 @@ import pytest
 import sentencepiece
 
 from nmt.config.data import TokenizerConfig
-from nmt.features.demo.grammar import generate
-from nmt.features.noise.bpe_dropout import bpe_dropout
-from nmt.features.noise.draws import Draws, uniform
-from nmt.features.noise.merges import Merges
-from nmt.features.noise.sentences import Sentences
+from nmt.data.noise.bpe_dropout import bpe_dropout
+from nmt.data.noise.draws import Draws, uniform
+from nmt.data.noise.merges import Merges
+from nmt.data.noise.sentences import Sentences
+from nmt.demo.grammar import generate
 from nmt.text.sentencepiece_model import Piece, read_pieces
 from nmt.text.train_tokenizer import train
 from tests.features.noise import plain

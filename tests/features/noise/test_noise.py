@@ -8,11 +8,11 @@ import pytest
 
 from nmt.config.compose import compose
 from nmt.config.data import NoiseConfig, TokenizerConfig
+from nmt.data.noise.noise import Noise, make_noise
+from nmt.data.noise.text_noise import title_case, with_typo
 from nmt.data.store import PairStore, in_memory
+from nmt.demo.grammar import generate
 from nmt.errors import ConfigError, UserError
-from nmt.features.demo.grammar import generate
-from nmt.features.noise.noise import Noise, make_noise
-from nmt.features.noise.text_noise import title_case, with_typo
 from nmt.text.changed_sentencepiece import with_pieces
 from nmt.text.sentencepiece_model import USER_DEFINED, Piece, read_pieces
 from nmt.text.special import UNK

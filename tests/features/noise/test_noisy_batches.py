@@ -11,9 +11,9 @@ from nmt.config.data import NoiseConfig, TokenizerConfig
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, global_batches
 from nmt.data.micro_batch_size import ROOM_TO_GROW
+from nmt.data.noise.noise import Noise, make_noise
 from nmt.data.store import PairStore
-from nmt.features.demo.grammar import generate
-from nmt.features.noise.noise import Noise, make_noise
+from nmt.demo.grammar import generate
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train

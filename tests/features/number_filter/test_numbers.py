@@ -3,8 +3,8 @@
 import pytest
 
 from nmt.config.data import DataConfig
-from nmt.data.filters import FilterChain, setting_of, training_filters
-from nmt.features.number_filter.numbers import same_numbers
+from nmt.data.filters.numbers import same_numbers
+from nmt.data.filters.pipeline import FilterChain, setting_of, training_filters
 
 
 @pytest.mark.parametrize(

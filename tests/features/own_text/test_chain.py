@@ -17,8 +17,8 @@ from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
 from nmt.data.loader import GlobalBatch, MicroBatch
 from nmt.data.training_text import open_training_text
-from nmt.features.own_text import speed
-from nmt.features.own_text.prepare import plan_training
+from nmt.own_text import speed
+from nmt.own_text.prepare import plan_training
 from nmt.runs.layout import RunLayout
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.trainer import Trainer
@@ -53,7 +53,7 @@ def test_run_is_measured_planned_and_resumed_as_planned(
         measured.append(timed(*arguments))  # type: ignore[arg-type]
         return 60 * 0.9 / 30.5  # so that a minute is planned to have 30 steps
 
-    monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", measure)
+    monkeypatch.setattr("nmt.own_text.prepare.seconds_per_step", measure)
     succeed(["data", *words])
     said = succeed(["train", *words, "own.minutes=1", "training.warmup_steps=7"])
     planned = saved(tmp_path)
@@ -99,7 +99,7 @@ def test_steps_are_timed_in_micro_batches_that_fit_in_memory(words: list[str], m
 def test_minutes_that_end_the_run_leave_steps_for_a_machine_that_is_faster_than_measured(
     words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", lambda *_: 60 * 0.9 / 30.5)
+    monkeypatch.setattr("nmt.own_text.prepare.seconds_per_step", lambda *_: 60 * 0.9 / 30.5)
     succeed(["data", *words])
     planned = plan_training(composed_settings([*words, "own.minutes=1"]))
     by_time = plan_training(composed_settings([*words, "training.max_training_minutes=1"]))
@@ -118,7 +118,7 @@ def test_minutes_that_end_the_run_leave_steps_for_a_machine_that_is_faster_than_
 def test_a_plan_says_that_other_programs_delayed_the_timed_steps(
     words: list[str], monkeypatch: pytest.MonkeyPatch, share: float, limit: str, said: bool
 ) -> None:
-    monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", lambda *_: 0.5)
+    monkeypatch.setattr("nmt.own_text.prepare.seconds_per_step", lambda *_: 0.5)
     monkeypatch.setattr(Contention, "share", lambda _: share)
     succeed(["data", *words])
     message = plan_training(composed_settings([*words, *f"{limit}=1".split()])).message
@@ -133,7 +133,7 @@ def lower_memory(monkeypatch: pytest.MonkeyPatch, most_tokens: int) -> None:
             raise MemoryError
         return 2.5
 
-    monkeypatch.setattr("nmt.features.own_text.speed._timed", measure)
+    monkeypatch.setattr("nmt.own_text.speed._timed", measure)
 
 
 def test_batches_for_which_the_memory_is_too_small_are_not_planned(
@@ -158,7 +158,7 @@ def test_a_memory_that_is_too_small_for_the_smallest_batch_is_an_error_of_one_li
 def test_many_passes_drop_merges_of_bpe(
     words: list[str], monkeypatch: pytest.MonkeyPatch, type_of_pieces: str, share: float, dropout: float
 ) -> None:
-    monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", lambda *_: 0.001)
+    monkeypatch.setattr("nmt.own_text.prepare.seconds_per_step", lambda *_: 0.001)
     words = [*words, f"tokenizer.model_type={type_of_pieces}"]
     succeed(["data", *words])
     planned = plan_training(composed_settings(words))

@@ -10,8 +10,8 @@ from nmt.config.keys import value_of, with_values
 from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
 from nmt.errors import ConfigError
-from nmt.features.own_text.complete import with_values_for_text
-from nmt.features.own_text.prepare import plan_training
+from nmt.own_text.complete import with_values_for_text
+from nmt.own_text.prepare import plan_training
 from nmt.runs.layout import RunLayout
 from tests.integration.toy import pairs, refuse
 
@@ -100,7 +100,7 @@ def test_run_that_has_begun_keeps_its_values_in_every_command(
     begun = begin(
         completed(words), model__dropout=0.27, training__steps=321, tokenizer__vocab_size=111, own__minutes=7.5
     )
-    monkeypatch.setattr("nmt.features.own_text.prepare.plan", None)  # nothing is planned again
+    monkeypatch.setattr("nmt.own_text.prepare.plan", None)  # nothing is planned again
     for config in (completed(words), plan_training(completed(words)).config, plan_training(compose(words)).config):
         assert [value_of(config, name) for name in FIRST] == [value_of(begun, name) for name in FIRST]
         assert [value_of(config, name) for name in DERIVED] == [value_of(begun, name) for name in DERIVED]

@@ -10,7 +10,7 @@ from nmt.config.compose import compose
 from nmt.config.keys import with_values
 from nmt.config.training import TrainingConfig
 from nmt.errors import CommonError
-from nmt.features.own_text.plan import (
+from nmt.own_text.plan import (
     BASE,
     NARROW,
     WIDE,

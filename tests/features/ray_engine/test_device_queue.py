@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from nmt.config.tree import RuntimeConfig
+from nmt.data.ray import devices
+from nmt.data.ray.devices import DeviceWorker, RayDevices
+from nmt.data.ray.task import Task, versions
 from nmt.errors import UserError
-from nmt.features.ray_engine import devices
-from nmt.features.ray_engine.devices import DeviceWorker, RayDevices
-from nmt.features.ray_engine.task import Task, versions
 
 
 class RayError(Exception):

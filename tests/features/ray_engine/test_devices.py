@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from nmt.config.compose import compose
+from nmt.data.ray import devices
+from nmt.data.ray.engine import RayEngine
 from nmt.errors import UserError
-from nmt.features.ray_engine import devices
-from nmt.features.ray_engine.engine import RayEngine
 from tests.features.ray_engine.test_engine import dividing, failing, needs_ray, until
 
 pytestmark = [needs_ray, pytest.mark.slow]

@@ -14,11 +14,12 @@ import pytest
 
 from nmt.config.compose import compose
 from nmt.config.tree import Config
-from nmt.data import encode, filters
+from nmt.data import encode
+from nmt.data.filters import pipeline as filters
 from nmt.data.prepare import prepare
+from nmt.data.ray.engine import RayEngine
+from nmt.data.ray.task import Task, check_versions, run_task, versions
 from nmt.errors import ConfigError, UserError
-from nmt.features.ray_engine.engine import RayEngine
-from nmt.features.ray_engine.task import Task, check_versions, run_task, versions
 from tests.integration.toy import environment, pairs
 
 needs_ray = pytest.mark.skipif(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nmt.config.tree import Config
-from nmt.features.report import command as report
+from nmt.report import command as report
 from tests.browser import Browser, console_messages, needs_browser, phone
 
 pytestmark = needs_browser

@@ -14,7 +14,7 @@ from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.evaluation.metric import Score
 from nmt.evaluation.record import read_evaluation, write_evaluation
-from nmt.features.report import command as report
+from nmt.report import command as report
 from nmt.runs.layout import RunLayout, scores_file
 from tests.features.report.runs import renamed
 from tests.features.report.test_pages import bleu_of

@@ -11,7 +11,7 @@ from sacrebleu import corpus_bleu
 
 from nmt import errors
 from nmt.config.tree import Config
-from nmt.features.report import command as report
+from nmt.report import command as report
 from tests.features.report.runs import SCRIPT_LIKE_SOURCE, references, renamed
 
 

@@ -12,16 +12,16 @@ import sacrebleu
 from nmt.config.compose import compose
 from nmt.config.decoding import DecodingConfig
 from nmt.config.tree import Config
-from nmt.data.filter_counts import filter_counts
+from nmt.data.filters.counts import filter_counts
 from nmt.data.manifest import read_manifest
 from nmt.data.store import PairStore
 from nmt.errors import UserError
+from nmt.evaluation.paper_figures import paper_bleu, paper_perplexity
 from nmt.evaluation.record import EvaluationRecord
-from nmt.features.report import about, curves
-from nmt.features.report.charts import HEIGHT, MAX_POINTS, WIDTH, draw, thin_out
-from nmt.features.report.run import Evaluated, Run, read_run
-from nmt.features.report.sentences import Sentence, mark_differences, sentences, worst_and_best
-from nmt.paper.figures import paper_bleu, paper_perplexity
+from nmt.report import about, curves
+from nmt.report.charts import HEIGHT, MAX_POINTS, WIDTH, draw, thin_out
+from nmt.report.run import Evaluated, Run, read_run
+from nmt.report.sentences import Sentence, mark_differences, sentences, worst_and_best
 from nmt.runs.checkpoint_record import CheckpointRecord
 
 

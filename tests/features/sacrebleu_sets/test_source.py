@@ -17,10 +17,10 @@ from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import prepare, tokenizer_task
 from nmt.data.sources import registry
+from nmt.data.sources import sacrebleu_sets as source
 from nmt.errors import UserError
 from nmt.evaluation.metrics import score
 from nmt.evaluation.split import read_split
-from nmt.features.sacrebleu_sets import source
 from tests.integration.toy import pairs
 
 TEST = [("the dog", "der Hund"), ("a cat", "eine Katze"), ("two birds", "zwei Vögel")]

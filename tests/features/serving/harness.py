@@ -15,12 +15,12 @@ pytest.importorskip("python_multipart", reason="needs the extra serve")
 
 from nmt.config.commands import ServeConfig
 from nmt.decoding.loaded_model import LoadedModel
-from nmt.features.serving.app import application
-from nmt.features.serving.detection import Detector
-from nmt.features.serving.metrics import Metrics
-from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts
-from nmt.features.serving.service import Model, Service
-from nmt.features.serving.worker import answer, facts_of
+from nmt.serving.app import application
+from nmt.serving.detection import Detector
+from nmt.serving.metrics import Metrics
+from nmt.serving.requests import Answer, Batch, Failure, ModelFacts
+from nmt.serving.service import Model, Service
+from nmt.serving.worker import answer, facts_of
 
 T = TypeVar("T")
 CONFIG = ServeConfig(

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
-from nmt.features.serving.page import HEADERS, load_page
+from nmt.serving.page import HEADERS, load_page
 
 Json = dict[str, Any]
 

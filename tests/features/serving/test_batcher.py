@@ -11,12 +11,12 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
 from nmt.config.commands import ServeConfig
 from nmt.decoding.request import Request
-from nmt.features.serving import batcher as batching
-from nmt.features.serving import cost
-from nmt.features.serving.batcher import Batcher
-from nmt.features.serving.errors import LostError, RequestError
-from nmt.features.serving.metrics import Metrics
-from nmt.features.serving.requests import Answer, Batch, Failure, Task
+from nmt.serving import batcher as batching
+from nmt.serving import cost
+from nmt.serving.batcher import Batcher
+from nmt.serving.errors import LostError, RequestError
+from nmt.serving.metrics import Metrics
+from nmt.serving.requests import Answer, Batch, Failure, Task
 
 PLAIN = Task()
 HYPOTHESES = 4

@@ -12,10 +12,10 @@ from nmt.model.kernels.c.library import use_operations, uses_operations
 
 pytest.importorskip("starlette", reason="needs the extra serve")
 from nmt.config.commands import ServeConfig
-from nmt.features.serving.metrics import Metrics
-from nmt.features.serving.process import ModelProcesses
-from nmt.features.serving.requests import ModelSource
-from nmt.features.serving.worker import load_source
+from nmt.serving.metrics import Metrics
+from nmt.serving.process import ModelProcesses
+from nmt.serving.requests import ModelSource
+from nmt.serving.worker import load_source
 from tests.unit.tiny_run import write_tiny_run
 
 

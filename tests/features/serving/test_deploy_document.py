@@ -58,7 +58,7 @@ def seconds(setting: str, name: str) -> int:
 
 def test_figures_to_watch_are_those_of_the_server() -> None:
     parser = pytest.importorskip("prometheus_client.parser", reason="needs the extra serve")
-    from nmt.features.serving.metrics import Metrics
+    from nmt.serving.metrics import Metrics
 
     families = parser.text_string_to_metric_families(Metrics().text().decode())
     known = {name for family in families for name in (family.name, f"{family.name}_total")}

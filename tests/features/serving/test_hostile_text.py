@@ -12,8 +12,8 @@ pytest.importorskip("uvicorn", reason="needs the extra serve")
 
 from nmt.config.commands import ServeConfig
 from nmt.decoding.loaded_model import LoadedModel
-from nmt.features.serving import fields, splitting
-from nmt.features.serving.sentences import sentences
+from nmt.serving import fields, splitting
+from nmt.serving.sentences import sentences
 from tests.features.serving.harness import CONFIG, Client, ThreadRunner, running
 from tests.features.serving.test_protocol import exchange
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from nmt.decoding.loaded_model import LoadedModel
-from nmt.features.serving import detection
-from nmt.features.serving.detection import Detector, detected, load_detector
-from nmt.features.serving.errors import RequestError
+from nmt.serving import detection
+from nmt.serving.detection import Detector, detected, load_detector
+from nmt.serving.errors import RequestError
 from tests.features.serving.harness import CONFIG, Client, ThreadRunner, running
 from tests.unit.small_models import LINES
 

@@ -19,13 +19,13 @@ from nmt.decoding.attention import attention_bytes
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.features.serving import cost, worker
-from nmt.features.serving.batcher import MAX_BATCH_COST
-from nmt.features.serving.hosts import accepted_hosts, is_accepted
-from nmt.features.serving.markup import texts_between_tags
-from nmt.features.serving.requests import Batch, Failure, Task
-from nmt.features.serving.v1 import MAX_BEGINNING
 from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.serving import cost, worker
+from nmt.serving.batcher import MAX_BATCH_COST
+from nmt.serving.hosts import accepted_hosts, is_accepted
+from nmt.serving.markup import texts_between_tags
+from nmt.serving.requests import Batch, Failure, Task
+from nmt.serving.v1 import MAX_BEGINNING
 from tests.features.serving.harness import Client
 from tests.unit.small_models import LINES, make_model, make_tokenizer
 

@@ -9,8 +9,8 @@ import torch
 
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.request import Request
-from nmt.features.serving import worker
-from nmt.features.serving.requests import Batch, Failure, Task
+from nmt.serving import worker
+from nmt.serving.requests import Batch, Failure, Task
 from tests.features.serving.harness import Client, until
 from tests.unit.small_models import LINES
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nmt.features.serving.page import HEADERS, load_page
+from nmt.serving.page import HEADERS, load_page
 
 PAGE = load_page()
 TEXTS = {path: file.content.decode() for path, file in PAGE.items()}

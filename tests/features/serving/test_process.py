@@ -17,9 +17,9 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
 from nmt.config.tree import Config, RuntimeConfig
 from nmt.errors import UserError
-from nmt.features.serving import process, worker
-from nmt.features.serving.metrics import Metrics
-from nmt.features.serving.requests import Failure, ModelFacts, ModelSource
+from nmt.serving import process, worker
+from nmt.serving.metrics import Metrics
+from nmt.serving.requests import Failure, ModelFacts, ModelSource
 
 
 class Panic(BaseException):

@@ -14,9 +14,9 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 from uvicorn.server import ServerState
 
 from nmt.config.commands import ServeConfig
-from nmt.features.serving import protocol, server
-from nmt.features.serving.guard import Guard
-from nmt.features.serving.metrics import Metrics
+from nmt.serving import protocol, server
+from nmt.serving.guard import Guard
+from nmt.serving.metrics import Metrics
 
 CHUNKS = 20_000
 

@@ -15,7 +15,7 @@ pytest.importorskip("starlette", reason="needs the extra serve")
 
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.errors import ConfigError, UserError
-from nmt.features.serving.keys import read_keys
+from nmt.serving.keys import read_keys
 from tests.features.serving.harness import CONFIG, Client, ThreadRunner, running, until
 from tests.unit.small_models import LINES
 
@@ -415,5 +415,5 @@ def test_answers_in_parallel_equal_answers_in_turn(client: Client, model: Loaded
 
 
 def test_the_process_of_the_server_does_not_import_torch() -> None:
-    program = "import sys, nmt.features.serving.server; sys.exit('torch' in sys.modules)"
+    program = "import sys, nmt.serving.server; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.features.serving.markup import texts_between_tags, to_html, to_text
-from nmt.features.serving.sentences import MAX_CHARACTERS, join, sentences
+from nmt.serving.markup import texts_between_tags, to_html, to_text
+from nmt.serving.sentences import MAX_CHARACTERS, join, sentences
 
 
 def split(text: str) -> list[str]:

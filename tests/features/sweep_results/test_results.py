@@ -15,7 +15,7 @@ from nmt.config.multirun import multirun
 from nmt.config.swept_run import SweptRun
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
-from nmt.features.sweep_results.watch import read_result, watch
+from nmt.sweeps.watch import read_result, watch
 
 VALIDATIONS = (
     {"loss": 3.0, "perplexity": 20.0, "bleu": 5.0},

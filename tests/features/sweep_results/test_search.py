@@ -73,7 +73,7 @@ def test_a_search_looks_for_the_best_of_its_metric(
 ) -> None:
     results = [3.0, 5.0, 1.0, 4.0]
     given = iter(results)
-    monkeypatch.setattr("nmt.features.sweep_results.watch.read_result", lambda _: next(given))
+    monkeypatch.setattr("nmt.sweeps.watch.read_result", lambda _: next(given))
     search = ("model.dropout=interval(0,0.3)", "hydra/sweeper=search", f"hydra.sweeper.n_trials={len(results)}")
     assert main([command, "-m", "experiment=demo", *search, f"sweep.metric={metric}"]) == 0
     found = yaml.safe_load(next((here / "outputs").rglob("optimization_results.yaml")).read_text(encoding="utf-8"))

@@ -12,10 +12,10 @@ import pytest
 
 from nmt.config.compose import compose
 from nmt.data.engine import DeviceWorkers, LocalProcesses
-from nmt.features.synthesis import command, elsewhere
-from nmt.features.synthesis.elsewhere import Chunk, Translated
-from nmt.features.synthesis.model import pack
 from nmt.runs.layout import TRAINER
+from nmt.synthesis import command, elsewhere
+from nmt.synthesis.elsewhere import Chunk, Translated
+from nmt.synthesis.model import pack
 from tests.features.synthesis.test_command import contents, made, refused
 from tests.features.synthesis.test_command import shards as shards  # noqa: PLC0414 - a fixture
 from tests.features.synthesis.test_command import text as text  # noqa: PLC0414

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.features.synthesis.estimate import estimate, sample_for
-from nmt.features.synthesis.shards import SAMPLE_LINES, InputText, scan_input
+from nmt.synthesis.estimate import estimate, sample_for
+from nmt.synthesis.shards import SAMPLE_LINES, InputText, scan_input
 
 
 def scanned(tmp_path: Path, lines: Sequence[str]) -> InputText:

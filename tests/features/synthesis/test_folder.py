@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UserError
-from nmt.features.synthesis.folder import SynthesisFolder
+from nmt.synthesis.folder import SynthesisFolder
 
 
 def test_a_folder_without_shards_takes_other_settings(tmp_path: Path) -> None:

@@ -17,13 +17,13 @@ from nmt.config.saved import to_yaml
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config, PathsConfig
 from nmt.errors import ConfigError, UserError
-from nmt.features.table3 import command
-from nmt.features.table3.command import settings
-from nmt.features.table3.effects import effects, pooled_spread
-from nmt.features.table3.findings import findings, spearman
-from nmt.features.table3.table import RunResult, as_markdown, choose_rows, effects_as_markdown, is_done, read_result
-from nmt.paper.table3 import TABLE_3
+from nmt.evaluation.paper_table3 import TABLE_3
 from nmt.runs.checkpoints import Checkpoints
+from nmt.table3 import command
+from nmt.table3.command import settings
+from nmt.table3.effects import effects, pooled_spread
+from nmt.table3.findings import findings, spearman
+from nmt.table3.table import RunResult, as_markdown, choose_rows, effects_as_markdown, is_done, read_result
 
 
 def test_every_row_is_an_experiment() -> None:
@@ -35,7 +35,7 @@ def test_every_row_is_an_experiment() -> None:
 def test_processes_of_torchrun_are_refused_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("nmt.features.table3.command.data.run", lambda _: pytest.fail("text is prepared"))
+    monkeypatch.setattr("nmt.table3.command.data.run", lambda _: pytest.fail("text is prepared"))
     monkeypatch.setenv("WORLD_SIZE", "2")
     codes = []
     for rank in range(2):

@@ -18,7 +18,10 @@ from nmt.config.tree import Config
 from nmt.data import held_out_text
 from nmt.data.corpora import CorpusSplit
 from nmt.data.engine import Workers
-from nmt.data.filters import (
+from nmt.data.filters import overlap_runs as word_runs
+from nmt.data.filters.overlap_runs import contain_sentences, learn, runs_of
+from nmt.data.filters.overlap_words import words_of
+from nmt.data.filters.pipeline import (
     FilterChain,
     HeldOutPair,
     all_filters,
@@ -27,14 +30,11 @@ from nmt.data.filters import (
     setting_of,
     training_filters,
 )
+from nmt.data.filters.shared import SharedFilterChain
 from nmt.data.manifest import read_manifest
 from nmt.data.prepared import require_prepared
-from nmt.data.shared_filters import SharedFilterChain
 from nmt.data.sources.source import Pair
 from nmt.errors import ConfigError
-from nmt.features.text_overlap import word_runs
-from nmt.features.text_overlap.word_runs import contain_sentences, learn, runs_of
-from nmt.features.text_overlap.words import words_of
 from tests.features.text_overlap.test_overlap import config_with, pairs
 from tests.unit.data.test_shared_filters import InThisProcess
 

@@ -9,11 +9,11 @@ import pytest
 from nmt.commands import data as command
 from nmt.config.data import Corpus, DataConfig, TokenizerConfig
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
-from nmt.data import tokenizer_task
+from nmt.data import overlap, tokenizer_task
+from nmt.data import overlap_task as task
 from nmt.data.corpora import CorpusSplit
 from nmt.data.records import Manifest, TaskRecord
 from nmt.errors import UserError
-from nmt.features.text_overlap import overlap, task
 from tests.integration import toy
 
 Texts = list[tuple[str, str]]

@@ -17,7 +17,7 @@ import pytest
 from nmt.config.commands import TrackingConfig
 from nmt.config.tree import Config, PathsConfig
 from nmt.errors import UserError
-from nmt.features.tracking import wandb as wandb_module
+from nmt.runs import wandb as wandb_module
 from nmt.runs.listener import Scored, listening, open_listeners, tell_scored
 from nmt.runs.metrics import read_metrics
 from nmt.runs.tracker import Tracker

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from nmt.config.data import TREES
-from nmt.features.demo import grammar
-from nmt.features.demo.trees import sentence_tree
+from nmt.demo import grammar
+from nmt.demo.trees import sentence_tree
 from nmt.parsing.linearise import linearise, parse_line
 from nmt.parsing.trees import bracketed, parse_trees, words
 from nmt.text.tokenizer import Tokenizer

@@ -11,7 +11,7 @@ from nmt.config.decoding import DecodingConfig
 from nmt.decoding.beam import NextTokenScorer, beam_search
 from nmt.decoding.sampling import sample
 from nmt.errors import UserError
-from nmt.features.trees.constraint import TreeSymbols, only_trees
+from nmt.parsing.constraint import TreeSymbols, only_trees
 from nmt.parsing.linearise import parse_line
 
 VOCABULARY = ["<unk>", "<pad>", "<s>", "</s>", "▁(A", "▁(B", "▁)A", "▁)B", "▁.", "▁XX", "▁(C"]

@@ -3,7 +3,7 @@
 import re
 from xml.etree import ElementTree
 
-from nmt.features.trees.drawing import draw
+from nmt.parsing.drawing import draw
 from nmt.parsing.trees import Node, parse_trees
 
 SVG = "{http://www.w3.org/2000/svg}"

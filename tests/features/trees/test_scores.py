@@ -12,8 +12,8 @@ from nmt.evaluation.metric import Score
 from nmt.evaluation.metrics import score
 from nmt.evaluation.record import EvaluationRecord, read_evaluation, write_evaluation
 from nmt.evaluation.split import read_split
-from nmt.features.trees.lines import repair_all
 from nmt.parsing.linearise import Repairs
+from nmt.parsing.lines import repair_all
 
 REFERENCES = ["(S (NP XX )NP (VP XX (NP XX XX )NP )VP . )S", "(S (NP XX )NP (VP XX )VP )S"]
 FLAT = "(S (NP XX )NP (VP XX XX XX )VP . )S"

@@ -1,6 +1,6 @@
 """The vocabulary of linearised trees: every symbol is a piece, and none is divided."""
 
-from nmt.features.trees.symbols import train_symbols
+from nmt.parsing.symbols import train_symbols
 from nmt.text.tokenizer import Tokenizer
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from nmt.config.data import DataConfig
-from nmt.data.filters import FilterChain, training_filters
+from nmt.data.filters.pipeline import FilterChain, training_filters
+from nmt.data.filters.web import has_equal_links, is_sentence, share_of_letters
 from nmt.errors import ConfigError
-from nmt.features.web_filter.rules import has_equal_links, is_sentence, share_of_letters
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.compute import packages
+from nmt import packages
 from nmt.discovery import features
 from nmt.errors import UserError
 from nmt.feature import Feature

@@ -13,7 +13,8 @@ from nmt.config.compose import compose
 from nmt.config.data import DataConfig
 from nmt.data.corpora import CorpusSplit
 from nmt.data.engine import LocalProcesses
-from nmt.data.filters import (
+from nmt.data.filters.parallel import PART_PAIRS, Keeps, ParallelFilter
+from nmt.data.filters.pipeline import (
     PIECES,
     FilterChain,
     FirstSeen,
@@ -27,10 +28,9 @@ from nmt.data.filters import (
     similar_lengths,
     training_filters,
 )
-from nmt.data.parallel_filter import PART_PAIRS, Keeps, ParallelFilter
+from nmt.data.overlap import Overlap, count_overlap
 from nmt.data.sources.source import Pair
 from nmt.errors import ConfigError
-from nmt.features.text_overlap.overlap import Overlap, count_overlap
 
 
 def run(pairs: list[Pair], size: int = 3, **settings: object) -> tuple[list[Pair], dict[str, int]]:

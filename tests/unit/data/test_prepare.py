@@ -26,14 +26,15 @@ from nmt.compute.processes import run_in_process
 from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.saved import to_yaml
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
-from nmt.data import encode, filters, prepare, tokenizer_task
+from nmt.data import encode, prepare, tokenizer_task
+from nmt.data.filters import pipeline as filters
 from nmt.data.manifest import read_manifest
 from nmt.data.prepared import require_prepared
 from nmt.data.sources import registry
 from nmt.data.store import PairStore
 from nmt.data.text_task import text_tasks
+from nmt.demo import source as demo
 from nmt.errors import UserError
-from nmt.features.demo import source as demo
 from nmt.storage.files import checksum
 from nmt.text.tokenizer import Tokenizer
 
@@ -288,7 +289,7 @@ prepare(config, lambda line: None)
 @pytest.mark.parametrize(
     ("module", "function", "done"),
     [
-        ("filters", "join_lines", []),
+        ("filters.pipeline", "join_lines", []),
         ("tokenizer_task", "run_in_process", COLLECTED),
         ("encode", "_flat", [*COLLECTED, "tokenizer"]),
     ],

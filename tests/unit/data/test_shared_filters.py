@@ -10,8 +10,8 @@ import pytest
 from nmt.config.compose import compose
 from nmt.config.data import DataConfig
 from nmt.data.engine import Engine, Workers
-from nmt.data.filters import Filter, FilterChain, chunks, training_filters
-from nmt.data.shared_filters import SharedFilterChain, filter_chain
+from nmt.data.filters.pipeline import Filter, FilterChain, chunks, training_filters
+from nmt.data.filters.shared import SharedFilterChain, filter_chain
 from nmt.data.sources.source import Pair
 
 
@@ -81,7 +81,7 @@ def test_filters_before_and_after_one_that_needs_the_order_have_workers_of_their
     config = DataConfig(deduplicate=True, max_words=0)
     last = Filter("last", "", lambda _: lambda chunk: [pair[0] != "a" for pair in chunk])
     chosen = [*training_filters(config), last]
-    monkeypatch.setattr("nmt.data.shared_filters.all_filters", lambda: chosen)
+    monkeypatch.setattr("nmt.data.filters.shared.all_filters", lambda: chosen)
     engine = InThisProcess()
     shared = SharedFilterChain(chosen, config, engine)
     assert list(shared.apply_all(iter([[("a", "x"), ("b", "x")], [("b", "x"), ("a", "x")]]))) == [[("b", "x")], []]

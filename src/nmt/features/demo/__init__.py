@@ -6,7 +6,7 @@ FEATURE = Feature(
     summary="text and trees from an embedded grammar, and the whole chain on them",
     commands={
         "demo": Command(
-            "nmt.features.demo.command",
+            "nmt.demo.command",
             "run data, train, average, eval and report on text that needs no download",
             ("training", *COMMON),
             defaults=("experiment=demo",),

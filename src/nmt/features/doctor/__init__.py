@@ -6,7 +6,7 @@ FEATURE = Feature(
     summary="what this machine has, and which features are off and why",
     commands={
         "doctor": Command(
-            "nmt.features.doctor.command",
+            "nmt.doctor.command",
             "say what this machine has, and which features are off and why",
             ("output", "paths", "runtime"),
         ),

@@ -13,7 +13,7 @@ FEATURE = Feature(
     },
     commands={
         "export": Command(
-            "nmt.features.exports.command",
+            "nmt.export.command",
             "convert a trained model to the format of other programs",
             ("checkpoint", "export", "input", "decoding", *COMMON),
         ),

@@ -6,7 +6,7 @@ FEATURE = Feature(
     summary="runs made of Hugging Face's Marian models (opus-mt)",
     commands={
         "import": Command(
-            "nmt.features.imports.command",
+            "nmt.imports.command",
             "make a run of a Marian model of Hugging Face (opus-mt)",
             ("source", "name", "paths"),
             takes_model="source",

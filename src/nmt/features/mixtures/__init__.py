@@ -4,6 +4,6 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="training on several corpora at once, each with its weight, and in stages",
-    completes_settings="nmt.features.mixtures.settings:checked",
-    mixing="nmt.features.mixtures.mixed_store:MIXING",
+    completes_settings="nmt.data.mixtures.settings:checked",
+    mixing="nmt.data.mixtures.mixed_store:MIXING",
 )

@@ -4,5 +4,5 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="random changes of the training text: BPE-dropout, typos, upper case",
-    transform="nmt.features.noise.noise:noise_of",
+    transform="nmt.data.noise.noise:noise_of",
 )

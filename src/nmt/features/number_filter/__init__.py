@@ -4,5 +4,5 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="a filter that drops training pairs whose sides have different numbers",
-    filters=("nmt.features.number_filter.numbers:FILTER",),
+    filters=("nmt.data.filters.numbers:FILTER",),
 )

@@ -4,6 +4,6 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="languages, held-out text, vocabulary, width, dropout, batch and schedule from the text and the minutes",
-    completes_settings="nmt.features.own_text.complete:with_values_for_text",
-    prepares_training="nmt.features.own_text.prepare:plan_training",
+    completes_settings="nmt.own_text.complete:with_values_for_text",
+    prepares_training="nmt.own_text.prepare:plan_training",
 )

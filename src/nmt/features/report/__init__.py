@@ -6,7 +6,7 @@ FEATURE = Feature(
     summary="pages about a run and comparisons of runs",
     commands={
         "report": Command(
-            "nmt.features.report.command",
+            "nmt.report.command",
             "write an HTML page about a run, or about how several differ",
             ("compare", "checkpoint", "engine", "output", *COMMON),
             ends_chain=True,

@@ -4,5 +4,5 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="test sets of sacreBLEU by name, such as data.test=[sacrebleu:wmt14/full]",
-    test_sets={"sacrebleu": "nmt.features.sacrebleu_sets.source:SOURCE"},
+    test_sets={"sacrebleu": "nmt.data.sources.sacrebleu_sets:SOURCE"},
 )

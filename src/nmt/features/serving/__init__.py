@@ -12,11 +12,11 @@ FEATURE = Feature(
     },
     commands={
         "serve": Command(
-            "nmt.features.serving.command",
+            "nmt.serving.command",
             "answer translation requests over HTTP",
             ("checkpoint", "engine", "serve", "decoding", *COMMON),
             corpus=False,
         )
     },
-    completes_settings="nmt.features.serving.settings:checked",
+    completes_settings="nmt.serving.settings:checked",
 )

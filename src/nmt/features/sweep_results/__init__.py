@@ -5,5 +5,5 @@ from nmt.feature import Feature
 FEATURE = Feature(
     summary="the results of sweeps: a number for a search, and a record per run",
     packages={"optuna": "hydra-optuna-sweeper>=1.3", "submitit": "hydra-submitit-launcher>=1.2"},
-    watches_runs="nmt.features.sweep_results.watch:watch",
+    watches_runs="nmt.sweeps.watch:watch",
 )

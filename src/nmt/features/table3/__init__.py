@@ -6,7 +6,7 @@ FEATURE = Feature(
     summary="the paper's Table 3: all rows trained and scored, at three scales",
     commands={
         "table3": Command(
-            "nmt.features.table3.command",
+            "nmt.table3.command",
             "train and score the rows of the paper's Table 3",
             ("table3", "training", "paths", "runtime"),
             composes=True,

@@ -2,7 +2,7 @@
 
 from nmt.feature import Feature, FileFormat
 
-CODE = "nmt.features.text_formats"
+CODE = "nmt.data.sources"
 
 FEATURE = Feature(
     summary="parallel text in csv, tsv, JSON lines and sgm files",

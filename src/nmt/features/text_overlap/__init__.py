@@ -4,6 +4,6 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="a warning about training text that is also in development or test sets, and filters that drop it",
-    filters=("nmt.features.text_overlap.sentences:FILTER", "nmt.features.text_overlap.word_runs:FILTER"),
-    text_tasks=("nmt.features.text_overlap.task:OVERLAP",),
+    filters=("nmt.data.filters.overlap_sentences:FILTER", "nmt.data.filters.overlap_runs:FILTER"),
+    text_tasks=("nmt.data.overlap_task:OVERLAP",),
 )

@@ -5,5 +5,5 @@ from nmt.feature import Feature
 FEATURE = Feature(
     summary="curves, scores and translations for Weights & Biases and TensorBoard",
     packages={"tensorboard": "tensorboard>=2.18"},
-    listeners=("nmt.features.tracking.tensorboard:board", "nmt.features.tracking.wandb:wandb_run"),
+    listeners=("nmt.runs.tensorboard:board", "nmt.runs.wandb:wandb_run"),
 )

@@ -6,17 +6,17 @@ FEATURE = Feature(
     summary="constituency trees of sentences as the target side, and a search among well-formed ones",
     commands={
         "parse": Command(
-            "nmt.features.trees.parse",
+            "nmt.parsing.parse",
             "print the constituency trees of sentences",
             ("checkpoint", "engine", "input", "output", "parse", "decoding", *COMMON),
         ),
     },
-    sections=("nmt.features.trees.section:drawn_trees",),
+    sections=("nmt.parsing.section:drawn_trees",),
     metrics={
-        "bracket_f1": "nmt.features.trees.metrics:F1",
-        "bracket_precision": "nmt.features.trees.metrics:PRECISION",
-        "bracket_recall": "nmt.features.trees.metrics:RECALL",
-        "complete_match": "nmt.features.trees.metrics:COMPLETE_MATCH",
+        "bracket_f1": "nmt.parsing.metrics:F1",
+        "bracket_precision": "nmt.parsing.metrics:PRECISION",
+        "bracket_recall": "nmt.parsing.metrics:RECALL",
+        "complete_match": "nmt.parsing.metrics:COMPLETE_MATCH",
     },
-    findings={"repairs": "nmt.features.trees.repairs:REPAIRS"},
+    findings={"repairs": "nmt.parsing.repairs:REPAIRS"},
 )

@@ -4,5 +4,5 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="filters that drop training pairs with links, menus and notices of web pages",
-    filters=tuple(f"nmt.features.web_filter.rules:{name}" for name in ("LETTERS", "LINKS", "BOILERPLATE")),
+    filters=tuple(f"nmt.data.filters.web:{name}" for name in ("LETTERS", "LINKS", "BOILERPLATE")),
 )

@@ -4,17 +4,17 @@ from random import Random
 
 import pytest
 
-from nmt.features.demo.grammar import lexicon
-from nmt.features.demo.grammar.alignment import true_alignment
-from nmt.features.demo.grammar.choosing import HE
-from nmt.features.demo.grammar.clauses import Clause, Part, Role
-from nmt.features.demo.grammar.determiners import HIS, MY, NOT_A, THE, A
-from nmt.features.demo.grammar.discourse import Author
-from nmt.features.demo.grammar.features import Case, Tense
-from nmt.features.demo.grammar.lexicon import NOUNS, Adjective, Adverb
-from nmt.features.demo.grammar.phrases import Fixed, NounPhrase
-from nmt.features.demo.grammar.sentences import Connector, Linked, Sentence
-from nmt.features.demo.grammar.verbgroup import CAN, HAVE_TO
+from nmt.demo.grammar import lexicon
+from nmt.demo.grammar.alignment import true_alignment
+from nmt.demo.grammar.choosing import HE
+from nmt.demo.grammar.clauses import Clause, Part, Role
+from nmt.demo.grammar.determiners import HIS, MY, NOT_A, THE, A
+from nmt.demo.grammar.discourse import Author
+from nmt.demo.grammar.features import Case, Tense
+from nmt.demo.grammar.lexicon import NOUNS, Adjective, Adverb
+from nmt.demo.grammar.phrases import Fixed, NounPhrase
+from nmt.demo.grammar.sentences import Connector, Linked, Sentence
+from nmt.demo.grammar.verbgroup import CAN, HAVE_TO
 from tests.features.demo.grammar.test_clauses import ANNA, HOME, TEACHER, YESTERDAY, does, np, obj, place
 
 PAST = Tense.PAST

@@ -2,10 +2,10 @@
 
 import pytest
 
-from nmt.features.demo.grammar import lexicon
-from nmt.features.demo.grammar.choosing import HE, SHE, THEY, YOU
-from nmt.features.demo.grammar.clauses import Clause, Part, Role
-from nmt.features.demo.grammar.determiners import (
+from nmt.demo.grammar import lexicon
+from nmt.demo.grammar.choosing import HE, SHE, THEY, YOU
+from nmt.demo.grammar.clauses import Clause, Part, Role
+from nmt.demo.grammar.determiners import (
     BARE,
     HIS,
     MANY,
@@ -19,12 +19,12 @@ from nmt.features.demo.grammar.determiners import (
     A,
     Determiner,
 )
-from nmt.features.demo.grammar.features import Agreement, Case, Tense
-from nmt.features.demo.grammar.lexicon import ADJECTIVES, noun_named, verb_named
-from nmt.features.demo.grammar.phrases import Asked, Fixed, Name, NounPhrase, Prepositional, Than, There, owned
-from nmt.features.demo.grammar.sentences import Connector, Linked, Sentence
-from nmt.features.demo.grammar.states import IT
-from nmt.features.demo.grammar.verbgroup import CAN, HAVE_TO, LIKE_TO, WANT_TO, Modal, VerbGroup
+from nmt.demo.grammar.features import Agreement, Case, Tense
+from nmt.demo.grammar.lexicon import ADJECTIVES, noun_named, verb_named
+from nmt.demo.grammar.phrases import Asked, Fixed, Name, NounPhrase, Prepositional, Than, There, owned
+from nmt.demo.grammar.sentences import Connector, Linked, Sentence
+from nmt.demo.grammar.states import IT
+from nmt.demo.grammar.verbgroup import CAN, HAVE_TO, LIKE_TO, WANT_TO, Modal, VerbGroup
 
 ADJECTIVE = {word.english: word for word in ADJECTIVES}
 ANNA, PETER, BERLIN = Name("Anna", "Anna", True), Name("Peter", "Peter"), Name("Berlin", "Berlin")

@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from nmt.features.demo import grammar
-from nmt.features.demo.grammar import lexicon
-from nmt.features.demo.grammar.discourse import Author
-from nmt.features.demo.grammar.holdout import FRAMES, held_out, is_unseen
-from nmt.features.demo.grammar.lexicon import NOUNS, VERBS, Adjective, Adverb, Noun
+from nmt.demo import grammar
+from nmt.demo.grammar import lexicon
+from nmt.demo.grammar.discourse import Author
+from nmt.demo.grammar.holdout import FRAMES, held_out, is_unseen
+from nmt.demo.grammar.lexicon import NOUNS, VERBS, Adjective, Adverb, Noun
 
 GOLDEN = [
     (
@@ -86,7 +86,7 @@ def test_text_depends_on_the_seed(splits: Splits) -> None:
 
 
 def test_text_does_not_depend_on_the_hash_seed() -> None:
-    code = "from nmt.features.demo.grammar import generate; print(generate(3, 200, 20, 40))"
+    code = "from nmt.demo.grammar import generate; print(generate(3, 200, 20, 40))"
     written = {
         subprocess.run(
             [sys.executable, "-c", code],

@@ -2,13 +2,13 @@
 
 import pytest
 
-from nmt.features.demo.grammar import english, german
-from nmt.features.demo.grammar.determiners import BARE, MANY, MY, NOT_A, SOME, THE, THIS, A, Determiner
-from nmt.features.demo.grammar.features import Agreement, Case, Language, Order, Tense
-from nmt.features.demo.grammar.lexicon import ADJECTIVES, BE, RAIN, noun_named, verb_named
-from nmt.features.demo.grammar.phrases import NounPhrase
-from nmt.features.demo.grammar.verbgroup import CAN, HAVE_TO, SHOULD, VerbGroup
-from nmt.features.demo.grammar.words import spelled
+from nmt.demo.grammar import english, german
+from nmt.demo.grammar.determiners import BARE, MANY, MY, NOT_A, SOME, THE, THIS, A, Determiner
+from nmt.demo.grammar.features import Agreement, Case, Language, Order, Tense
+from nmt.demo.grammar.lexicon import ADJECTIVES, BE, RAIN, noun_named, verb_named
+from nmt.demo.grammar.phrases import NounPhrase
+from nmt.demo.grammar.verbgroup import CAN, HAVE_TO, SHOULD, VerbGroup
+from nmt.demo.grammar.words import spelled
 
 N, ACC, DAT, GEN = Case.NOMINATIVE, Case.ACCUSATIVE, Case.DATIVE, Case.GENITIVE
 ADJECTIVE = {word.english: word for word in ADJECTIVES}

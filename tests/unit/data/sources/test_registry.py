@@ -15,8 +15,8 @@ import pytest
 from nmt.config.data import DataConfig
 from nmt.config.registry import CHOICES
 from nmt.data.sources import parquet_tables, registry
+from nmt.demo import source as demo
 from nmt.errors import UserError
-from nmt.features.demo import source as demo
 from nmt.text.alignments import GoldAlignment, read_gold
 
 
@@ -191,11 +191,11 @@ class _Drawn(NamedTuple):
 @pytest.fixture
 def grammar(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the grammar by one with a single sentence."""
-    module = ModuleType("nmt.features.demo.grammar")
+    module = ModuleType("nmt.demo.grammar")
     module.fingerprint = lambda: "v1"  # type: ignore[attr-defined]
     module.draw = lambda seed, **sizes: {split: [_Drawn((f"{seed} en", f"{seed} de"))] for split in (*sizes, "unseen")}  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "nmt.features.demo.grammar", module)
-    monkeypatch.setattr("nmt.features.demo.grammar", module, raising=False)
+    monkeypatch.setitem(sys.modules, "nmt.demo.grammar", module)
+    monkeypatch.setattr("nmt.demo.grammar", module, raising=False)
     demo._generate.cache_clear()
 
 

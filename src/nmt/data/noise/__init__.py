@@ -1,0 +1,1 @@
+"""Random changes of the training text, drawn anew in each epoch."""

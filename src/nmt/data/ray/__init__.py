@@ -1,0 +1,1 @@
+"""Data preparation on a cluster of Ray, or on a local one."""

@@ -1,0 +1,1 @@
+"""The embedded demo language: sentences and trees from a grammar, and the whole chain on them."""

@@ -1,0 +1,82 @@
+"""`nmt import`: make a run of a Marian model of Hugging Face."""
+
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from nmt.config.folders import expanded
+from nmt.config.keys import written
+from nmt.config.model import ModelConfig
+from nmt.config.saved import to_yaml
+from nmt.config.tree import Config
+from nmt.errors import UserError
+from nmt.imports.marian import ImportedModel, read_marian, weights_file
+from nmt.runs.checkpoint_files import read_meta
+from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.checkpoints import Checkpoints
+from nmt.runs.environment import environment
+from nmt.runs.layout import TRAINER, RunLayout, step_folder_name
+from nmt.storage.files import checksum, link, write_json, write_text
+from nmt.storage.lock import exclusive_folder
+
+
+def run(config: Config) -> None:
+    """Write the run, and print how to use it."""
+    if not config.source:
+        raise UserError("name the folder of a model to import: nmt import source=FOLDER")
+    run_folder, imported = import_model(config)
+    model, tokenizer = imported.settings.model, imported.tokenizer
+    parameters = sum(weight.numel() for weight in imported.weights.values())
+    languages = f"{imported.settings.data.source_lang} to {imported.settings.data.target_lang}"
+    sizes = " and ".join(f"{size:,}" for size in dict.fromkeys((tokenizer.source_size, tokenizer.target_size)))
+    print(f"{run_folder}: {languages}, {parameters:,} parameters, {sizes} word pieces")
+    print(f"its shape: {_shape(model, tokenizer.joint)}")
+
+
+def import_model(config: Config) -> tuple[Path, ImportedModel]:
+    """Write a run with one checkpoint, which is also its averaged one; return the folder of the run, and the model."""
+    folder, layout = expanded(config.source), RunLayout(config.run_folder)
+    imported = read_marian(folder, config)
+    origin = CheckpointRecord(folder.resolve().name, 0, sha256=checksum(weights_file(folder)), path=str(folder))
+    taken = "is being written by another process: wait until it is done, or give the import another name="
+    with exclusive_folder(layout.folder, taken=taken, setting="paths.outputs"):  # which a refused model does not create
+        _check_unused(config, origin)
+        _write(layout, imported, origin)
+    return layout.folder, imported
+
+
+def _check_unused(config: Config, origin: CheckpointRecord) -> None:
+    """Refuse a run that has checkpoints, unless it is the same import, which may have been interrupted."""
+    checkpoints = Checkpoints(config.run_folder)
+    checkpoints.remove_leftovers()
+    for saved in checkpoints.steps():
+        weights = (read_meta(saved.path).origin or {}).get("sha256")
+        if weights != origin.sha256 or (saved.path / TRAINER).exists():
+            raise UserError(f"{config.run_folder} has checkpoints already: give the import another name=")
+
+
+def _write(layout: RunLayout, imported: ImportedModel, origin: CheckpointRecord) -> None:
+    text = to_yaml(imported.settings)
+    write_text(layout.settings, text)
+    described = environment(imported.settings, layout.folder / "no-data", origin.to_json())
+    write_json(layout.environment, described.to_json())
+    Checkpoints(layout.folder).save(
+        origin.step,
+        weights=imported.weights,
+        trainer=None,
+        valid={},
+        tokenizer_files=imported.tokenizer.files,
+        config_text=text,
+        origin=origin.to_json(),
+    )
+    link(layout.averaged, step_folder_name(origin.step))
+
+
+def _shape(model: ModelConfig, joint: bool) -> str:
+    """Return the settings of the model that are not the defaults, as they are written on the command line."""
+    usual, found = asdict(ModelConfig()), asdict(model)
+    words = [f"tokenizer.joint={written(joint)}"]
+    for field in fields(ModelConfig):
+        value = found[field.name]
+        if value != usual[field.name]:
+            words.append(f"model.{field.name}={written(value)}")
+    return " ".join(words)

@@ -1,0 +1,1 @@
+"""The HTTP server: queue, processes of models, routes, limits, and the page."""

@@ -1,0 +1,1 @@
+"""Files of any size translated into corpora, for back-translation and distillation."""
