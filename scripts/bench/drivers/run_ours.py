@@ -29,8 +29,8 @@ from nmt.decoding import batches as decoding_batches
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.int8_engine import Int8Engine
 from nmt.decoding.torch_engine import TorchEngine, load_model
-from nmt.features.own_text.speed import measured_batches, wait
 from nmt.model.kernels.c.library import use_operations
+from nmt.own_text.speed import measured_batches, wait
 from nmt.runs.checkpoints import load
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.build import build_trainer

@@ -5,8 +5,8 @@ import time
 import torch
 from protocol import Job, Result, serve
 
-from nmt.features.own_text.speed import wait
 from nmt.model.products import multiply_into
+from nmt.own_text.speed import wait
 
 SIZE = 2048
 SIZE_ON_GPU = 8192

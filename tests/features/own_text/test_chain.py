@@ -226,10 +226,10 @@ def test_minutes_that_are_too_few_are_a_warning_that_says_how_many_would_do(
 ) -> None:
     succeed(["data", *words])
     for seconds, warned in ((0.5, True), (0.1, False)):  # 108 and 540 steps in a minute
-        monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", lambda *_, seconds=seconds: seconds)
+        monkeypatch.setattr("nmt.own_text.prepare.seconds_per_step", lambda *_, seconds=seconds: seconds)
         found = plan_training(composed_settings([*words, "own.minutes=1"]))
         assert ("own.minutes=1 is too little: after 100 steps" in found.warning) == warned
-    monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", lambda *_: 0.5)
+    monkeypatch.setattr("nmt.own_text.prepare.seconds_per_step", lambda *_: 0.5)
     warning = plan_training(composed_settings([*words, "own.minutes=1"])).warning
     (minutes,) = re.findall(r"own.minutes=(\d+) would do", warning)
     assert not plan_training(composed_settings([*words, f"own.minutes={minutes}"])).warning
@@ -238,7 +238,7 @@ def test_minutes_that_are_too_few_are_a_warning_that_says_how_many_would_do(
 def test_back_translated_text_and_another_model_keep_the_plan_of_the_minutes(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmt.features.own_text.prepare.seconds_per_step", lambda *_: 60 * 0.9 / 30.5)
+    monkeypatch.setattr("nmt.own_text.prepare.seconds_per_step", lambda *_: 60 * 0.9 / 30.5)
     succeed(["data", *words])
     succeed(["train", *words, "training.steps=2"])
     for side, language in enumerate(("en", "de")):
