@@ -53,7 +53,7 @@ from fake_cuda.guard import register_device
 register_device()
 import torch
 from torch.nn import functional as F
-from fake_cuda.counting import Counter, Operation
+from fake_cuda.counting import Counter
 from fake_cuda.device import fake_cuda
 
 @torch.library.custom_op("nmt_test::scale_", mutates_args=("rows",))
@@ -72,11 +72,9 @@ with fake_cuda():
     a.bfloat16_, b.bfloat16_ = a.bfloat16(), b.bfloat16()
     counts = {{}}
     for code in {codes!r}:
-        with Counter(lambda moved, flops, dtype: 0.0) as counter:
+        with Counter() as counter:
             eval(code)
-        total = Operation()
-        for operation in counter.operations.values():
-            total.add(operation)
+        total = counter.total()
         counts[code] = [total.launches, total.bytes, total.flops, total.host_reads]
 print(json.dumps(counts))
 """

@@ -1,6 +1,6 @@
 """Count operations on CUDA tensors: launches, bytes, FLOPs and host reads."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from math import prod
@@ -32,15 +32,12 @@ UNKNOWN_SIZE = {"nonzero", "masked_select", "repeat_interleave", "_unique2", "un
 
 @dataclass
 class Operation:
-    """All calls of one operation in one phase."""
+    """All operations of one phase."""
 
     launches: int = 0
     bytes: int = 0
     """Bytes read and written; a tensor that is changed in place is read and written."""
-    bytes_once: int = 0
-    """Bytes by a simpler rule: each tensor that an operation takes or returns counts once."""
     flops: int = 0
-    seconds: float = 0.0
     host_reads: int = 0
 
     def add(self, other: "Operation") -> None:
@@ -49,19 +46,13 @@ class Operation:
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
 
-Clock = Callable[[int, int, torch.dtype], float]
-"""The seconds that an operation takes, given its bytes, its FLOPs and the type of its first tensor."""
-
-
 class Counter(TorchDispatchMode):
     """While active, counts all operations on CUDA tensors under the name of the current phase."""
 
-    def __init__(self, clock: Clock, plain: Mapping[str, Callable[..., Any]] | None = None) -> None:
-        """Time operations by the clock; count those that are `plain`, by their names, in their parts."""
+    def __init__(self) -> None:
+        """Begin with nothing counted."""
         super().__init__()  # type: ignore[no-untyped-call]
-        self.clock, self.plain = clock, plain or {}
-        self.operations: dict[tuple[str, str], Operation] = {}
-        """By phase and name."""
+        self.phases: dict[str, Operation] = {}
         self._phase = "other"
 
     @contextmanager
@@ -75,22 +66,26 @@ class Counter(TorchDispatchMode):
 
     def count_wait(self, *_: Any) -> None:
         """Count a call of torch.cuda.synchronize."""
-        self.add("synchronize", Operation(host_reads=1))
+        self.add(Operation(host_reads=1))
 
-    def add(self, name: str, call: Operation) -> None:
+    def add(self, call: Operation) -> None:
         """Add a call of an operation."""
-        self.operations.setdefault((self._phase, name), Operation()).add(call)
+        self.phases.setdefault(self._phase, Operation()).add(call)
+
+    def total(self) -> Operation:
+        """Return the sum over the phases."""
+        total = Operation()
+        for each in self.phases.values():
+            total.add(each)
+        return total
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation and count it."""
         kwargs = kwargs or {}
-        if func._schema.name in self.plain and any(map(_on_cuda, _tensors((args, kwargs)))):
-            with self:
-                return self.plain[func._schema.name](*args, **kwargs)
         name = func._schema.name.removeprefix("aten::")
         inputs = _tensors((args, kwargs))
         if any(map(_on_cuda, inputs)) and _waits_for_result(name, kwargs):
-            self.add(name, Operation(host_reads=1))
+            self.add(Operation(host_reads=1))
             if name == VALUE:
                 return 0.0 if inputs[0].is_floating_point() else 0
             if name == "nonzero":
@@ -99,10 +94,9 @@ class Counter(TorchDispatchMode):
         used = _distinct(_tensors((args, kwargs, result)))
         if any(map(_on_cuda, used)) and _launches(func, name):
             moved = _bytes_moved(func, name, args, kwargs, result)
-            once = sum(each.numel() * each.element_size() for each in used)
             flops = flops_of(func, args, kwargs, result)
             waits = int(_is_waiting_copy(name, args, kwargs, result))
-            self.add(name, Operation(1, moved, once, flops, self.clock(moved, flops, used[0].dtype), waits))
+            self.add(Operation(1, moved, flops, waits))
         return result
 
 

@@ -11,37 +11,29 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
-from nmt.model.kernels import backend
-from nmt.training import new_trainer
+from nmt.model.kernels import backend, choice
 
 HOPPER = (9, 0)
 """The compute capability of an H100."""
-AMPERE = (8, 0)
-"""The lowest compute capability that multiplies in bf16."""
 NOTHING = ["_lazy_init", "set_device", "synchronize", "empty_cache"]
 NOTHING += ["get_rng_state", "set_rng_state", "manual_seed", "manual_seed_all"]
 """Functions of torch.cuda that do nothing here."""
 
 
 @contextmanager
-def fake_cuda(memory: float = 80e9, capability: tuple[int, int] = HOPPER) -> Iterator[FakeTensorMode]:
-    """Make torch report one CUDA device, and let all tensors be fake, in this block (see `guard.register_device`).
-
-    Args:
-        memory: Bytes that the device claims to have.
-        capability: Its compute capability.
-    """
+def fake_cuda() -> Iterator[FakeTensorMode]:
+    """Make torch report one CUDA device, and let all tensors be fake, in this block (see `guard.register_device`)."""
     properties = SimpleNamespace(
-        name="fake", total_memory=int(memory), major=capability[0], minor=capability[1], multi_processor_count=132
+        name="fake", total_memory=int(80e9), major=HOPPER[0], minor=HOPPER[1], multi_processor_count=132
     )
     answers: dict[str, Any] = {
         "is_available": True,
         "is_initialized": True,
-        "is_bf16_supported": capability >= AMPERE,
+        "is_bf16_supported": True,
         "device_count": 1,
         "current_device": 0,
         "get_device_name": "fake",
-        "get_device_capability": capability,
+        "get_device_capability": HOPPER,
         "get_device_properties": properties,
         **dict.fromkeys(NOTHING),
     }
@@ -51,7 +43,7 @@ def fake_cuda(memory: float = 80e9, capability: tuple[int, int] = HOPPER) -> Ite
     with (
         mock.patch.multiple(torch.cuda, **fakes),
         mock.patch.object(backend, "has_triton", _has_triton),
-        mock.patch.object(new_trainer, "failures", return_value={}),  # nothing is computed that could fail
+        mock.patch.object(choice, "_check_triton"),  # nothing can be compiled for this device
         mock.patch.object(F, "scaled_dot_product_attention", _efficient_attention),
         torch.autograd.set_multithreading_enabled(False),
         FakeTensorMode(allow_non_fake_inputs=True) as mode,

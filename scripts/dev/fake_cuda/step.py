@@ -1,8 +1,8 @@
 """Run updates of the real trainer on a fake device, and count the operations of one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from functools import wraps
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +13,9 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 
 from fake_cuda.counting import Counter
+from fake_cuda.device import fake_cuda
 from nmt.compute.machine import prepare_machine
+from nmt.config.compose import compose
 from nmt.config.tree import Config
 from nmt.data.loader import GlobalBatch
 from nmt.errors import UserError
@@ -21,8 +23,6 @@ from nmt.training import objective
 from nmt.training.build import build_trainer
 from nmt.training.trainer import Trainer
 from shared.synthetic import SyntheticText
-
-PHASES = ("forward", "loss", "backward", "norm", "optimizer", "other")
 
 
 def fake_trainer(config: Config) -> Trainer:
@@ -38,16 +38,21 @@ def fake_trainer(config: Config) -> Trainer:
         return build_trainer(config, machine, tokenizer)
 
 
-def count_step(config: Config, mode: FakeTensorMode, counter: Counter) -> None:
+def count_step(overrides: Sequence[str]) -> dict[str, Any]:
     """Count the second update of a run: the first one allocates the optimizer's averages."""
-    trainer, training = fake_trainer(config), config.training
-    with unset_fake_temporarily():
-        text = SyntheticText(config.tokenizer.vocab_size, training.batch_tokens, training.device_tokens, config.seed)
-        real_batch = text.step(text.median_batch(), trainer.shapes(training.device_tokens))
-    batch = fake_batch(mode, real_batch)
-    trainer.update(batch)
-    with _phases(trainer, counter), counter:
+    config, counter = compose(list(overrides)), Counter()
+    training = config.training
+    with fake_cuda() as mode:
+        trainer = fake_trainer(config)
+        with unset_fake_temporarily():
+            words, tokens = config.tokenizer.vocab_size, training.batch_tokens
+            text = SyntheticText(words, tokens, training.device_tokens, config.seed)
+            real_batch = text.step(text.median_batch(), trainer.shapes(training.device_tokens))
+        batch = fake_batch(mode, real_batch)
         trainer.update(batch)
+        with _phases(trainer, counter), counter:
+            trainer.update(batch)
+    return {**asdict(counter.total()), "phases": {name: asdict(each) for name, each in counter.phases.items()}}
 
 
 def fake_batch(mode: FakeTensorMode, batch: GlobalBatch) -> GlobalBatch:
