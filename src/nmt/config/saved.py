@@ -50,6 +50,8 @@ def read_settings(config_text: str) -> dict[str, Any]:
 
 def read_saved(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
     """Return what `from_yaml` or `read_settings` makes of a file; an error names the file."""
+    if path.exists() and not path.is_file():  # a pipe might never end
+        raise ConfigError(f"{path} is not a file: restore it")
     try:
         return parse(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:

@@ -44,7 +44,7 @@ def _of_folder(folder: str) -> EarlierTokenizer:
     return EarlierTokenizer(
         name=folder,
         kept_from="tokenizer.folder",
-        load=lambda: Tokenizer.load(expanded(folder)),
+        load=lambda: Tokenizer.load(expanded(folder), f"restore it, or set {without}"),
         instead=without,
         more_pieces=without,
     )

@@ -44,7 +44,7 @@ class CTranslate2Engine(Engine):
     ) -> None:
         """Load the model in `folder`, which accepts sentences of at most `max_positions` tokens, onto `device`."""
         ctranslate2 = import_optional("ctranslate2")
-        tokenizer = Tokenizer.load(folder)
+        tokenizer = Tokenizer.load(folder, "export the model again")
         super().__init__(tokenizer, config, min(max_positions, MAX_SOURCE_TOKENS), max_positions)
         self.source_pieces, self.target_pieces = tokenizer.vocabularies
         self._ids = {piece: index for index, piece in enumerate(self.target_pieces)}

@@ -19,6 +19,7 @@ from nmt import __version__
 from nmt.errors import UserError
 from nmt.runs.layout import META, SETTINGS, TRAINER, WEIGHTS, step_of_folder_name
 from nmt.storage.files import checksum, is_plain_name, replacing_folder, seal
+from nmt.text.tokenizer import Tokenizer
 
 FORMAT = 1
 """The version of the format; it is raised by a change that older versions of nmt cannot read."""
@@ -81,10 +82,9 @@ class Checkpoint:
         """Its files without the training state."""
         return [self.path / name for name in sorted({META, *self.meta.files} - {TRAINER})]
 
-    @property
-    def tokenizer_folder(self) -> Path:
-        """The folder of its tokenizer."""
-        return self.path
+    def tokenizer(self) -> Tokenizer:
+        """Load its tokenizer."""
+        return Tokenizer.load(self.path, "restore the checkpoint, or use another one")
 
 
 def write(
@@ -136,6 +136,7 @@ def load(path: Path, trainer: bool = False) -> Checkpoint:
         )
     with _explaining_read_errors(path):
         for name, digest in meta.files.items():
+            _check_is_file(path / name)
             if (trainer or name != TRAINER) and checksum(path / name) != digest:
                 raise _damaged(path / name, "its checksum is not the one in meta.json")
         try:
@@ -159,7 +160,13 @@ def load(path: Path, trainer: bool = False) -> Checkpoint:
 
 
 def _load_trainer(path: Path) -> dict[str, object]:
-    trainer = torch.load(path, map_location="cpu", weights_only=True)
+    try:
+        trainer = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        if "weights_only" not in str(error):
+            raise
+        # PyTorch advises to run what is in the file
+        raise ValueError(f"{path.name} holds more than tensors, numbers and texts") from error
     if not isinstance(trainer, dict):
         raise TypeError(f"{path.name} contains no dictionary")
     return trainer
@@ -168,6 +175,7 @@ def _load_trainer(path: Path) -> dict[str, object]:
 def read_meta(path: Path) -> CheckpointMeta:
     """Read a checkpoint's meta.json, which contains its own checksum."""
     file = path / META
+    _check_is_file(file)
     with _explaining_read_errors(path):
         content = file.read_bytes()
     try:
@@ -251,11 +259,19 @@ def _is_complete(meta: Mapping[str, Any]) -> bool:
         and all(isinstance(value, int | float) for value in meta["valid"].values())
         and isinstance(meta.get("best_by", "loss"), str)
         and isinstance(meta.get("newest_step", 0), int)
+        and isinstance(meta.get("averaged_from", []), list)
+        and all(isinstance(name, str) for name in meta.get("averaged_from", []))
         and isinstance(meta.get("origin"), dict | None)
         and isinstance(files, dict)
         and all(map(is_plain_name, files))
         and {WEIGHTS, SETTINGS} <= files.keys()
     )
+
+
+def _check_is_file(file: Path) -> None:
+    """Refuse what is no file, such as a pipe, which nobody may ever write to."""
+    if file.exists() and not file.is_file():
+        raise _damaged(file, "it is not a file")
 
 
 def _damaged(file: Path, why: str) -> DamagedError:

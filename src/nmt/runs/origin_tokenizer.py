@@ -14,7 +14,7 @@ def old_tokenizer(config: Config) -> EarlierTokenizer | None:
     def load() -> Tokenizer:
         from nmt.runs.origin import tokenizer_folder  # noqa: PLC0415 - imports torch
 
-        return Tokenizer.load(tokenizer_folder(config))
+        return Tokenizer.load(tokenizer_folder(config), "restore it, or begin with another checkpoint")
 
     def extended(old: Tokenizer, learned: Tokenizer) -> Tokenizer:
         from nmt.text.extend_tokenizer import extend  # noqa: PLC0415 - few runs need it

@@ -17,6 +17,8 @@ from nmt.text.white_space import rare_spaces, with_single_spaces
 JOINT_FILE = "tokenizer.model"
 SOURCE_FILE = "tokenizer.source.model"
 TARGET_FILE = "tokenizer.target.model"
+MAKE_DATA = "delete it and run `make data` with your settings"
+"""What to do if the tokenizer of a corpus cannot be used."""
 SPACE_MARK = "▁"
 """The mark in a vocabulary for the space before a word."""
 
@@ -24,18 +26,20 @@ SPACE_MARK = "▁"
 class Tokenizer:
     """Turns source and target sentences into ids of word pieces, without special ones such as EOS, and back."""
 
-    def __init__(self, source: bytes, target: bytes | None = None, *, name: str = "tokenizer") -> None:
+    def __init__(
+        self, source: bytes, target: bytes | None = None, *, name: str = "tokenizer", remedy: str = MAKE_DATA
+    ) -> None:
         """Take the content of one model for both languages, or of two models; errors call it `name`."""
         self._models: tuple[bytes, ...] = (source,) if target is None else (source, target)
-        self._source = _processor(source, name)
-        self._target = self._source if target is None else _processor(target, name)
+        self._source = _processor(source, name, remedy)
+        self._target = self._source if target is None else _processor(target, name, remedy)
 
     @classmethod
-    def load(cls, folder: Path) -> "Tokenizer":
-        """Load the one or two models in a folder."""
+    def load(cls, folder: Path, remedy: str = MAKE_DATA) -> "Tokenizer":
+        """Load the one or two models in a folder; errors say that the user should do what `remedy` says."""
         names = (SOURCE_FILE, TARGET_FILE) if (folder / SOURCE_FILE).exists() else (JOINT_FILE,)
-        models = [_read(folder / name) for name in names]
-        return cls(*models, name=" and ".join(str(folder / name) for name in names))
+        models = [_read(folder / name, remedy) for name in names]
+        return cls(*models, name=" and ".join(str(folder / name) for name in names), remedy=remedy)
 
     def save(self, folder: Path) -> None:
         """Write the one or two models into a folder."""
@@ -132,13 +136,11 @@ def trained_file_names(*, joint: bool) -> tuple[str, ...]:
     return (JOINT_FILE,) if joint else (SOURCE_FILE, TARGET_FILE)
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, remedy: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UserError(
-            f"cannot read the tokenizer {path}: {error.strerror}. Run `make data` with your settings."
-        ) from error
+        raise UserError(f"cannot read the tokenizer {path}: {error.strerror}: {remedy}") from error
 
 
 def _pieces(processor: sentencepiece.SentencePieceProcessor) -> tuple[str, ...]:
@@ -151,23 +153,23 @@ def _encode(processor: sentencepiece.SentencePieceProcessor, lines: Sequence[str
     return list(processor.encode(list(lines), out_type=int, num_threads=1))
 
 
-def _processor(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
+def _processor(model: bytes, name: str, remedy: str) -> sentencepiece.SentencePieceProcessor:
     if not model:
-        raise _damaged(name)
+        raise _damaged(name, remedy)
     sentencepiece.set_min_log_level(3)
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         _pieces(processor)
     except (RuntimeError, UnicodeDecodeError) as error:  # UnicodeDecodeError: a token is not valid text
-        raise _damaged(name) from error
+        raise _damaged(name, remedy) from error
     ids = (processor.unk_id(), processor.pad_id(), processor.bos_id(), processor.eos_id())
     if ids != (UNK, PAD, BOS, EOS):
         raise UserError(
             f"{name} has the special ids unk, pad, bos, eos = {', '.join(map(str, ids))}, "
-            f"but {UNK}, {PAD}, {BOS}, {EOS} are needed: train the tokenizer with `make data`."
+            f"but {UNK}, {PAD}, {BOS}, {EOS} are needed: {remedy}"
         )
     return processor
 
 
-def _damaged(name: str) -> UserError:
-    return UserError(f"{name} is damaged or not a SentencePiece model. Delete it and run `make data`.")
+def _damaged(name: str, remedy: str) -> UserError:
+    return UserError(f"{name} is damaged or not a SentencePiece model: {remedy}")

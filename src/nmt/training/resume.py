@@ -8,7 +8,6 @@ from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.runs.checkpoints import Checkpoint, load_last_good
 from nmt.runs.compatibility import check_resumable
-from nmt.text.tokenizer import Tokenizer
 from nmt.training.build import TrainingData
 from nmt.training.state import saved_best, saved_state
 
@@ -19,7 +18,7 @@ def find_checkpoint(config: Config, data: TrainingData) -> Checkpoint | None:
     if checkpoint is None:
         return None
     check_resumable(read_settings(checkpoint.config_text), flatten(asdict(config)))
-    tokenizer_changed = Tokenizer.load(checkpoint.tokenizer_folder).checksum != data.tokenizer.checksum
+    tokenizer_changed = checkpoint.tokenizer().checksum != data.tokenizer.checksum
     if tokenizer_changed or (checkpoint.trainer or {})["data"] != data.fingerprint:
         raise UserError(
             f"the data in {config.data_folder} is not the data that run {config.name} began with "

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from nmt import errors
 from nmt.compute import distributed
-from nmt.errors import UserError
+from nmt.config.saved import from_yaml, read_saved
+from nmt.errors import ConfigError, UserError
 from nmt.runs import checkpoint_files as checkpoint_format
 from nmt.runs.checkpoints import Checkpoints, DamagedError, check_weights, load, load_last_good, resolve
 from nmt.storage.files import checksum, seal
@@ -78,7 +79,7 @@ def test_a_loaded_checkpoint_equals_the_saved_one(run: Path, save: Save) -> None
     assert checkpoint.trainer["place"] == (3, 17)
     assert torch.equal(checkpoint.trainer["adam"][0]["mean"], torch.ones(2))
     assert checkpoint.config_text == "seed: 1234\n"
-    assert (checkpoint.tokenizer_folder / "tokenizer.model").read_bytes() == b"pieces"
+    assert (checkpoint.path / "tokenizer.model").read_bytes() == b"pieces"
     assert checkpoint.tokenizer_files == {"tokenizer.model": b"pieces"}
     assert checkpoint.meta.valid == {"loss": 1.5}
     assert load(path).trainer is None
@@ -333,7 +334,16 @@ def test_a_checkpoint_of_a_newer_format_is_an_error_and_never_skipped(
 
 @pytest.mark.parametrize(
     "change",
-    [{"step": "7"}, {"files": {"../../x": "0"}}, {"files": {}}, {"files": 3}, {"valid": None}, {"newest_step": "7"}],
+    [
+        {"step": "7"},
+        {"files": {"../../x": "0"}},
+        {"files": {}},
+        {"files": 3},
+        {"valid": None},
+        {"newest_step": "7"},
+        {"averaged_from": 5},
+        {"averaged_from": [5]},
+    ],
 )
 def test_a_forged_meta_is_refused(save: Save, change: dict[str, Any]) -> None:
     path = save(1)
@@ -358,9 +368,26 @@ def test_no_code_is_run_from_a_trainer_state(save: Save, tmp_path: Path) -> None
     del meta["seal"]
     meta["files"]["trainer.pt"] = checksum(path / "trainer.pt")
     (path / "meta.json").write_text(json.dumps(meta | {"seal": seal(meta)}))
-    with pytest.raises(UserError, match=r"has the right checksums but cannot be loaded"):
+    with pytest.raises(UserError, match=r"cannot be loaded \(trainer.pt holds more than tensors, numbers and texts\)"):
         load(path, trainer=True)
     assert not sentinel.exists()
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "meta.json"])
+def test_a_pipe_in_place_of_a_file_is_refused_without_waiting(save: Save, name: str) -> None:
+    path = save(1)
+    (path / name).unlink()
+    os.mkfifo(path / name)
+    with pytest.raises(DamagedError, match=rf"{name} is damaged \(it is not a file\)"):
+        load(path)
+    if name == "config.yaml":
+        with pytest.raises(ConfigError, match=r"config\.yaml is not a file"):
+            read_saved(path / name, from_yaml)
+
+
+def test_a_damaged_tokenizer_of_a_checkpoint_advises_to_use_another_checkpoint(save: Save) -> None:
+    with pytest.raises(UserError, match="not a SentencePiece model: restore the checkpoint, or use another one"):
+        load(save(1)).tokenizer()
 
 
 def test_the_newest_undamaged_checkpoint_is_used_with_a_warning(
