@@ -17,7 +17,6 @@ from nmt.model.kernels.c.library import use_operations
 from tests.browser import Browser, start
 from tests.quick_processes import COPIES
 from tests.quick_settings import make_settings_quick
-from tests.reporting import rerun, skipped_parts
 
 make_settings_quick()
 processes.SPAWN = COPIES  # type: ignore[assignment] # a fresh process takes 0.6 s to start, a copy 0.03 s
@@ -109,16 +108,3 @@ def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -
         return None
     kind = "failed" if report.when == "call" else "error"
     return kind, f"\n{kind}: {report.nodeid}\n", kind.upper()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print which parts were skipped and what installs them, and how to run the failed tests again."""
-    skipped = [report.longrepr[2] for report in terminalreporter.getreports("skipped")]
-    lines = list(skipped_parts(reason.removeprefix("Skipped: ") for reason in skipped))
-    failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.getreports(kind)]
-    if failed:
-        lines.append(f"run again: {rerun(failed)}")
-    if lines:
-        terminalreporter.section("skipped parts, and failed tests" if failed else "skipped parts")
-        terminalreporter.write("".join(f"{line}\n" for line in lines))

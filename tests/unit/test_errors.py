@@ -1,10 +1,6 @@
 """Messages name the commands that the user has: targets of make in a clone, and `nmt` where it is installed."""
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +8,6 @@ import pytest
 import nmt
 from nmt import errors
 from nmt.commands import COMMANDS
-from nmt.config.conf_folder import conf_folder
 
 PACKAGE = Path(nmt.__file__).parent
 
@@ -50,23 +45,3 @@ def test_every_target_that_the_package_names_is_a_command() -> None:
     named = {target for text in texts for target in re.findall(r"`make (\w+)", text)}
     assert named
     assert named <= {*COMMANDS}
-
-
-@pytest.mark.slow
-def test_an_installed_package_names_nmt(tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    shutil.copytree(PACKAGE, site / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(conf_folder(), site / "nmt" / "conf")
-
-    def said(*words: str, code: int) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "nmt", *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(site)},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == code, done.stderr
-        return done.stdout + done.stderr
-
-    assert "(`nmt data`)" in said("describe", "experiment=demo", code=0)
-    refused = said("report", "experiment=demo", code=2)
-    assert "`nmt train` first (with the same settings)" in refused
-    assert "make" not in refused

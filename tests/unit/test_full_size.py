@@ -15,11 +15,8 @@ def measure(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("words", "steps"), [((), 12), (("--stored",), 12), (("--random-ids",), 4)])
+@pytest.mark.parametrize(("words", "steps"), [((), 13), (("--random-ids",), 4)])
 def test_every_step_is_measured_and_no_file_is_left(tmp_path: Path, words: tuple[str, ...], steps: int) -> None:
-    if "--stored" in words:
-        pytest.importorskip("s3fs", reason="needs the extra remote")
-        pytest.importorskip("moto.server", reason="needs the extra remote-tests")
     done = measure(tmp_path, *words)
     assert done.returncode == 0, done.stderr
     table = done.stdout[done.stdout.rindex("task  ") :].splitlines()

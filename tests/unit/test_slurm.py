@@ -60,17 +60,3 @@ def test_job_near_its_time_limit_saves_and_queues_itself_again(tmp_path: Path, n
     assert lines[-2:] == ["saved", "scontrol requeue 77"]
     assert "--nnodes=2 --nproc-per-node=8 --max-restarts=3" in lines[1]
     assert lines[1].endswith("-m nmt train seed=3")
-
-
-def test_cancelled_job_saves_and_is_not_queued_again(tmp_path: Path, notes: Path) -> None:
-    assert ended(tmp_path, signal.SIGTERM) == 143
-    lines = notes.read_text().splitlines()
-    assert lines[-1] == "saved"
-    assert "scontrol requeue 77" not in lines
-
-
-def test_wrong_settings_start_no_training(tmp_path: Path, notes: Path) -> None:
-    process = start(tmp_path, DESCRIBED="2")
-    process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert "srun" not in notes.read_text()

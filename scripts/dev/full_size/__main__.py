@@ -3,12 +3,10 @@
     .venv/bin/python scripts/dev/full_size --pairs 4500000 --ceiling 4
     .venv/bin/python scripts/dev/full_size --pairs 40000000 --ceiling 10 data=wmt14_en_fr
     .venv/bin/python scripts/dev/full_size --pairs 40000000 --ceiling 10 --random-ids
-    .venv/bin/python scripts/dev/full_size --pairs 40000000 --ceiling 10 --stored
 
 The text combines sentences of the demo grammar, or of `--text SOURCE TARGET`, with invented rare words: about 25 words
 per side. It is written as Parquet shards in the Hub's layout and prepared as WMT14 is. With --random-ids there is no
-text: a store of random ids is opened, planned and read. With --stored the text is read from a server on this machine
-that speaks S3's protocol, whose own time and memory are not counted. Linux only.
+text: a store of random ids is opened, planned and read. Linux only.
 """
 
 import argparse
@@ -17,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +36,6 @@ from nmt.demo import grammar
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
 from full_size.meter import HEAD, Meter
-from full_size.stored import SETTINGS, storing
 from full_size.text import LANGUAGES, write_random_store, write_shards
 from shared.command_line import at_least, positive, run_tool, tool_parser
 
@@ -57,14 +54,12 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="full-size-", dir=arguments.folder))
     config = _config(folder, arguments)
     try:
-        with Meter() as meter, ExitStack() as stack:
+        with Meter() as meter:
             if arguments.random_ids:
                 vocabulary, max_pieces = config.tokenizer.vocab_size, config.data.max_pieces
                 run_in_process(write_random_store, config.data_folder, arguments.pairs, vocabulary, max_pieces)
             else:
-                text = _generate(arguments, folder)
-                if arguments.stored:
-                    meter.others.add(stack.enter_context(storing(text, folder)))
+                _generate(arguments, folder)
                 _prepare(config, meter, arguments.pairs)
             _read(config, meter)
     finally:
@@ -85,7 +80,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--folder", help="folder for the files (about 800 bytes per pair)")
     parser.add_argument("--keep", action="store_true", help="keep the generated text and the prepared corpus")
     parser.add_argument("--random-ids", action="store_true", help="measure only opening, planning and reading")
-    parser.add_argument("--stored", action="store_true", help="read the text from a store of objects")
     parser.add_argument("--text", nargs=2, metavar=("SOURCE", "TARGET"), help="source of sentences for the text")
     parser.add_argument("overrides", nargs="*", help="settings, such as data=wmt14_en_fr")
     return parser.parse_args()
@@ -93,13 +87,12 @@ def _arguments() -> argparse.Namespace:
 
 def _config(folder: Path, arguments: argparse.Namespace) -> Config:
     languages = [f"data.{side}_lang={language}" for side, language in zip(("source", "target"), LANGUAGES, strict=True)]
-    local = (f"data.hub_dataset={folder}/hub", "data.hub_config=generated", "data.check_counts=false")
-    source = SETTINGS if arguments.stored else local
+    source = (f"data.hub_dataset={folder}/hub", "data.hub_config=generated", "data.check_counts=false")
     return compose([*arguments.overrides, *languages, *source, f"paths.data={folder}"])
 
 
-def _generate(arguments: argparse.Namespace, folder: Path) -> Path:
-    """Write the text, and return its folder."""
+def _generate(arguments: argparse.Namespace, folder: Path) -> None:
+    """Write the text."""
     if arguments.text:
         pool = list(read_pairs(inputs(arguments.text, "train"), LANGUAGES))
     else:
@@ -107,19 +100,18 @@ def _generate(arguments: argparse.Namespace, folder: Path) -> Path:
     start, text = time.perf_counter(), folder / "hub" / "generated"
     run_in_process(write_shards, text, arguments.pairs, pool)  # in another process: its memory is not counted
     print(f"text generated in {time.perf_counter() - start:.0f} s (not part of preparation)", flush=True)
-    return text
 
 
 def _prepare(config: Config, meter: Meter, pairs: int) -> None:
-    """Prepare the corpus; its lines of progress show when a task starts and ends."""
+    """Prepare the corpus; its lines of progress show when a task ends, and the next one begins."""
 
     def say(line: str) -> None:
         name, _, message = line.partition(": ")
         if message.startswith("done"):
+            meter.uses[-1].name, meter.uses[-1].pairs = name, 0 if name.endswith(("valid", "test")) else pairs
             meter.end()
             print(meter.uses[-1].row(), flush=True)
-        else:
-            meter.begin(name, 0 if name.endswith(("valid", "test")) else pairs)
+            meter.begin("the rest")
 
     print(HEAD)
     engine = open_engine(config)
@@ -130,7 +122,9 @@ def _prepare(config: Config, meter: Meter, pairs: int) -> None:
         meter.end()
         print(meter.uses[-1].row(), flush=True)
     start = time.perf_counter()
+    meter.begin("the first task")
     manifest = prepare(config, say, engine)
+    meter.end()
     print(f"prepared in {time.perf_counter() - start:.0f} s, fetching included", flush=True)
     print("", *summary(manifest, config), sep="\n", flush=True)
 

@@ -42,8 +42,6 @@ class Meter:
     def __init__(self) -> None:
         """Start without a task."""
         self.uses: list[Use] = []
-        self.others: set[int] = set()
-        """Descendants that do not count, nor do theirs."""
         self._began = self._cpu_began = self._cpu = 0.0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -81,7 +79,7 @@ class Meter:
     def _sample(self) -> None:
         with self._lock:
             memory, cpu = 0, 0.0
-            for process in family(os.getpid(), self.others):
+            for process in family(os.getpid()):
                 with suppress(OSError, ValueError, IndexError):  # the process may end meanwhile
                     memory += own_share_of_memory(process)
                     cpu += cpu_seconds(process)

@@ -14,8 +14,6 @@ It starts `nmt serve` on 127.0.0.1, and prints as JSON, and the worst cases as a
               turn: it vanishes, sends and reads slowly, sends junk, halves of requests, wrong lengths, 100,000 headers
               and chunks of one byte, keeps connections open, and sends the worst cases; the p99 is also given for
               each attack, and the memory for each minute; with `load`, also how many times its p99 that is
-  recovery    seconds until requests are answered after one process of the model, all of them, or the server was killed;
-              a new server then starts on the same port
   worst cases single requests, each the worst of its kind, and the other attacks for three seconds each: status, size
               and time of the answer, the longest pause of /health, and how much more memory the server and its models
               needed; the last line has the largest figures
@@ -33,7 +31,7 @@ import time
 from bisect import bisect
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import cycle, pairwise
 from pathlib import Path
@@ -43,7 +41,7 @@ from nmt.errors import UserError
 from nmt.text.lines import read_lines
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
-from load_test import hostile, recovery, worst_cases
+from load_test import hostile, worst_cases
 from shared import processes
 from shared.command_line import at_least, existing_folder, positive, run_tool, tool_parser
 
@@ -57,7 +55,7 @@ IMPATIENCE_SECONDS = 0.2
 """Seconds after which refused clients try again: sooner than they are asked to."""
 MAX_SECONDS, MAX_CLIENTS = 3600, 2000
 """The most that this program asks of a machine."""
-PARTS = ("translate", "load", "overload", "bad", "worst", "recovery")
+PARTS = ("translate", "load", "overload", "bad", "worst")
 """The measurements."""
 
 
@@ -107,8 +105,6 @@ def main() -> None:
     size = arguments.request_sentences
     requests = [lines[start : start + size] for start in range(0, len(lines), size)]
     asyncio.run(_measure_server(arguments, requests, words, found))
-    if "recovery" in arguments.parts:
-        found["recovery"] = asyncio.run(recovery.measure(lambda port: server(arguments.model, words, port)))
     worst = found.pop("worst cases", {})
     print(json.dumps(found, indent=2))
     if worst:
@@ -171,23 +167,19 @@ def run_of(model: Path) -> list[str]:
 
 
 @asynccontextmanager
-async def server(model: Path, words: Sequence[str], port: int = 0) -> AsyncIterator[tuple[int, int]]:
-    """Start a server; yield its port and its process id; stop it by SIGTERM, and check its exit code.
-
-    A server that was killed meanwhile is not stopped.
-    """
+async def server(model: Path, words: Sequence[str]) -> AsyncIterator[tuple[int, int]]:
+    """Start a server; yield its port and its process id; stop it by SIGTERM, and check its exit code."""
     command = [sys.executable, "-m", "nmt", "serve", *run_of(model), *words]
     process = await asyncio.create_subprocess_exec(
-        *command, f"serve.host={HOST}", f"serve.port={port}", "serve.read_timeout=2", stdout=asyncio.subprocess.PIPE
+        *command, f"serve.host={HOST}", "serve.port=0", "serve.read_timeout=2", stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout
     line = (await process.stdout.readline()).decode()
     try:
         yield int(line.rpartition(":")[2]), process.pid
     finally:
-        with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGTERM)
-        if (code := await process.wait()) not in (0, -signal.SIGKILL):
+        process.send_signal(signal.SIGTERM)
+        if code := await process.wait():
             raise SystemExit(f"the server ended with exit code {code}")
 
 

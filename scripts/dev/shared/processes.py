@@ -1,7 +1,7 @@
 """What the processes of a program use, as Linux shows it in /proc."""
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,12 +15,11 @@ def children(pid: int) -> Iterator[int]:
             yield from map(int, (thread / "children").read_text().split())
 
 
-def family(pid: int, without: Collection[int] = ()) -> Iterator[int]:
-    """Yield a process and its descendants, but not those of processes in `without`."""
+def family(pid: int) -> Iterator[int]:
+    """Yield a process and its descendants."""
     yield pid
     for child in children(pid):
-        if child not in without:
-            yield from family(child, without)
+        yield from family(child)
 
 
 def model_processes(pid: int) -> list[int]:
