@@ -69,10 +69,6 @@ class Feature:
     """Optional packages without which it or a part of it cannot run: what pip installs, by the name to import."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     """By the word on the command line."""
-    term: str = ""
-    """A function that takes all settings and returns a `nmt.training.objective.Term`, or None if it is off."""
-    word_loss: str = ""
-    """The same for a `nmt.training.objective.WordLoss`; a run has one of them at most."""
     test_sets: Mapping[str, str] = field(default_factory=dict)
     """By the word before the colon in data.valid and data.test, the `nmt.data.sources.source.Source` of the sets."""
     file_formats: tuple[FileFormat, ...] = ()
@@ -87,10 +83,6 @@ class Feature:
     """A `nmt.data.training_text.Mixing`, if there are further corpora."""
     transform: str = ""
     """The same for a `nmt.data.transform.BatchTransform`; the function takes the tokenizer as well."""
-    hook: str = ""
-    """The same for a `nmt.training.hook.TrainingHook`."""
-    layers: str = ""
-    """A function that takes the settings of the model and a `nmt.model.run_layer.RunLayer`, and returns one."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """By the name of the metric, `module:name` of a `nmt.evaluation.metric.Metric`."""
     findings: Mapping[str, str] = field(default_factory=dict)
@@ -105,13 +97,9 @@ class Feature:
     it may replace values that the user does not give."""
     tokenizer: str = ""
     """A function that takes all settings and returns a `nmt.data.earlier_tokenizer.EarlierTokenizer`, or None."""
-    begins: str = ""
-    """A function that takes all settings and returns a `nmt.training.beginning.Beginning`, or None."""
     watches_runs: str = ""
     """A function that takes a `nmt.config.swept_run.SweptRun` of a command that trains, and a function that does this
     run and returns its settings; it calls the latter, and returns the number that a search optimises, or None."""
-    prepares_training: str = ""
-    """A function that may change the settings of a run before training: see `nmt.training.preparation`."""
 
     def __post_init__(self) -> None:
         """Check that each field holds what the core iterates over, because types are not checked at run time."""

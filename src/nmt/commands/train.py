@@ -16,17 +16,19 @@ from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import Pairs
 from nmt.data.transform import BatchTransform, transforms_for
 from nmt.model.kernels.c.library import uses_operations
+from nmt.own_text.prepare import plan_training
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout
 from nmt.runs.start import start_tracker
 from nmt.runs.tracker import NullTracker
 from nmt.storage.lock import exclusive_folder
-from nmt.training.beginning import find_beginning, origin_record
+from nmt.training.begin import find_beginning, origin_record
 from nmt.training.build import build_checkpoint_manager, build_state, open_data, shared_files, shared_settings
 from nmt.training.decision import Ending
+from nmt.training.freeze import warning_of_new_pieces
 from nmt.training.loop import Loop
 from nmt.training.memory_check import tokens_that_fit
-from nmt.training.preparation import prepare_training
+from nmt.training.preparation import Prepared
 from nmt.training.resume import find_checkpoint, finished_message
 from nmt.training.trainer import Trainer
 from nmt.training.validation import check_bleu, validate
@@ -37,7 +39,8 @@ STOPPED_EXIT_CODE = 143
 
 def run(config: Config) -> None:
     """Train from the run's last checkpoint, or from the start."""
-    config, prepared = prepare_training(config)
+    planned = plan_training(config) if config.own.derive else Prepared(config)
+    config = planned.config
     with joining.session(config.runtime) as machine, _exclusive_run_folder(config):
         distributed.check_same(shared_settings(config), "settings")
         with distributed.together():
@@ -49,8 +52,7 @@ def run(config: Config) -> None:
         if checkpoint is not None and (message := finished_message(checkpoint, config)):
             _print(message)
             return
-        for each in prepared:
-            each.announce()
+        planned.announce()
         transforms = transforms_for(config, data.tokenizer)
         state = build_state(config, machine, data.tokenizer, checkpoint, beginning)
         trainer, begun_from = state.trainer, origin_record(checkpoint, beginning)
@@ -139,8 +141,9 @@ def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:
     )
     if config.runtime.kernels and trainer.machine.device.type == "cpu" and not uses_operations():
         _print("no working C compiler (cc): training is slower without its operations in C")
-    if distributed.is_main() and (warning := training.warmup_warning):
-        print(f"warning: {warning}", file=sys.stderr, flush=True)
+    for warning in filter(None, (training.warmup_warning, warning_of_new_pieces(training))):
+        if distributed.is_main():
+            print(f"warning: {warning}", file=sys.stderr, flush=True)
     if trainer.step:
         epoch, batch, _ = trainer.data_position
         _print(f"going on from step {trainer.step} (epoch {epoch + 1}, batch {batch + 1})")

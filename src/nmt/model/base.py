@@ -9,9 +9,9 @@ from nmt.config.model import ModelConfig
 from nmt.model.attention_plan import AttentionSpec, Plan, plan_attention
 from nmt.model.cpu.dropout import Dropout
 from nmt.model.kv_cache import KVCache
+from nmt.model.layer_drop import run_or_skip
 from nmt.model.packed import Packed
 from nmt.model.positions.base import Places, Transform, positions_of
-from nmt.model.run_layer import layer_runner
 from nmt.model.word_vectors import Factors, WordVectors, random_vectors
 
 SMALL_STANDARD_DEVIATION = 0.02
@@ -31,12 +31,18 @@ class BaseModel(nn.Module):
         self.config = config
         self.plan: Plan = plan_attention
         """How training and decoding attend, unless the caller chooses."""
-        self.run_layer = layer_runner(config)
         self.vectors = WordVectors(config, source_vocabulary, target_vocabulary)
         self.positions = positions_of(config)
         for side, size in self.positions.table_sizes().items():
             self.register_parameter(f"{side}_positions", random_vectors(size, config.d_model))
         self.dropout = Dropout(config.dropout)
+
+    def run_layer(self, layer: nn.Module, stream: Tensor, *inputs: object) -> Tensor:
+        """Return a layer's output (T, d_model), given its stream (T, d_model) and further inputs."""
+        if self.config.layer_drop:
+            return run_or_skip(self.config.layer_drop, layer, stream, *inputs)
+        output: Tensor = layer(stream, *inputs)
+        return output
 
     @staticmethod
     def special_mask(config: ModelConfig) -> str:

@@ -1,29 +1,22 @@
 """Layers that training skips at random."""
 
 from collections.abc import Iterable
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from nmt.config.model import ModelConfig
 from nmt.model.attention import AttendEncoderOutput
 from nmt.model.cpu.dropout import thread_generator
-from nmt.model.run_layer import RunLayer
 
 
-def skipping(config: ModelConfig, run: RunLayer) -> RunLayer:
-    """Return how a model runs its layers: it skips some in training if the settings say so."""
-    return partial(run_or_skip, run, config.layer_drop) if config.layer_drop else run
-
-
-def run_or_skip(run: RunLayer, probability: float, layer: nn.Module, stream: Tensor, *inputs: object) -> Tensor:
+def run_or_skip(probability: float, layer: nn.Module, stream: Tensor, *inputs: object) -> Tensor:
     """Return a layer's output (..., d), or its stream if training skips the layer."""
     if layer.training and skips_layer(probability):
         # all layers that attend to the encoder's output may be skipped
         memories = [each.memory for each in inputs if isinstance(each, AttendEncoderOutput)]
         return with_zero_gradients(stream, [*layer.parameters(), *memories])
-    return run(layer, stream, *inputs)
+    output: Tensor = layer(stream, *inputs)
+    return output
 
 
 def skips_layer(probability: float) -> bool:

@@ -1,17 +1,20 @@
-"""What features add to the training of a run."""
+"""What settings beyond the paper add to the training of a run."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from nmt.config.registry import imported
 from nmt.config.tree import Config
-from nmt.discovery import features
+from nmt.decoding.alignment import guided_layer
+from nmt.text.special import PAD
+from nmt.training.guided_attention import GuidedHead
 from nmt.training.hook import TrainingHook
+from nmt.training.moving_average import MovingAverage
 from nmt.training.objective import Term, WordLoss
+from nmt.training.r_drop import RDrop, RDropLoss
 
 
 class Additions(NamedTuple):
-    """What features add to a trainer."""
+    """What settings add to a trainer."""
 
     word_loss: WordLoss | None = None
     terms: Sequence[Term] = ()
@@ -19,12 +22,10 @@ class Additions(NamedTuple):
 
 
 def additions_to(config: Config) -> Additions:
-    """Return what the features add that the settings use."""
-    (word_loss, *_) = [*_made("word_loss", config), None]  # the settings refuse a second one
-    return Additions(word_loss, _made("term", config), _made("hook", config))
-
-
-def _made(seam: str, config: Config) -> list[Any]:
-    """Return what the features make for a seam; one that the settings leave off makes None."""
-    makers = [imported(code) for feature in features().values() if (code := getattr(feature, seam))]
-    return [made for maker in makers if (made := maker(config)) is not None]
+    """Return what the settings add."""
+    training = config.training
+    word_loss = RDropLoss(RDrop(training.label_smoothing, training.r_drop, PAD)) if training.r_drop else None
+    layer = guided_layer(config.model.decoder_depth)
+    terms = [GuidedHead(layer, training.guided_weight)] if training.guided_weight else []
+    hooks = [MovingAverage(training.ema)] if training.ema else []
+    return Additions(word_loss, terms, hooks)

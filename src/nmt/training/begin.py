@@ -1,7 +1,7 @@
 """Begin a run from the weights of another model, with another vocabulary if need be."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -22,7 +22,6 @@ from nmt.runs.layout import WEIGHTS
 from nmt.runs.origin import find_origin
 from nmt.text.extend_tokenizer import compositions
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.beginning import Beginning
 
 VOCABULARIES = {"shared": 1, "source": 0, "target": 1, "projection": 1, "bias": 1}
 """The parameters with a row per word, and the side of their vocabulary: 0 is the source, 1 the target."""
@@ -33,7 +32,19 @@ Differences = Mapping[str, tuple[Any, Any]]
 """Settings that differ, each with its value in the origin and in this model."""
 
 
-def beginning(config: Config) -> Beginning | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """The weights that a new run begins with, and where they come from."""
+
+    checksum: str
+    """The checksum of the weights, which must be the same in all processes."""
+    record: Mapping[str, Any]
+    """Where the weights come from, as JSON: the `origin` of each checkpoint of the run."""
+    give_weights: Callable[[TranslationModel, Tokenizer], str]
+    """Give a new model the weights, with word vectors for the run's tokenizer; return a line for the user."""
+
+
+def find_beginning(config: Config) -> Beginning | None:
     """Return the weights of the model that training.init_from names; None if it names none."""
     name = config.training.init_from
     if not name:
@@ -45,6 +56,13 @@ def beginning(config: Config) -> Beginning | None:
 
     record = replace(CheckpointRecord.of(origin), name=name)
     return Beginning(checksum=origin.meta.files[WEIGHTS], record=record.to_json(), give_weights=give_weights)
+
+
+def origin_record(checkpoint: Checkpoint | None, beginning: Beginning | None) -> Mapping[str, Any] | None:
+    """Return the record of the model that a run began from; a resumed run has it in its checkpoint."""
+    if checkpoint is not None:
+        return checkpoint.meta.origin
+    return None if beginning is None else beginning.record
 
 
 def begin_from(model: TranslationModel, tokenizer: Tokenizer, origin: Checkpoint, config: Config) -> str:

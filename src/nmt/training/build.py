@@ -16,7 +16,7 @@ from nmt.data.training_text import open_training_text
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.beginning import Beginning
+from nmt.training.begin import Beginning
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.new_trainer import new_trainer
 from nmt.training.state import TrainingState

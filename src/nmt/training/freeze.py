@@ -3,43 +3,20 @@
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
-from nmt.config.training import PARTS
-from nmt.config.tree import Config
+from nmt.config.training import PARTS, TrainingConfig
 from nmt.errors import UserError, nearest
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import matches_any, trainable
-from nmt.training.hook import TrainingHook
-from nmt.training.preparation import Prepared
 
 
-def freezing(config: Config) -> "Freezing | None":
-    """Return what freezes the weights that the settings name; None if they name none."""
-    names = config.training.freeze
-    return Freezing(names) if names else None
-
-
-def warn_of_new_pieces(config: Config) -> Prepared:
-    """Warn if word pieces that the model to begin from does not know keep the vectors that they begin with."""
-    tuning = config.training
+def warning_of_new_pieces(tuning: TrainingConfig) -> str:
+    """Return a warning if word pieces that the model to begin from does not know keep the vectors they begin with."""
     if tuning.init_vocabulary == "old" or not tuning.freezes_vectors:
-        return Prepared(config)
-    warning = (
+        return ""
+    return (
         f"training.freeze=[{','.join(tuning.freeze)}] also keeps the vectors of the new word pieces of "
         f"training.init_vocabulary={tuning.init_vocabulary}: freeze no word vectors if these pieces are to be learned"
     )
-    return Prepared(config, warning=warning)
-
-
-class Freezing(TrainingHook):
-    """Freezes weights before training begins."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        """See `training.freeze`."""
-        self._names = names
-
-    def prepare(self, model: TranslationModel) -> None:
-        """See `TrainingHook.prepare`."""
-        freeze(model, self._names)
 
 
 def freeze(model: TranslationModel, names: Sequence[str]) -> None:

@@ -6,11 +6,9 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from nmt.config.tree import Config
 from nmt.data.alignments import NAME
 from nmt.data.links import Links
 from nmt.data.loader import MicroBatch
-from nmt.decoding.alignment import guided_layer
 from nmt.model.attention import Attend, attention_scores
 from nmt.model.attention_plan import AttentionSpec, Plan
 from nmt.model.padding import Padding
@@ -34,12 +32,6 @@ class GuidedHead:
         """See `Term.watch`."""
         links = cast("Links | None", batch.columns.get(NAME))
         return HeadWatcher(self, batch, links) if links is not None and len(links.targets) else None
-
-
-def guided_head(config: Config) -> GuidedHead | None:
-    """Return the head that learns alignments; None if the settings ask for none."""
-    weight = config.training.guided_weight
-    return GuidedHead(guided_layer(config.model.decoder_depth), weight) if weight else None
 
 
 class HeadWatcher(Watcher):

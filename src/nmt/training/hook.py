@@ -1,4 +1,4 @@
-"""Observe the training of a model between its steps: see `Feature.hook`."""
+"""Observe the training of a model between its steps: a moving average, or passes recorded as CUDA graphs."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from nmt.model.interface import TranslationModel
 from nmt.training.replicas import Replicas
 
 
@@ -23,9 +22,6 @@ class Report(NamedTuple):
 
 class TrainingHook:
     """Observes the training of a model; subclasses override what they need."""
-
-    def prepare(self, model: TranslationModel) -> None:
-        """Change a new model, or a restored one, before it is on its device and has an optimizer."""
 
     def begin(self, replicas: Replicas) -> None:
         """Receive the model on its device, before the first step; the weights in `replicas.trained` stay there."""

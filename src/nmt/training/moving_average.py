@@ -7,15 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.config.tree import Config
 from nmt.training.hook import TrainingHook
 from nmt.training.replicas import Replicas
-
-
-def moving_average(config: Config) -> "MovingAverage | None":
-    """Return the moving average that the settings ask for; None if there is none."""
-    decay = config.training.ema
-    return MovingAverage(decay) if decay else None
 
 
 class MovingAverage(TrainingHook):

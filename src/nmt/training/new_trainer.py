@@ -14,6 +14,7 @@ from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.choice import use_kernels
 from nmt.training.additions import Additions, additions_to
+from nmt.training.freeze import freeze
 from nmt.training.memory_check import check_model_size
 from nmt.training.recorded_passes import RecordedPasses
 from nmt.training.replicas import Replicas, UnaveragedReplicas
@@ -38,8 +39,8 @@ def new_trainer(
     with distributed.together():
         if begin is not None:
             begin(model)
-        for hook in additions.hooks:
-            hook.prepare(model)
+        if config.training.freeze:
+            freeze(model, config.training.freeze)
     model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
     runtime = config.runtime
     passes = _recorded_passes(config, machine, additions, divided=replicas.divides_weights)

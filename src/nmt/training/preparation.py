@@ -1,21 +1,18 @@
-"""What features do before a run is trained."""
+"""The settings of a run after a plan, and what to tell the user of it."""
 
 import sys
-from collections.abc import Sequence
 from textwrap import fill
 from typing import NamedTuple
 
 from nmt.compute import distributed
-from nmt.config.registry import imported
 from nmt.config.tree import Config
-from nmt.discovery import features
 
 WIDTH = 120
 """The longest line, in characters."""
 
 
 class Prepared(NamedTuple):
-    """The settings of a run after a feature has seen them."""
+    """The settings of a run, and what to tell the user."""
 
     config: Config
     message: str = ""
@@ -31,13 +28,3 @@ class Prepared(NamedTuple):
                 print(text, flush=True)
             if self.warning:
                 print(f"warning: {self.warning}", file=sys.stderr, flush=True)
-
-
-def prepare_training(config: Config) -> tuple[Config, Sequence[Prepared]]:
-    """Let each feature that asks for it change the settings of a run, in turn."""
-    prepared: list[Prepared] = []
-    for feature in features().values():
-        if feature.prepares_training:
-            prepared.append(imported(feature.prepares_training)(config))
-            config = prepared[-1].config
-    return config, prepared

@@ -5,24 +5,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.config.tree import Config
 from nmt.data.loader import MicroBatch
 from nmt.model.kernels.backend import sum_dtype
 from nmt.model.packed import Packed
 from nmt.model.products import exact_product, multiply, multiply_into
 from nmt.model.word_vectors import Factors
-from nmt.text.special import PAD
 from nmt.training.loss import Losses, rows_per_chunk
 
 TENSORS_PER_CHUNK = 6
 """Tensors of the size of a chunk of logits that exist at the same time; chunks are smaller by this factor."""
-
-
-def word_loss(config: Config) -> "RDropLoss | None":
-    """Return the loss that the settings ask for; None if R-Drop is off."""
-    if not config.training.r_drop:
-        return None
-    return RDropLoss(RDrop(config.training.label_smoothing, config.training.r_drop, PAD))
 
 
 class RDropLoss(NamedTuple):

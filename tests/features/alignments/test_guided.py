@@ -26,7 +26,7 @@ from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS
 from nmt.training.additions import Additions
-from nmt.training.guided_attention import GuidedHead, attention_of_head, guided_head
+from nmt.training.guided_attention import GuidedHead, attention_of_head
 from nmt.training.objective import Objective
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
@@ -152,7 +152,6 @@ def test_only_training_with_a_weight_learns_links(store: PairStore) -> None:
     assert guided(batch).smoothed > usual.smoothed
     assert guided(batch).nll == usual.nll
     assert guided.eval()(batch).smoothed == usual.smoothed
-    assert guided_head(compose([])) is None
 
 
 def test_a_store_without_links_trains_as_usual(tmp_path: Path, store: PairStore) -> None:

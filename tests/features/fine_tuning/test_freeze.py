@@ -15,7 +15,7 @@ from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.transformer import Transformer
-from nmt.training.freeze import freeze, warn_of_new_pieces
+from nmt.training.freeze import freeze, warning_of_new_pieces
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store
 
@@ -51,10 +51,7 @@ def gradients(trainer: Trainer, store: PairStore) -> dict[str, torch.Tensor | No
 )
 def test_new_word_pieces_that_are_never_learned_are_a_warning(freeze: str, vocabulary: str, warns: bool) -> None:
     words = ["training.init_from=old", f"training.init_vocabulary={vocabulary}", f"training.freeze=[{freeze}]"]
-    config = compose(words)
-    prepared = warn_of_new_pieces(config)
-    assert prepared.config == config
-    assert ("new word pieces" in prepared.warning) == warns
+    assert ("new word pieces" in warning_of_new_pieces(compose(words).training)) == warns
 
 
 def test_only_parts_of_the_model_are_suggested() -> None:

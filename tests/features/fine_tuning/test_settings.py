@@ -6,7 +6,7 @@ from nmt.config.compose import compose
 from nmt.data.earlier_tokenizer import earlier_tokenizer
 from nmt.data.tokenizer_task import tokenizer_settings
 from nmt.errors import ConfigError, UserError
-from nmt.training.beginning import find_beginning
+from nmt.training.begin import find_beginning
 
 OLD = "training.init_from=old"
 

@@ -7,5 +7,4 @@ FEATURE = Feature(
     columns=("nmt.data.alignments:ALIGNMENTS",),
     text_tasks=("nmt.data.gold_alignments:TRUTH",),
     findings={"alignments": "nmt.evaluation.alignment_error:ALIGNMENT_ERROR"},
-    term="nmt.training.guided_attention:guided_head",
 )

@@ -6,7 +6,4 @@ FEATURE = Feature(
     summary="runs that begin from another model, with its vocabulary or another one, and weights that stay as they are",
     completes_settings="nmt.runs.shape:with_shape_of_origin",
     tokenizer="nmt.runs.origin_tokenizer:old_tokenizer",
-    begins="nmt.training.begin:beginning",
-    prepares_training="nmt.training.freeze:warn_of_new_pieces",
-    hook="nmt.training.freeze:freezing",
 )

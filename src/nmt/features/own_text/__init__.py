@@ -5,5 +5,4 @@ from nmt.feature import Feature
 FEATURE = Feature(
     summary="languages, held-out text, vocabulary, width, dropout, batch and schedule from the text and the minutes",
     completes_settings="nmt.own_text.complete:with_values_for_text",
-    prepares_training="nmt.own_text.prepare:plan_training",
 )
