@@ -77,7 +77,7 @@ def test_a_pipe_gets_the_output_and_stays_a_pipe(tmp_path: Path) -> None:
     reader.start()
     with open_output(str(pipe)) as output:
         output.write(b"eins\n")
-    reader.join(10)
+    reader.join(60)
     assert received == [b"eins\n"]
     assert pipe.is_fifo()
 

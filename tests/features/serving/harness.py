@@ -24,7 +24,7 @@ from nmt.serving.worker import answer, facts_of
 
 T = TypeVar("T")
 CONFIG = ServeConfig(
-    max_bytes=20_000, max_sentences=20, queue=30, wait_ms=0, timeout=20, read_timeout=0.3, hosts=["test"]
+    max_bytes=20_000, max_sentences=20, queue=30, wait_ms=0, timeout=60, read_timeout=1, hosts=["test"]
 )
 """Settings with small limits."""
 

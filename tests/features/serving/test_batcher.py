@@ -202,7 +202,7 @@ def test_batches_that_run_at_the_same_time_share_the_sentences() -> None:
         sizes.append(len(batch.requests))
         if len(sizes) == 2:
             both_run.set()
-        await asyncio.wait_for(both_run.wait(), 5)
+        await asyncio.wait_for(both_run.wait(), 60)
         return await echo(batch)
 
     async def scenario() -> None:
@@ -221,7 +221,7 @@ def test_a_single_sentence_does_not_wait_for_a_second_batch() -> None:
         queue = batcher(parallel=4)
         work = asyncio.ensure_future(queue.work())
         (answer,) = queue.add(PLAIN, requests("alone"))
-        assert (await asyncio.wait_for(answer, 5))["text"] == "alone"
+        assert (await asyncio.wait_for(answer, 60))["text"] == "alone"
         work.cancel()
 
     asyncio.run(scenario())

@@ -22,7 +22,7 @@ from nmt.config.tree import RuntimeConfig
 from nmt.errors import UserError
 from tests.quick_processes import start_group
 
-SOON = timedelta(seconds=20)
+SOON = timedelta(seconds=60)
 
 
 @pytest.fixture
@@ -135,9 +135,9 @@ def test_a_single_process_computes_everything() -> None:
 def wait_for_main(what: str) -> None:
     """Work in the main process for longer than processes wait for each other."""
     distributed.ALIVE_SECONDS = 0.1
-    with session(RuntimeConfig(device="cpu", timeout_minutes=0.05)), together(), main_works():
+    with session(RuntimeConfig(device="cpu", timeout_minutes=0.1)), together(), main_works():
         if distributed.is_main():
-            time.sleep(4.5 if what == "work" else 0.3)
+            time.sleep(8 if what == "work" else 0.3)
             if what == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             if what == "stop":

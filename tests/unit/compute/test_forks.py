@@ -44,7 +44,7 @@ def test_an_error_of_a_task_is_raised() -> None:
     started = time.monotonic()
     with pytest.raises(UserError, match="not this one"):
         list(run_tasks_in_forks(work, range(4), 2))
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 60
     assert not active_children()
 
 
@@ -88,7 +88,7 @@ list(run_tasks_in_forks(work, range(100_000), 2))
         copies = {int(process.stdout.readline()) for _ in range(tasks)}
         process.kill()
     assert len(copies) == 2
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while any(_runs(copy) for copy in copies):
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -35,7 +35,7 @@ def test_a_signal_ends_an_interruptible_block() -> None:
     with stop_signals() as stop_request, pytest.raises(StopError), stop_request.interruptible():  # noqa: PT012
         send_signal()
         time.sleep(30)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
     assert stop_request.signal == signal.SIGTERM
 
 

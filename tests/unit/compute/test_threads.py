@@ -77,7 +77,7 @@ def test_workers_get_equal_shares_of_the_threads(count: int, shares: list[int]) 
 
 
 def test_results_come_in_order_from_simultaneous_calls() -> None:
-    meeting = threading.Barrier(3, timeout=10)
+    meeting = threading.Barrier(3, timeout=60)
 
     def meet(argument: int) -> tuple[int, int, int]:
         meeting.wait()  # passes only once all three calls are here
@@ -133,7 +133,7 @@ def test_results_come_while_tasks_run() -> None:
 
 def test_no_task_begins_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
-    both, exhausted = threading.Barrier(2, timeout=10), threading.Event()
+    both, exhausted = threading.Barrier(2, timeout=60), threading.Event()
     exhaust = threads._exhaust
 
     def note(waiting: Iterator[object]) -> None:
@@ -213,6 +213,6 @@ def test_closing_the_iterator_abandons_the_tasks() -> None:
     results = run_tasks_in_threads(work, range(5), 2)
     assert next(results) == (0, None)
     for _ in range(2):
-        assert tasks.begun.acquire(timeout=10)
+        assert tasks.begun.acquire(timeout=60)
     results.close()
     assert sorted(tasks.abandoned) == [1, 2]

@@ -537,7 +537,7 @@ def test_worker_process_ends_with_its_parent(tmp_path: Path) -> None:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
