@@ -145,7 +145,7 @@ def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:
         if distributed.is_main():
             print(f"warning: {warning}", file=sys.stderr, flush=True)
     if trainer.step:
-        epoch, batch, _ = trainer.data_position
+        epoch, batch = trainer.data_position
         _print(f"going on from step {trainer.step} (epoch {epoch + 1}, batch {batch + 1})")
 
 

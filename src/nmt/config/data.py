@@ -33,7 +33,7 @@ MAX_LINKED_PIECES = 65_535
 """The longest sentence, in word pieces, that can have a word alignment."""
 MAIN = "main"
 """The name of the corpus that `data` describes."""
-OF_THE_MIXTURE = {"mixture": {}, "stages": [], "temperature": 0.0}
+OF_THE_MIXTURE = {"mixture": {}, "temperature": 0.0}
 """Settings of the whole mixture; one of its corpora cannot have them."""
 MAX_WEIGHT = 1e6
 IN_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
@@ -108,9 +108,6 @@ class DataConfig:
     data.mixture.crawled.train=[a.en,a.de]; its source, languages, columns and filters default to those of `data`."""
     temperature: float = field(default=0.0, metadata=NOT_OF_THE_TEXT)
     """If not 0, each weight of a mixture is multiplied by the corpus's tokens to the power of 1/temperature."""
-    stages: list[str] = field(default_factory=list, metadata=NOT_OF_THE_TEXT)
-    """Stages of training on a mixture, such as ['crawled until 20000','crawled main:3']; main is the corpus of
-    data.train, and a corpus without a number has its own weight."""
     match_numbers: bool = False
     """Drop training pairs whose sides have different numbers, written as digits."""
     ray_address: str = field(default="", metadata={**NOT_OF_THE_TEXT, **ADJUSTABLE})

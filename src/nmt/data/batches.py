@@ -52,10 +52,6 @@ class EpochPlan:
     """Indices of sentence pairs, batch after batch; four bytes each, because there may be tens of millions."""
     bounds: npt.NDArray[np.int64]
     """(batches, 2): batch i is order[bounds[i, 0]:bounds[i, 1]], sorted by length."""
-    before: tuple[int, ...] = ()
-    """What earlier plans have used, if a plan is less than a pass over the data; the checkpoint stores it."""
-    after: tuple[int, ...] = ()
-    """The same, including this plan."""
 
     def __len__(self) -> int:
         """Return the number of global batches."""
@@ -68,7 +64,7 @@ class EpochPlan:
 
 
 PlanOf = Callable[[int], EpochPlan]
-"""Plans an epoch, given its number; called for one epoch after the other."""
+"""Plans an epoch, given its number."""
 
 
 def plan_epoch(lengths: PairLengths, batching: Batching, epoch: int) -> EpochPlan:

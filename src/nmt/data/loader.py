@@ -63,21 +63,8 @@ class DataPosition(NamedTuple):
     """A position in the stream of global batches; training resumes from it without reading what comes before."""
 
     epoch: int = 0
-    """The number of the plan: an epoch, if plans are whole passes over the data."""
     batch: int = 0
-    """The number of the global batch in the plan."""
-    before: tuple[int, ...] = ()
-    """See `EpochPlan.before`."""
-
-    def to_list(self) -> list[int]:
-        """Return the position as a checkpoint stores it."""
-        return [self.epoch, self.batch, *self.before]
-
-    @classmethod
-    def from_list(cls, saved: Sequence[int]) -> "DataPosition":
-        """Return the position that `to_list` returned."""
-        epoch, batch, *before = saved
-        return cls(epoch, batch, tuple(before))
+    """The number of the global batch in the epoch."""
 
 
 class GlobalBatch(NamedTuple):
@@ -207,7 +194,7 @@ def global_batches(
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     # `plan_epoch`, unless corpora are mixed
-    plan_of = store.planner(lengths, batching, start.before)
+    plan_of = store.planner(lengths, batching)
     packer_makers = {name: imported(all_columns()[name].pack) for name in columns}
     for epoch, plan, index in planned_batches(plan_of, start.epoch, start.batch):
         sentences = plan[index]
@@ -219,8 +206,7 @@ def global_batches(
         on_this_device = split_for_devices(pairs, sizes, limit, devices, threads)[rank::devices]
         target_tokens = int(sizes.target[pairs].sum())
         tokens = target_tokens + int(sizes.source[pairs].sum())
-        is_last = index + 1 == len(plan)
-        after = DataPosition(epoch + 1, 0, plan.after) if is_last else DataPosition(epoch, index + 1, plan.before)
+        after = DataPosition(epoch, index + 1) if index + 1 < len(plan) else DataPosition(epoch + 1)
         packers = {name: make(text, pairs, target_tokens) for name, make in packer_makers.items()}
         micro_batches = [assemble(text, each, shapes=shapes, packers=packers) for each in on_this_device]
         if transforms:  # the numbers of the pairs in the training text, not in the changed text

@@ -75,8 +75,8 @@ class Pairs(Protocol):
         The column is SOURCE, TARGET, or a further one; pairs of a text without this one have no numbers.
         """
 
-    def planner(self, lengths: PairLengths, batching: Batching, before: tuple[int, ...] = ()) -> PlanOf:
-        """Return what plans epochs of pairs of these lengths; `before` is that of the first plan (`EpochPlan`)."""
+    def planner(self, lengths: PairLengths, batching: Batching) -> PlanOf:
+        """Return what plans epochs of pairs of these lengths."""
 
     def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
         """Return for each of several corpora how many of these pairs and of their tokens come from it."""
@@ -167,7 +167,7 @@ class PairStore:
         lengths = np.minimum(offsets[pairs + 1] - starts, limit)
         return take(tokens, starts, lengths), lengths
 
-    def planner(self, lengths: PairLengths, batching: Batching, before: tuple[int, ...] = ()) -> PlanOf:
+    def planner(self, lengths: PairLengths, batching: Batching) -> PlanOf:
         """Return what plans epochs: each is one pass over all pairs."""
         return partial(plan_epoch, lengths, batching)
 

@@ -32,7 +32,7 @@ class SavedTrainer(TypedDict):
 
     step: int
     place: list[int]
-    """The position in the data, as `DataPosition.to_list` returns it."""
+    """The position in the data: epoch and batch."""
     corpora: NotRequired[dict[str, list[int]]]
     """The pairs and tokens of each of several corpora that the model was trained on."""
     optimizer: dict[str, Any]
@@ -155,7 +155,7 @@ class Trainer:
         """Return the rest of the trainer's state for a checkpoint. All processes must call this."""
         saved: SavedTrainer = {
             "step": self.step,
-            "place": self.data_position.to_list(),
+            "place": [*self.data_position],
             "optimizer": self.replicas.optimizer_state(self.optimizer),
             "window": self._sums.total(),
             "corpora": dict(self.corpora),
@@ -171,7 +171,7 @@ class Trainer:
         for hook in self.hooks:
             hook.restore(saved)
         self.step = saved["step"]
-        self.data_position = DataPosition.from_list(saved["place"])
+        self.data_position = DataPosition(*saved["place"])
         self.corpora = saved.get("corpora", {})
         if self.loss_scale is not None and "loss_scale" in saved:
             self.loss_scale.restore(saved["loss_scale"])

@@ -8,7 +8,6 @@ from nmt.cli import composed_settings
 from nmt.config.compose import compose
 from nmt.config.data import corpora_of
 from nmt.config.saved import from_yaml, to_yaml
-from nmt.data.mixtures.settings import training_stages
 from nmt.errors import ConfigError, UserError
 from nmt.runs.compatibility import check_resumable
 from tests.unit.config.test_compose import error_message, flat
@@ -34,31 +33,11 @@ def test_corpora_can_be_written_as_a_dictionary() -> None:
     assert written == compose([MORE, "data.mixture.more.weight=2"])
 
 
-@pytest.mark.parametrize("given", ["data.weight=5", "data.temperature=5", "data.stages=[main:3]"])
+@pytest.mark.parametrize("given", ["data.weight=5", "data.temperature=5"])
 def test_settings_of_a_mixture_need_another_corpus(given: str) -> None:
     compose([MORE, given])
     with pytest.raises(ConfigError, match=f"^{re.escape(given)} has no effect without another corpus: name one"):
         composed_settings([given])
-
-
-@pytest.mark.parametrize(
-    ("stages", "unnamed", "setting"),
-    [("'main until 9','main:2'", "more", "data.mixture.more"), ("more", "main", "data.train")],
-)
-def test_each_corpus_is_in_a_stage(stages: str, unnamed: str, setting: str) -> None:
-    composed_settings([MORE, "data.stages=['main until 9','more:2']"])
-    message = f"names the corpus {unnamed} in no stage, .* leave {re.escape(setting)} out$"
-    with pytest.raises(ConfigError, match=message):
-        composed_settings([MORE, f"data.stages=[{stages}]"])
-
-
-def test_stages_give_weights_and_ends() -> None:
-    data = compose([MORE, "data.stages=['more until 20','main:3 more:0.5']"]).data
-    assert [(dict(stage.weights), stage.until) for stage in training_stages(data)] == [
-        ({"more": None}, 20),
-        ({"main": 3.0, "more": 0.5}, None),
-    ]
-    assert [dict(stage.weights) for stage in training_stages(compose([MORE]).data)] == [{"main": None, "more": None}]
 
 
 def test_another_weight_is_not_resumed() -> None:

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config.data import DataConfig
-from nmt.data.batches import IntArray, PairLengths, PlanOf
+from nmt.data.batches import IntArray, PairLengths
 from nmt.data.batching import Batching
-from nmt.data.mixtures.rounds import RoundPlanner, StageShares, shares_of, stage_shares
-from nmt.data.mixtures.settings import Stage
+from nmt.data.mixtures.plan import MixturePlan
+from nmt.data.mixtures.settings import shares_of
 from nmt.data.store import Ids, LengthArray, Pairs, PairStore, take
 from nmt.data.training_text import LinesOf
 from nmt.text.train_tokenizer import sample
@@ -20,14 +20,13 @@ class MixtureMixing:
     """See `Mixing`."""
 
     def join(self, data: DataConfig, stores: Mapping[str, PairStore]) -> Pairs:
-        """Mix the corpora in rounds."""
+        """Mix the corpora in each epoch."""
         tokens = {name: len(store.source_tokens) + len(store.target_tokens) for name, store in stores.items()}
-        return MixedStore(stores, stage_shares(data, tokens))
+        return MixedStore(stores, shares_of(data, tokens))
 
     def shares(self, data: DataConfig, sizes: Mapping[str, int]) -> dict[str, float]:
-        """Return the shares of a training without stages."""
-        shares = shares_of(data, Stage(dict.fromkeys(sizes), until=None), sizes)
-        return dict(zip(sizes, shares.tolist(), strict=True))
+        """Return the shares of the corpora in training."""
+        return shares_of(data, sizes)
 
     def sample(
         self, data: DataConfig, texts: Mapping[str, LinesOf], sizes: Mapping[str, int], total: int
@@ -53,9 +52,10 @@ def _repeated(lines_of: LinesOf, count: int, wanted: int) -> Iterator[str]:
 class MixedStore:
     """The pairs of several corpora, one corpus after the other."""
 
-    def __init__(self, stores: Mapping[str, PairStore], stages: list[StageShares]) -> None:
-        """Take the stores by the names of their corpora, and the shares of these in each stage."""
-        self._names, self._stores, self._stages = list(stores), list(stores.values()), stages
+    def __init__(self, stores: Mapping[str, PairStore], shares: Mapping[str, float]) -> None:
+        """Take the stores by the names of their corpora, and the shares of these in the tokens."""
+        self._names, self._stores = list(stores), list(stores.values())
+        self._shares = [shares[name] for name in stores]
         self._starts = np.cumsum([0, *map(len, self._stores)])
 
     def __len__(self) -> int:
@@ -103,10 +103,9 @@ class MixedStore:
         starts = of_corpora.cumsum() - of_corpora
         return take(np.concatenate(tokens), starts[back], of_corpora[back]), of_corpora[back]
 
-    def planner(self, lengths: PairLengths, batching: Batching, before: tuple[int, ...] = ()) -> PlanOf:
-        """Return what plans the rounds of the mixture."""
-        sizes = [len(store) for store in self._stores]
-        return RoundPlanner(lengths, sizes, self._stages, batching, before)
+    def planner(self, lengths: PairLengths, batching: Batching) -> MixturePlan:
+        """Return what plans the epochs of the mixture."""
+        return MixturePlan(lengths, [len(store) for store in self._stores], self._shares, batching)
 
     def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
         """Return for each corpus how many of these pairs and of their tokens come from it."""

@@ -1,9 +1,9 @@
-"""Training on several corpora at once, each with settings, a tag and a weight of its own, and in stages."""
+"""Training on several corpora at once, each with settings, a tag and a weight of its own."""
 
 from nmt.feature import Feature
 
 FEATURE = Feature(
-    summary="training on several corpora at once, each with its weight, and in stages",
+    summary="training on several corpora at once, each with its weight",
     completes_settings="nmt.data.mixtures.settings:checked",
     mixing="nmt.data.mixtures.mixed_store:MIXING",
 )

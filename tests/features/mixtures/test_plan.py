@@ -13,18 +13,18 @@ from nmt.config.data import DataConfig
 from nmt.data.batches import EpochPlan, PairLengths
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
-from nmt.data.mixtures import rounds as planning
 from nmt.data.mixtures.mixed_store import MixedStore
-from nmt.data.mixtures.rounds import RoundPlanner, stage_shares
+from nmt.data.mixtures.plan import MixturePlan
+from nmt.data.mixtures.settings import shares_of
 from nmt.data.store import SOURCE, TARGET, PairStore
 from nmt.data.synthetic import synthetic_pairs
 
 SIZES = {"main": 3000, "crawled": 9000, "tiny": 7}
 
 
-def settings(*stages: str, temperature: float = 0.0, **weights: float) -> DataConfig:
+def settings(*, temperature: float = 0.0, **weights: float) -> DataConfig:
     others = {name: {"train": ["a", "b"], "weight": weights.get(name, 1.0)} for name in list(SIZES)[1:]}
-    found: dict[str, Any] = {"mixture": others, "weight": weights.get("main", 1.0), "stages": list(stages)}
+    found: dict[str, Any] = {"mixture": others, "weight": weights.get("main", 1.0)}
     return DataConfig(**found, temperature=temperature)
 
 
@@ -40,10 +40,10 @@ def stores() -> dict[str, PairStore]:
 def mixture(data: DataConfig) -> MixedStore:
     found = stores()
     tokens = {name: len(store.source_tokens) + len(store.target_tokens) for name, store in found.items()}
-    return MixedStore(found, stage_shares(data, tokens))
+    return MixedStore(found, shares_of(data, tokens))
 
 
-def rounds(store: MixedStore, count: int, seed: int = 1, *, by_length: bool = True) -> list[EpochPlan]:
+def epochs(store: MixedStore, count: int, seed: int = 1, *, by_length: bool = True) -> list[EpochPlan]:
     planner = store.planner(lengths_of(store), Batching(600, seed, by_length))
     return [planner(number) for number in range(count)]
 
@@ -64,7 +64,7 @@ def token_shares(store: MixedStore, plans: list[EpochPlan]) -> dict[str, float]:
 
 def test_shares_of_the_tokens_follow_the_weights() -> None:
     store = mixture(settings(main=3, crawled=1, tiny=0.01))
-    found = token_shares(store, rounds(store, 8))
+    found = token_shares(store, epochs(store, 8))
     assert found == pytest.approx({"main": 3 / 4.01, "crawled": 1 / 4.01, "tiny": 0.01 / 4.01}, rel=0.05)
 
 
@@ -74,14 +74,14 @@ def test_temperature_flattens_the_sizes_of_the_corpora(temperature: float) -> No
     sizes = {name: int(each.source_offsets[-1] + each.target_offsets[-1]) for name, each in stores().items()}
     powers = {name: size ** (1 / temperature) for name, size in sizes.items()}
     expected = {name: power / sum(powers.values()) for name, power in powers.items()}
-    found = token_shares(store, rounds(store, 8))
+    found = token_shares(store, epochs(store, 8))
     assert found["main"] == pytest.approx(expected["main"], rel=0.05)
     assert found["crawled"] == pytest.approx(expected["crawled"], rel=0.05)
 
 
 def test_no_pair_occurs_again_before_all_others_of_its_corpus() -> None:
     store = mixture(settings(main=2))
-    counts = Counter(chain.from_iterable(plan.order.tolist() for plan in rounds(store, 65)))
+    counts = Counter(chain.from_iterable(plan.order.tolist() for plan in epochs(store, 65)))
     start = 0
     for size in SIZES.values():
         times = [counts[pair] for pair in range(start, start + size)]
@@ -92,33 +92,17 @@ def test_no_pair_occurs_again_before_all_others_of_its_corpus() -> None:
 
 def test_each_pass_has_another_order() -> None:
     seen = defaultdict[int, list[int]](list)
-    for number, plan in enumerate(rounds(mixture(settings()), 40)):
+    for number, plan in enumerate(epochs(mixture(settings()), 40)):
         for pair in plan.order.tolist():
             seen[pair].append(number)
     gaps = {found[1] - found[0] for pair, found in seen.items() if pair < SIZES["main"] and len(found) > 1}
-    assert len(gaps) > 4  # with one order, all pairs come again after equally many rounds, or one more
-
-
-@pytest.mark.parametrize("size", [400, 1000, 3000])
-def test_the_pairs_of_a_small_corpus_do_not_meet_their_copies_in_a_round(size: int) -> None:
-    sizes = {"main": 20_000, "small": size}
-    random = np.random.default_rng(1)
-    lengths = PairLengths(*random.integers(3, 60, (2, sum(sizes.values()))))
-    config = DataConfig(mixture={"small": {"train": ["a", "b"]}})
-    planner = RoundPlanner(lengths, list(sizes.values()), stage_shares(config, sizes), Batching(600, seed=1))
-    plans = [planner(number) for number in range(30)]
-    assert all(planning.FEWEST_BATCHES <= len(plan) <= 1.4 * planning.ROUND_BATCHES for plan in plans)
-    for plan in plans[1:]:
-        small = plan.order[plan.order >= sizes["main"]]
-        copies = len(small) - len(np.unique(small))
-        assert len(small) <= size + 1
-        assert copies < len(small) / 2  # those of the end of a pass and the beginning of the next one
+    assert len(gaps) > 4  # with one order, all pairs come again after equally many epochs, or one more
 
 
 def test_batches_keep_the_budget_and_mix_the_corpora() -> None:
     store = mixture(settings())
     lengths, mixed = lengths_of(store), 0
-    for plan in rounds(store, 20):
+    for plan in epochs(store, 20):
         assert sorted(chain.from_iterable(plan[index].tolist() for index in range(len(plan)))) == sorted(plan.order)
         for index in range(len(plan)):
             assert max(lengths.source[plan[index]].sum(), lengths.target[plan[index]].sum()) <= 600
@@ -130,27 +114,16 @@ def test_batches_of_random_lengths_have_the_mean_length_of_the_mixture() -> None
     store = mixture(settings())
     lengths = lengths_of(store).target
     spread = {
-        by_length: np.std([lengths[plan[index]].mean() for plan in rounds(store, 2, by_length=by_length)
+        by_length: np.std([lengths[plan[index]].mean() for plan in epochs(store, 2, by_length=by_length)
                            for index in range(len(plan))])
         for by_length in (True, False)
     }  # fmt: skip
     assert spread[False] < spread[True] / 3
 
 
-def test_a_stage_ends_at_its_step() -> None:
-    store = mixture(settings("crawled until 20", "crawled main:3 until 300", "tiny"))
-    batches = [[plan[index] for index in range(len(plan))] for plan in rounds(store, 4)]
-    corpora = [{store.corpus_of(pair) for pair in batch.tolist()} for batch in islice(chain(*batches), 310)]
-    assert set().union(*corpora[:20]) == {"crawled"}
-    assert set().union(*corpora[20:300]) == {"crawled", "main"}
-    assert set().union(*corpora[300:]) == {"tiny"}
-    for plan, made in zip(rounds(store, 4), batches, strict=True):  # pairs without a batch are lost to this pass
-        assert sum(map(len, made)) > 0.8 * len(plan.order)
-
-
 def test_another_seed_gives_another_plan_and_the_same_seed_the_same() -> None:
     store = mixture(settings())
-    first, again, other = (rounds(store, 2, seed)[1] for seed in (1, 1, 2))
+    first, again, other = (epochs(store, 2, seed)[1] for seed in (1, 1, 2))
     assert (first.order == again.order).all()
     assert (first.bounds == again.bounds).all()
     assert first.order.shape != other.order.shape or (first.order != other.order).any()
@@ -158,12 +131,11 @@ def test_another_seed_gives_another_plan_and_the_same_seed_the_same() -> None:
 
 def test_one_pair_is_enough() -> None:
     lengths = PairLengths(np.array([5]), np.array([7]))
-    planner = RoundPlanner(lengths, [1], stage_shares(DataConfig(), {"main": 10}), Batching(7, seed=1))
-    assert set(planner(0).order.tolist()) == {0}
+    assert set(MixturePlan(lengths, [1], [1.0], Batching(7, seed=1))(0).order.tolist()) == {0}
 
 
 def stream(start: DataPosition = DataPosition(), rank: int = 0, devices: int = 1) -> Iterator[GlobalBatch]:  # noqa: B008
-    store = mixture(settings("crawled until 40", "crawled main:3", tiny=0.05))
+    store = mixture(settings(main=3, tiny=0.05))
     return global_batches(store, Batching(400, seed=3), device_tokens=0, start=start, rank=rank, devices=devices)
 
 
@@ -171,13 +143,11 @@ def pairs_of(batch: GlobalBatch) -> list[int]:
     return sorted(pair for each in batch.micro_batches for pair in each.sentences.tolist())
 
 
-def test_stream_resumes_from_any_position(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "ROUND_BATCHES", 30)
+def test_stream_resumes_from_any_position() -> None:
     whole = list(islice(stream(), 110))
-    assert {batch.after.epoch for batch in whole} >= {1, 2, 3, 4}
-    for done in (1, *range(28, 46), 70, 105):
-        position = DataPosition.from_list(whole[done - 1].after.to_list())
-        resumed = list(islice(stream(position), 5))
+    assert {batch.after.epoch for batch in whole} >= {1, 2, 3}
+    for done in (1, *range(20, 46), 70, 105):
+        resumed = list(islice(stream(whole[done - 1].after), 5))
         for batch, expected in zip(resumed, whole[done : done + 5], strict=True):
             assert pairs_of(batch) == pairs_of(expected)
             assert (batch.after, batch.corpora) == (expected.after, expected.corpora)
