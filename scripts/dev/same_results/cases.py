@@ -63,7 +63,6 @@ TRAINED: dict[str, Words] = {
     "bf16": ("toy", "runtime.precision=bf16"),
     "mixture": (
         "mixture", "noise.bpe_dropout_source=0.2", "noise.bpe_dropout_target=0.1", "noise.word_dropout=0.1",
-        "noise.upper_case=0.1", "noise.title_case=0.1", "noise.typos=0.1",
     ),
     "guided": ("toy", "training.guided_weight=0.1"),
     "regularised": (

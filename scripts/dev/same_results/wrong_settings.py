@@ -5,7 +5,7 @@ WRONG_SETTINGS = (
     ("train", "model=bigg", "training.stepz=3"),
     ("train", "training.optimizer=adm", "training.r_drop=-1"),
     ("train", "model.architecture=decoder_only", "training.guided_weight=0.1", "training.r_drop=1"),
-    ("train", "training.guided_weight=0.1", "noise.typos=0.1"),
+    ("train", "training.guided_weight=0.1", "noise.word_dropout=0.1"),
     ("train", "model.layer_drop=0.1", "runtime.compile=true", "name=compiled"),
     ("train", "training.freeze=[encodr]", "name=frozen"),
     ("train", "data.corpus=absent", "name=absent"),

@@ -221,8 +221,6 @@ def _target_side(config: Config) -> Iterator[str]:
         yield f"data.target_lang={target} needs tokenizer.joint=false: its symbols are no words"
     if training.valid_sentences:
         yield f"training.valid_sentences needs text to score with BLEU, not {target}: set it to 0"
-    if config.noise.upper_case or config.noise.title_case:
-        yield f"noise.upper_case and noise.title_case need text on both sides, not {target}: set them to 0"
     if training.init_vocabulary == "extend":
         yield (
             f"training.init_vocabulary=extend needs text: the vocabulary of {target} is symbols, which text cannot "

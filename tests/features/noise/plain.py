@@ -7,8 +7,20 @@ from zlib import crc32
 import numpy as np
 import sentencepiece
 
+from nmt.data.noise.sentences import Sentences
+
 MASK = (1 << 64) - 1
 STRIDE = 0x9E3779B97F4A7C15
+
+
+def sentences_of(ids: list[list[int]]) -> Sentences:
+    return Sentences(
+        np.array([token for sentence in ids for token in sentence], np.int64), np.array(list(map(len, ids)))
+    )
+
+
+def lists(sentences: Sentences) -> list[list[int]]:
+    return [part.tolist() for part in np.split(sentences.tokens, np.cumsum(sentences.lengths)[:-1])]
 
 
 def split_mix(number: int) -> int:

@@ -10,7 +10,6 @@ from nmt.config.data import TokenizerConfig
 from nmt.data.noise.bpe_dropout import bpe_dropout
 from nmt.data.noise.draws import Draws, uniform
 from nmt.data.noise.merges import Merges
-from nmt.data.noise.sentences import Sentences
 from nmt.demo.grammar import generate
 from nmt.text.sentencepiece_model import Piece, read_pieces
 from nmt.text.train_tokenizer import train
@@ -36,7 +35,7 @@ def processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
 
 def noised(model: bytes, ids: list[list[int]], share: float, draws: Draws) -> list[list[int]]:
     merges = Merges.of(read_pieces(model, "the model"))
-    return bpe_dropout(Sentences.of(ids), merges, share, draws.keys(KIND)).lists()
+    return plain.lists(bpe_dropout(plain.sentences_of(ids), merges, share, draws.keys(KIND)))
 
 
 def test_random_numbers_are_those_of_split_mix() -> None:
@@ -104,7 +103,7 @@ def test_results_have_their_exact_probabilities(share: float) -> None:
     assert sum(expected.values()) == pytest.approx(1)
     merges = Merges.of(PIECES)
     draws = Draws(5, 0, np.arange(total))
-    found = bpe_dropout(Sentences.of([[1, 2, 1, 2, 1]] * total), merges, share, draws.keys(KIND)).lists()
+    found = plain.lists(bpe_dropout(plain.sentences_of([[1, 2, 1, 2, 1]] * total), merges, share, draws.keys(KIND)))
     counts = Counter(tuple(PIECES[each].text for each in sentence) for sentence in found)
     assert set(counts) <= set(expected)
     for result, probability in expected.items():
@@ -115,6 +114,6 @@ def test_special_pieces_and_pieces_without_characters_are_not_split() -> None:
     pieces = [*PIECES, Piece("ac", -4.0), Piece("</s>", 0, 3), Piece("<0x0A>", 0, 6)]
     merges = Merges.of(pieces)
     ids = [[0, 6, 7, 8, 3, 0]]
-    assert bpe_dropout(Sentences.of(ids), merges, 0.0, Draws(1, 0, np.arange(1)).keys(KIND)).lists() == ids
-    nothing = Sentences.of([[], []])
-    assert bpe_dropout(nothing, merges, 0.5, Draws(1, 0, np.arange(2)).keys(KIND)).lists() == [[], []]
+    assert plain.lists(bpe_dropout(plain.sentences_of(ids), merges, 0.0, Draws(1, 0, np.arange(1)).keys(KIND))) == ids
+    nothing = plain.sentences_of([[], []])
+    assert plain.lists(bpe_dropout(nothing, merges, 0.5, Draws(1, 0, np.arange(2)).keys(KIND))) == [[], []]

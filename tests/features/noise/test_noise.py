@@ -1,6 +1,5 @@
 """Noise on pairs: each kind compared with its plain definition, and independence of everything but the sentence."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from nmt.config.compose import compose
 from nmt.config.data import NoiseConfig, TokenizerConfig
 from nmt.data.noise.noise import Noise, make_noise
-from nmt.data.noise.text_noise import title_case, with_typo
 from nmt.data.store import PairStore, in_memory
 from nmt.demo.grammar import generate
 from nmt.errors import ConfigError, UserError
@@ -22,12 +20,7 @@ from tests.features.noise import plain
 
 PAIRS = generate(1, 400, 1, 1)["train"]
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜÉabcdefghijklmnopqrstuvwxyzäöüß"
-ALL = {
-    "bpe_dropout_source": 0.1, "bpe_dropout_target": 0.2, "word_dropout": 0.1, "upper_case": 0.1, "title_case": 0.2,
-    "typos": 0.1,
-}  # fmt: skip
-
-CHANGES: dict[str, Callable[[str], str]] = {"upper": str.upper, "title": title_case, "plain": lambda text: text}
+ALL = {"bpe_dropout_source": 0.1, "bpe_dropout_target": 0.2, "word_dropout": 0.1}
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +49,6 @@ def noise_of(tokenizer: Tokenizer, shares: dict[str, float], seed: int = 1, max_
     return noise
 
 
-def texts(tokenizer: Tokenizer, store: PairStore) -> list[tuple[str, str]]:
-    return [
-        (tokenizer.decode_source(store.source(index).tolist()), tokenizer.decode(store.target(index).tolist()))
-        for index in range(len(store))
-    ]
-
-
 def ids(store: PairStore) -> list[tuple[list[int], list[int]]]:
     return [(store.source(index).tolist(), store.target(index).tolist()) for index in range(len(store))]
 
@@ -86,51 +72,6 @@ def test_noise_depends_on_seed_epoch_and_sentence_alone(
     assert whole != ids(noise_of(tokenizer, shares, seed=2)(store, everything, everything, 2))
 
 
-def test_case_changes_the_given_shares_of_pairs_on_both_sides(tokenizer: Tokenizer, store: PairStore) -> None:
-    noised = texts(
-        tokenizer, noise_of(tokenizer, {"upper_case": 0.2, "title_case": 0.3})(store, np.arange(400), np.arange(400), 0)
-    )
-    counts = {"upper": 0, "title": 0, "plain": 0}
-    for number, ((source, target), found) in enumerate(zip(PAIRS, noised, strict=True)):
-        drawn = plain.draw(plain.key_of(1, 0, number, "case"), 0)
-        kind = "upper" if drawn < 0.2 else "title" if drawn < 0.5 else "plain"
-        counts[kind] += 1
-        change = CHANGES[kind]
-        assert found == (change(source), change(target))
-    assert plain.is_plausible(counts["upper"], 400, 0.2)
-    assert plain.is_plausible(counts["title"], 400, 0.3)
-
-
-def test_title_case_leaves_the_rest_of_a_word() -> None:
-    assert title_case("don't say USA-wide ßa") == "Don't Say USA-wide SSa"
-
-
-@pytest.mark.parametrize(
-    ("word", "kind", "letter", "result"),
-    [
-        ("word", 0.0, 0.0, "ord"), ("word", 0.3, 0.99, "wod"), ("word", 0.34, 0.0, "wword"),
-        ("word", 0.6, 0.5, "woord"), ("word", 0.7, 0.0, "owrd"), ("word", 0.99, 0.99, "wodr"), ("I", 0.5, 0.5, "I"),
-        ("", 0.5, 0.5, ""),
-    ],
-)  # fmt: skip
-def test_typo_leaves_out_doubles_or_swaps_a_letter(word: str, kind: float, letter: float, result: str) -> None:
-    assert with_typo(word, kind, letter) == result
-
-
-def test_typos_change_the_given_share_of_source_words(tokenizer: Tokenizer, store: PairStore) -> None:
-    noised = texts(tokenizer, noise_of(tokenizer, {"typos": 0.1})(store, np.arange(400), np.arange(400), 5))
-    typos = total = 0
-    for number, ((source, target), found) in enumerate(zip(PAIRS, noised, strict=True)):
-        key, words = plain.key_of(1, 5, number, "typos"), source.split(" ")
-        for place, word in enumerate(words):
-            total += 1
-            if plain.draw(key, 3 * place) < 0.1:
-                typos += 1
-                words[place] = with_typo(word, plain.draw(key, 3 * place + 1), plain.draw(key, 3 * place + 2))
-        assert found == (" ".join(words), target)
-    assert plain.is_plausible(typos, total, 0.1)
-
-
 def test_word_dropout_hides_the_given_share_of_source_words(tokenizer: Tokenizer, store: PairStore) -> None:
     noised = ids(noise_of(tokenizer, {"word_dropout": 0.15})(store, np.arange(400), np.arange(400), 0))
     dropped = total = 0
@@ -147,14 +88,6 @@ def test_word_dropout_hides_the_given_share_of_source_words(tokenizer: Tokenizer
     assert plain.is_plausible(dropped, total, 0.15)
 
 
-def test_text_with_unknown_characters_keeps_its_case_and_has_no_typos(tokenizer: Tokenizer) -> None:
-    pairs = [("a 日 man", "ein Mann"), ("a man", "ein 日 Mann"), ("ŷ", "y"), ("a man", "ein Mann")]
-    clean = store_of(tokenizer, pairs)
-    noised = ids(noise_of(tokenizer, {"upper_case": 1.0, "typos": 1.0})(clean, np.arange(4), np.arange(4), 0))
-    assert noised[:3] == ids(clean)[:3]
-    assert noised[3] != ids(clean)[3]
-
-
 def test_pairs_that_noise_makes_too_long_stay_as_they_were(tokenizer: Tokenizer, store: PairStore) -> None:
     everything, limit = np.arange(400), 30
     free = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4})(store, everything, everything, 0))
@@ -165,24 +98,12 @@ def test_pairs_that_noise_makes_too_long_stay_as_they_were(tokenizer: Tokenizer,
     assert limited == expected
 
 
-def test_pair_that_a_kind_makes_too_long_keeps_the_kinds_before_it(tokenizer: Tokenizer, store: PairStore) -> None:
-    def noised(max_pieces: int = 400, **shares: float) -> list[tuple[list[int], list[int]]]:
-        return ids(noise_of(tokenizer, shares, max_pieces=max_pieces)(store, np.arange(400), np.arange(400), 0))
-
-    titled, both = noised(title_case=1.0), noised(title_case=1.0, bpe_dropout_source=0.4)
-    limit = max(len(side) for pair in titled for side in pair)
-    long = [max(map(len, pair)) > limit for pair in both]
-    assert any(long)
-    expected = [before if too_long else after for before, after, too_long in zip(titled, both, long, strict=True)]
-    assert noised(limit, title_case=1.0, bpe_dropout_source=0.4) == expected
-
-
 def test_noise_needs_a_tokenizer_that_fits() -> None:
     text = [side for pair in PAIRS for side in pair]
     unigram = Tokenizer(train(iter(text), len(text), TokenizerConfig(vocab_size=100, model_type="unigram"))[0])
     with pytest.raises(UserError, match=r"noise\.bpe_dropout_target needs a BPE tokenizer, .*model_type=bpe"):
         make_noise(NoiseConfig(bpe_dropout_target=0.1), unigram, 1, 99)
-    assert make_noise(NoiseConfig(typos=0.1), unigram, 1, 99) is not None
+    assert make_noise(NoiseConfig(word_dropout=0.1), unigram, 1, 99) is not None
 
 
 @pytest.mark.parametrize(
@@ -191,9 +112,7 @@ def test_noise_needs_a_tokenizer_that_fits() -> None:
         ({"bpe_dropout_source": 1.0}, "noise.bpe_dropout_source=1.0 must be at least 0 and below 1"),
         ({"bpe_dropout_target": -0.1}, "noise.bpe_dropout_target=-0.1 must be"),
         ({"word_dropout": 2}, "noise.word_dropout=2 must be"),
-        ({"typos": 1.5}, "noise.typos=1.5 must be"),
-        ({"upper_case": float("nan")}, "noise.upper_case=nan must be"),
-        ({"upper_case": 0.6, "title_case": 0.6}, "they add up to at most 1"),
+        ({"word_dropout": float("nan")}, "noise.word_dropout=nan must be"),
     ],
 )
 def test_impossible_shares_are_refused(noise: dict[str, Any], message: str) -> None:
@@ -213,9 +132,8 @@ def test_noise_that_cannot_be_applied_is_refused() -> None:
         "model.tie_embeddings=false",
     ]
     compose(trees)
-    for noise in ("noise.bpe_dropout_target=0.1", "noise.upper_case=0.1"):
-        with pytest.raises(ConfigError, match=r"needs? text"):
-            compose([*trees, noise])
+    with pytest.raises(ConfigError, match="needs text"):
+        compose([*trees, "noise.bpe_dropout_target=0.1"])
 
 
 def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore) -> None:

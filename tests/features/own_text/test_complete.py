@@ -67,7 +67,7 @@ def begin(config: Config, **values: object) -> Config:
         (["tokenizer.vocab_size=8000"], {"tokenizer.vocab_size"}),
         (["own.keep=[model.dropout]"], {"model.dropout"}),
         (["noise.bpe_dropout_source=0.2"], {"noise.bpe_dropout_source"}),
-        (["noise.typos=0.1"], set[str]()),
+        (["noise.word_dropout=0.1"], set[str]()),
     ],
 )
 def test_settings_that_are_given_are_kept(words: list[str], given: list[str], expected: set[str]) -> None:

@@ -16,7 +16,6 @@ from nmt.data.noise.bpe_dropout import bpe_dropout
 from nmt.data.noise.draws import Draws, uniform
 from nmt.data.noise.merges import Merges
 from nmt.data.noise.sentences import Flags, NoisyPairs, Sentences
-from nmt.data.noise.text_noise import CaseNoise, Typos, has_unknown
 from nmt.data.store import SOURCE, TARGET, Pairs, PairStore, in_memory
 from nmt.errors import UserError
 from nmt.text.sentencepiece_model import BPE, USER_DEFINED, model_type, read_pieces
@@ -74,26 +73,6 @@ def make_noise(config: NoiseConfig, tokenizer: Tokenizer, seed: int, max_pieces:
     return Noise(changes, seed, max_pieces, np.array([piece.kind == USER_DEFINED for piece in pieces]))
 
 
-def _case(config: NoiseConfig, tokenizer: Tokenizer) -> Change | None:
-    change = CaseNoise(tokenizer, config.upper_case, config.title_case)
-    return _where_text_is_known(change) if config.upper_case or config.title_case else None
-
-
-def _typos(config: NoiseConfig, tokenizer: Tokenizer) -> Change | None:
-    return _where_text_is_known(Typos(tokenizer, config.typos)) if config.typos else None
-
-
-def _where_text_is_known(change: Change) -> Change:
-    """Return a change that leaves pairs as they are if they have unknown pieces before it or after it."""
-
-    def changed(pairs: NoisyPairs) -> NoisyPairs:
-        after = change(pairs)
-        unknown = has_unknown(pairs) | has_unknown(after)
-        return after.replaced(pairs, unknown) if unknown.any() else after
-
-    return changed
-
-
 def _bpe_dropout(config: NoiseConfig, tokenizer: Tokenizer) -> Change | None:
     source_share, target_share = config.bpe_dropout_source, config.bpe_dropout_target
     if not source_share and not target_share:
@@ -141,5 +120,5 @@ def _word_dropout(config: NoiseConfig, tokenizer: Tokenizer) -> Change | None:
     return changed
 
 
-KINDS: tuple[Callable[[NoiseConfig, Tokenizer], Change | None], ...] = (_case, _typos, _bpe_dropout, _word_dropout)
+KINDS: tuple[Callable[[NoiseConfig, Tokenizer], Change | None], ...] = (_bpe_dropout, _word_dropout)
 """All kinds of noise, in the order in which they are applied; each returns None if the settings leave it off."""

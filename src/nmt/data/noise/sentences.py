@@ -22,19 +22,9 @@ class Sentences:
     lengths: IntArray
 
     @classmethod
-    def of(cls, sentences: list[list[int]]) -> Self:
-        """Return sentences that are given as lists."""
-        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        return cls(np.array([token for sentence in sentences for token in sentence], np.int64), lengths)
-
-    @classmethod
     def of_ids(cls, tokens: IntArray, lengths: IntArray) -> Self:
         """Return sentences whose ids are concatenated, in a type with room for computations."""
         return cls(tokens.astype(np.int64), lengths)
-
-    def lists(self) -> list[list[int]]:
-        """Return the ids of each sentence."""
-        return [part.tolist() for part in np.split(self.tokens, np.cumsum(self.lengths)[:-1])]
 
     def numbers(self) -> IntArray:
         """Return for each token the number of its sentence."""
@@ -45,10 +35,6 @@ class Sentences:
         starts = begins_word[self.tokens]
         starts[self.starts()[self.lengths > 0]] = True
         return np.flatnonzero(starts)
-
-    def contain(self, token: int) -> Flags:
-        """Return for each sentence whether it contains a token."""
-        return np.bincount(self.numbers()[self.tokens == token], minlength=len(self.lengths)) > 0
 
     def replaced(self, others: Self, chosen: Flags) -> Self:
         """Return these sentences with the chosen ones replaced by others."""

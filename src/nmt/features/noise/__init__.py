@@ -3,6 +3,6 @@
 from nmt.feature import Feature
 
 FEATURE = Feature(
-    summary="random changes of the training text: BPE-dropout, typos, upper case",
+    summary="random changes of the training text: BPE-dropout, word dropout",
     transform="nmt.data.noise.noise:noise_of",
 )
