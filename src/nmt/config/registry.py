@@ -68,6 +68,7 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
     "data.source": {
         "hub": Choice("nmt.data.sources.hub:SOURCE", "Hugging Face"),
         "files": Choice("nmt.data.sources.files:SOURCE", "your own"),
+        "multi30k": Choice("nmt.data.sources.multi30k:SOURCE", "fetched from its authors' repository"),
         "demo": Choice("nmt.demo.source:SOURCE", "the embedded grammar", brings=("text", "alignments")),
         "trees": Choice(
             "nmt.parsing.source:SOURCE",
