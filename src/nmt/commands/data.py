@@ -11,9 +11,10 @@ from nmt.config.data import DataConfig, corpora_of
 from nmt.config.keys import written
 from nmt.config.saved import flatten, read_saved, read_settings
 from nmt.config.tree import Config
-from nmt.data.corpora import is_training_text, naming_corpus
+from nmt.data.corpora import is_training_text, naming_corpus, training_splits
 from nmt.data.earlier_tokenizer import earlier_tokenizer
 from nmt.data.filters.counts import filter_counts
+from nmt.data.layout import text_names
 from nmt.data.manifest import read_manifest
 from nmt.data.prepare import prepare
 from nmt.data.records import Manifest, collect_task
@@ -29,6 +30,8 @@ from nmt.text.language import base_code
 
 WIDTH = 120
 """The longest line, in characters."""
+FEW_PAIRS = 100
+"""Development and test text of fewer pairs has scores that differ by many points from text to text."""
 
 
 def run(config: Config) -> None:
@@ -42,7 +45,7 @@ def run(config: Config) -> None:
     for line in summary(manifest, config):
         print(line)
     found = (each.warnings(config, manifest) for each in text_tasks())
-    for line in chain(_language_warnings(config), *found):
+    for line in chain(_text_warnings(config, manifest), _language_warnings(config), *found):
         print(f"warning: {line}", file=sys.stderr, flush=True)
 
 
@@ -95,16 +98,40 @@ def _check_order(data: DataConfig) -> None:
             )
 
 
+def _text_warnings(config: Config, manifest: Manifest) -> Iterator[str]:
+    """Yield a warning for each training text with equal sides, and one for development and test text of few pairs."""
+    for split in training_splits(config.data):
+        sides = {
+            manifest.tasks[collect_task(split.name)].outputs[name] for name in text_names(split.name, split.languages)
+        }
+        if len(sides) == 1:
+            yield f"both sides of {split.name} are the same text, so the model learns to copy it: check the files"
+    counts = {
+        split: manifest.encoded(split).pairs for split in manifest.splits("encode") if not is_training_text(split)
+    }
+    if few := " and ".join(f"{split} has {count:,}" for split, count in counts.items() if count < FEW_PAIRS):
+        yield f"{few} pairs: scores of fewer than {FEW_PAIRS} say little; name more text, or raise data.hold_out"
+
+
 def _language_warnings(config: Config) -> Iterator[str]:
     """Yield a warning for each corpus whose files are named after other languages than those of the settings."""
     for data, prefix in corpora_of(config.data).values():
         named, meant = named_languages(data), languages(data)
+        if named is None and meant == languages(DataConfig()) and data.source == "files" and _have_one_side(data):
+            yield (
+                f"the names of the files of {prefix}train say no languages, so they are taken for {meant[0]} and "
+                f"{meant[1]}: if that is wrong, give {prefix}source_lang and {prefix}target_lang"
+            )
         if named and any(map(_differ, named, meant)):
             yield (
                 f"files of {prefix}train, valid or test are named after {named[0]} and {named[1]}, but scores, reports "
                 f"and servers go by {prefix}source_lang={meant[0]} and {prefix}target_lang={meant[1]}: "
                 f"if that is wrong, give {prefix}source_lang={named[0]} {prefix}target_lang={named[1]}"
             )
+
+
+def _have_one_side(data: DataConfig) -> bool:
+    return len(data.train) == 2 and all(map(has_one_side, data.train))
 
 
 def _differ(named: str, meant: str) -> bool:

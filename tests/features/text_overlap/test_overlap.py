@@ -64,7 +64,7 @@ def test_test_sentences_in_the_training_text_are_counted(tmp_path: Path, capsys:
         "test": {"sentences": 3, "source": 0, "target": 0, "pair": 0},
         "valid": {"sentences": 4, "source": 2, "target": 2, "pair": 1},
     }
-    warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+    warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: of ")]
     assert len(warnings) == 1
     assert "of 4 valid pairs, the source of 2 (50.0%) and the target of 2 (50.0%) are also in the tr" in warnings[0]
     assert "1 (25.0%) as the same pair" in warnings[0]

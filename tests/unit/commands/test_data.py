@@ -81,6 +81,33 @@ def test_files_of_other_languages_than_those_of_the_settings_are_warned_of(
         assert "are named after" not in capsys.readouterr().err
 
 
+LETTERS = str.maketrans("0123456789", "abcdefghij")
+"""Sentences that differ in digits only would be equal."""
+
+
+def warnings_of(folder: Path, capsys: pytest.CaptureFixture[str], *files: str, count: int = 2000) -> list[str]:
+    """Prepare text with equal or unequal sides in files of these names, and return the warnings."""
+    for side, name in enumerate(dict.fromkeys(files)):
+        text = "".join(f"{pair[side]}\n" for pair in pairs(count, 1))
+        (folder / name).write_text(text.translate(LETTERS), encoding="utf-8")
+    named = ",".join(f"{folder}/{name}" for name in files)
+    words = [f"data.train=[{named}]", f"paths.data={folder}", "data.hold_out=0.06", "tokenizer.vocab_size=90"]
+    data.run(compose(["experiment=own", *words]))
+    return [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+
+
+def test_text_that_is_no_use_is_warned_of_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert warnings_of(tmp_path, capsys, "a.en", "a.de") == []
+    (same, *_) = warnings_of(tmp_path, capsys, "a.txt", "a.txt")
+    assert "both sides of train are the same text" in same
+    (unnamed,) = warnings_of(tmp_path, capsys, "a.txt", "b.txt")
+    assert "say no languages, so they are taken for en and de" in unnamed
+    assert "give data.source_lang and data.target_lang" in unnamed
+    (few,) = warnings_of(tmp_path, capsys, "a.en", "a.de", count=200)
+    assert few.startswith("warning: test has ")
+    assert few.endswith("pairs: scores of fewer than 100 say little; name more text, or raise data.hold_out")
+
+
 def test_size_that_a_kept_tokenizer_does_not_have_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for side, language in enumerate(("en", "de")):
         lines = "".join(f"{pair[side]}\n" for pair in pairs(60, 1))

@@ -42,7 +42,7 @@ TEXTS = {
 
 
 def fetch_missing(config: DataConfig, split: str) -> None:
-    """Fetch the texts of a split that are not there; refuse another file in place of one, and leave other names alone."""
+    """Fetch the texts of a split that are not there, and refuse another file in place of one."""
     for name in split_names(config, split, "its files"):
         text = TEXTS.get(Path(name).name)
         if text is None or is_address(name):
