@@ -144,7 +144,7 @@ def test_bad_file_is_one_line_and_loses_nothing(folder: Path, tmp_path: Path, te
     before = {path: path.read_bytes() for path in (folder / "data/treebank").iterdir()}
     bad = tmp_path / "bad.mrg"
     bad.write_text(text)
-    code, _, errors = nmt(folder, "data", f"data.test=[{bad}]")
+    code, _, errors = nmt(folder, "data", "name=other", f"data.test=[{bad}]")
     assert code == 2
     assert said in errors
     assert str(bad) in errors
@@ -172,7 +172,7 @@ def test_bad_file_is_one_line_and_loses_nothing(folder: Path, tmp_path: Path, te
     ],
 )
 def test_wrong_settings_are_refused_in_one_line(folder: Path, overrides: list[str], said: str) -> None:
-    code, _, errors = nmt(folder, "data", *(each.format(folder=folder) for each in overrides))
+    code, _, errors = nmt(folder, "data", "name=other", *(each.format(folder=folder) for each in overrides))
     assert code == 2
     assert said in errors
     assert len(errors.strip().splitlines()) == 1
