@@ -83,10 +83,6 @@ class Feature:
     """A `nmt.data.training_text.Mixing`, if there are further corpora."""
     transform: str = ""
     """The same for a `nmt.data.transform.BatchTransform`; the function takes the tokenizer as well."""
-    metrics: Mapping[str, str] = field(default_factory=dict)
-    """By the name of the metric, `module:name` of a `nmt.evaluation.metric.Metric`."""
-    findings: Mapping[str, str] = field(default_factory=dict)
-    """By the key in eval/<split>.json, `module:name` of a `nmt.evaluation.finding.Finding`."""
     listeners: tuple[str, ...] = ()
     """Functions that take all settings and the number of updates so far and return a `nmt.runs.listener.Listener`,
     or None if it is off."""

@@ -14,7 +14,7 @@ SOURCE = Path(nmt.__file__).parent
 LEAVES = "demo doctor export report serving sweeps synthesis table3"
 """Packages that nobody imports: the command line and the registry of settings name their code."""
 LAYERS = f"""
-__main__ | cli | imports | {LEAVES} | parsing | commands | own_text | training | evaluation | decoding | runs | data
+__main__ | cli | imports | {LEAVES} | commands | own_text | training | evaluation | parsing | decoding | runs | data
 | estimate | model | text | compute | storage | config | packages | discovery | features | feature | launched errors
 """
 """From top to bottom. A package may import itself and lower layers."""

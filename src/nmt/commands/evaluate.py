@@ -7,13 +7,13 @@ from nmt.compute import distributed, joining
 from nmt.compute.machine import Machine
 from nmt.config.tree import Config
 from nmt.data.corpora import split_languages, split_settings
+from nmt.data.gold_alignments import alignments_of
 from nmt.data.prepared import require_text
 from nmt.decoding.load_engine import check_languages, load_engine
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.evaluation.bleu import bleu_tokenizer_of
 from nmt.evaluation.evaluate import Evaluation, evaluate
-from nmt.evaluation.finding import prepare_findings
-from nmt.evaluation.metrics import wanted_metrics
+from nmt.evaluation.metrics import prepare_metrics
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.evaluation.split import Split, read_split
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
@@ -43,8 +43,9 @@ def run(config: Config) -> None:
                 folder = scores_folder(config)
                 hypotheses = "".join(f"{line}\n" for line in evaluation.hypotheses)
                 write_text(hypotheses_file(folder, split.name), hypotheses)
-                write_evaluation(scores_file(folder, split.name), _record(config, split, evaluation, loaded, machine))
-                _print(split.name, evaluation, loaded, folder)
+                record = _record(config, split, evaluation, loaded, machine)
+                write_evaluation(scores_file(folder, split.name), record)
+                _print(record, loaded, folder)
                 tell_scored(listeners, _scored(config, split, evaluation, loaded))
 
 
@@ -54,12 +55,10 @@ def _read_split(config: Config, name: str) -> Split:
 
 
 def _prepare(config: Config, splits: list[Split]) -> None:
-    """Load what metrics and findings need, so that they fail before hours of translation."""
+    """Load what metrics need, and the true alignments, so that they fail before hours of translation."""
     for split in splits:
-        language = split_languages(config.data, split.name)[1]
-        for metric in wanted_metrics(language, config.evaluation).values():
-            metric.prepare(config.evaluation, language)
-        prepare_findings(split)
+        prepare_metrics(split_languages(config.data, split.name)[1], config.evaluation)
+        alignments_of(split.folder, split.name)
 
 
 def _record(
@@ -81,7 +80,8 @@ def _record(
         machine=str(machine),
         processes=distributed.world_size(),
         checkpoint=loaded.checkpoint,
-        findings=evaluation.findings,
+        alignments=evaluation.alignments,
+        repairs=evaluation.repairs,
     )
 
 
@@ -99,15 +99,15 @@ def _scored(config: Config, split: Split, evaluation: Evaluation, loaded: Loaded
     )
 
 
-def _print(split: str, evaluation: Evaluation, loaded: LoadedModel, folder: Path) -> None:
+def _print(record: EvaluationRecord, loaded: LoadedModel, folder: Path) -> None:
     print(
-        f"{split}: {len(evaluation.hypotheses):,} sentences in {evaluation.seconds:.1f} s by {loaded.path.name}, "
-        f"perplexity {evaluation.perplexity:.2f}; scores are in {scores_file(folder, split)}"
+        f"{record.split}: {record.sentences:,} sentences in {record.seconds:.1f} s by {loaded.path.name}, "
+        f"perplexity {record.perplexity:.2f}; scores are in {scores_file(folder, record.split)}"
     )
-    for line in evaluation.findings.lines():
+    for line in record.remarks():
         print(line)
-    width = max(map(len, evaluation.scores), default=0)
-    for name, score in evaluation.scores.items():
+    width = max(map(len, record.scores), default=0)
+    for name, score in record.scores.items():
         line = f"{name:<{max(width, 10) + 1}}{score.score:6.2f}  {score.signature}"
         print(f"{line}{_caution(name, loaded.engine.maximises)}", flush=True)
 

@@ -27,10 +27,8 @@ class Task:
     """Size of the target vocabulary that estimates assume; None is `tokenizer.vocab_size`."""
     repeats_targets: bool = False
     """Whether different source sentences often have the same target side."""
-    finish: Callable[[Sequence[str], Sequence[str]], Sequence[str]] = lambda _, hypotheses: hypotheses
-    """Return the hypotheses as they are scored and written, given the source sentences and what was decoded."""
     required_scores: tuple[str, ...] = ("bleu", "bleu_paper", "chrf", "ter")
-    """The scores that every eval/<split>.json holds; a `nmt.evaluation.metric.Metric` says whose scores it gives."""
+    """The scores that every eval/<split>.json holds."""
 
 
 TRANSLATION = Task()

@@ -1,13 +1,12 @@
 """The alignment error rate (Och and Ney, 2003) of word alignments, compared with the true ones."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from nmt.compute import distributed
 from nmt.data.gold_alignments import alignments_of
 from nmt.decoding.alignment import align
-from nmt.evaluation.finding import Finding, TranslatedSplit
+from nmt.decoding.engine import Engine
 from nmt.evaluation.split import Split
 from nmt.text.alignments import GoldAlignment, Link
 
@@ -21,6 +20,11 @@ class AlignmentScore:
     """Share of the links found that are possible."""
     recall: float
     """Share of the sure links that are found."""
+
+    def __str__(self) -> str:
+        """Return the figures in words."""
+        rates = f"precision {self.precision:.1f}%, recall {self.recall:.1f}%"
+        return f"error rate {self.error_rate:.1f}%, {rates}"
 
 
 @dataclass(slots=True)
@@ -59,37 +63,16 @@ class LinkCounts:
         )
 
 
-class _Finding(Finding[AlignmentScore]):
-    """How well the model aligns the references, if the true alignments are known."""
+def alignment_score(engine: Engine, split: Split) -> AlignmentScore | None:
+    """Return how well the model aligns the references; None if the true alignments are not known.
 
-    def prepare(self, split: Split) -> None:
-        """See `Finding.prepare`."""
-        alignments_of(split.folder, split.name)
-
-    def find(self, translated: TranslatedSplit) -> AlignmentScore | None:
-        """See `Finding.find`. Each process aligns its share of the sentences."""
-        engine, split = translated.engine, translated.split
-        gold = alignments_of(split.folder, split.name)
-        if not (gold and engine.shows_attention):
-            return None
-        share = slice(distributed.rank(), None, distributed.world_size())
-        counts = LinkCounts()
-        for links, truth in zip(align(engine, split.sources[share], split.references[share]), gold[share], strict=True):
-            counts.add(links, truth)
-        return sum(distributed.gather_objects(counts), LinkCounts()).score()
-
-    def to_json(self, found: AlignmentScore) -> object:
-        """See `Finding.to_json`."""
-        return asdict(found)
-
-    def from_json(self, content: Any) -> AlignmentScore:
-        """See `Finding.from_json`."""
-        return AlignmentScore(**content)
-
-    def line(self, found: AlignmentScore) -> str:
-        """See `Finding.line`."""
-        rates = f"precision {found.precision:.1f}%, recall {found.recall:.1f}%"
-        return f"word alignments of the references: error rate {found.error_rate:.1f}%, {rates}"
-
-
-ALIGNMENT_ERROR = _Finding()
+    Each process aligns its share of the sentences.
+    """
+    gold = alignments_of(split.folder, split.name)
+    if not (gold and engine.shows_attention):
+        return None
+    share = slice(distributed.rank(), None, distributed.world_size())
+    counts = LinkCounts()
+    for links, truth in zip(align(engine, split.sources[share], split.references[share]), gold[share], strict=True):
+        counts.add(links, truth)
+    return sum(distributed.gather_objects(counts), LinkCounts()).score()

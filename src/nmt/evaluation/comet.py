@@ -2,23 +2,15 @@
 
 from pathlib import Path
 
-from nmt.config.decoding import EvaluationConfig
-from nmt.evaluation.comet_model import BATCH_SENTENCES, Comet, load
-from nmt.evaluation.metric import Metric, Score, Translated
+from nmt.evaluation.comet_model import BATCH_SENTENCES, load
+from nmt.evaluation.metric import Score, Translated
 from nmt.storage.files import checksum
-
-
-def _model(settings: EvaluationConfig) -> str:
-    return settings.comet
-
-
-def _load(settings: EvaluationConfig) -> Comet:
-    return load(_model(settings), "evaluation.comet")
 
 
 def comet_score(text: Translated) -> Score:
     """Return COMET, as a percentage, of the translations compared with the first reference."""
-    comet, model = _load(text.settings), _model(text.settings)
+    model = text.settings.comet
+    comet = load(model, "evaluation.comet")
     rows = zip(text.sources, text.hypotheses, text.references[0], strict=True)
     data = [{"src": source, "mt": hypothesis, "ref": reference} for source, hypothesis, reference in rows]
     gpus = int(text.device == "cuda")
@@ -26,11 +18,3 @@ def comet_score(text: Translated) -> Score:
     name = Path(model).name if Path(model).is_dir() else model
     signature = f"nrefs:1|model:{name}|weights:{checksum(comet.checkpoint)[:8]}|version:comet-{comet.library}"
     return Score(100 * float(found.system_score), signature)
-
-
-COMET = Metric(
-    "COMET",
-    comet_score,
-    is_wanted=lambda settings: bool(_model(settings)),
-    prepare=lambda settings, _: _load(settings),
-)

@@ -4,19 +4,21 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tqdm import tqdm
 
 from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
+from nmt.config.data import is_text
 from nmt.config.decoding import EvaluationConfig
-from nmt.data.task import task_of
 from nmt.decoding.engine import Engine
-from nmt.evaluation.finding import Findings, TranslatedSplit, find_all
+from nmt.evaluation.alignment_error import AlignmentScore, alignment_score
 from nmt.evaluation.metric import Score, Translated
 from nmt.evaluation.metrics import score_text
 from nmt.evaluation.split import Split
+from nmt.parsing.linearise import Repairs
+from nmt.parsing.lines import repair_all
 
 MAX_NLL = 700.0
 """Largest negative log-likelihood whose perplexity is still a finite number."""
@@ -33,8 +35,10 @@ class Evaluation:
     """Mean negative log-likelihood of the references per word piece, end marks included."""
     seconds: float
     """Time spent translating."""
-    findings: Findings = field(default_factory=Findings)
-    """What features find besides scores."""
+    alignments: AlignmentScore | None = None
+    """How well the model aligns the references, if the true alignments are known."""
+    repairs: Repairs | None = None
+    """What was repaired before trees were scored; None if the target side is text."""
 
     @property
     def perplexity(self) -> float:
@@ -53,10 +57,10 @@ def evaluate(engine: Engine, split: Split, target_lang: str, settings: Evaluatio
     decoded = translate_together(engine, split.sources, split.name)
     seconds = time.perf_counter() - started
     nll, references = reference_nll(engine, split), [split.references, *split.further_references]
-    found = find_all(TranslatedSplit(engine, split, target_lang, decoded, settings))
-    hypotheses = list(task_of(target_lang).finish(split.untagged_sources, decoded))
+    alignments = alignment_score(engine, split)
+    hypotheses, repairs = (decoded, None) if is_text(target_lang) else repair_all(split.untagged_sources, decoded)
     text = Translated(hypotheses, references, target_lang, split.untagged_sources, settings, engine.device.type)
-    return Evaluation(hypotheses, score_text(text), nll, seconds, found)
+    return Evaluation(hypotheses, score_text(text), nll, seconds, alignments, repairs)
 
 
 def translate_together(

@@ -1,4 +1,4 @@
-"""The interface of metrics, which `Feature.metrics` adds: a title, and a function that returns a signed score."""
+"""What a metric is: a title, and a function that returns a score with its signature."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,6 @@ class Translated:
     target_lang: str
     sources: Sequence[str] = ()
     settings: EvaluationConfig = field(default_factory=EvaluationConfig)
-    """The settings of the group `evaluation`, which features extend."""
     device: str = "cpu"
     """The type of the device that translated, such as cuda: where a metric with a model computes."""
 
@@ -47,17 +46,8 @@ class Metric:
     """Its name in reports, such as chrF."""
     score: Callable[[Translated], Score]
     """Compute the score of translations."""
-    task: str = "text"
-    """The name of the task whose hypotheses it scores."""
     sacrebleu: "Callable[[str], SacrebleuMetric] | None" = None
     """Make the sacreBLEU object that significance tests resample, if the metric has one, given BLEU's tokenizer."""
-    is_wanted: Callable[[EvaluationConfig], bool] = lambda _: True
-    """Whether the settings ask for it; most metrics are always computed."""
-    prepare: Callable[[EvaluationConfig, str], object] = lambda *_: None
-    """Load what the metric needs, given settings and target language, so that it fails before hours of translation."""
-    paper: str = ""
-    """`module:name` of a function that takes the settings of a run and the name of a split, and returns the paper's
-    score, or None if it has none."""
 
 
 def from_sacrebleu(title: str, make: Callable[[str], "SacrebleuMetric"]) -> Metric:

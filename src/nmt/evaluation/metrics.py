@@ -1,16 +1,15 @@
-"""The metrics of `eval`, by name. To add one, write a `Metric` and name it in `Feature.metrics`."""
+"""The metrics of `eval`, by name. To add one, write a `Metric` and add a line to `TEXT_METRICS`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING
 
-from nmt.config.data import TREES, is_text
+from nmt.config.data import is_text
 from nmt.config.decoding import EvaluationConfig
-from nmt.config.registry import imported
-from nmt.discovery import features
 from nmt.errors import UserError
 from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
+from nmt.evaluation.bracket_metrics import BRACKET_METRICS
+from nmt.evaluation.comet import comet_score
+from nmt.evaluation.comet_model import load as load_comet
 from nmt.evaluation.metric import Metric, Score, Translated, from_sacrebleu
 from nmt.evaluation.paper_bleu import paper_bleu
 
@@ -31,30 +30,28 @@ def _make_ter() -> "SacrebleuMetric":
     return TER()
 
 
-def _prepare_bleu(settings: EvaluationConfig, target_lang: str) -> None:
-    """Load the tokenizer of BLEU."""
-    make_bleu(bleu_tokenizer(target_lang, settings.bleu_tokenizer))
-
-
-_CORE: Mapping[str, Metric] = {
-    "bleu": replace(from_sacrebleu("BLEU", make_bleu), prepare=_prepare_bleu),
-    "bleu_paper": Metric("BLEU as in the paper", paper_bleu, paper="nmt.evaluation.paper_figures:paper_bleu"),
+TEXT_METRICS: Mapping[str, Metric] = {
+    "bleu": from_sacrebleu("BLEU", make_bleu),
+    "bleu_paper": Metric("BLEU as in the paper", paper_bleu),
     "chrf": from_sacrebleu("chrF", lambda _: make_chrf()),
     "chrfpp": from_sacrebleu("chrF++", lambda _: make_chrf(word_order=2)),
     "ter": from_sacrebleu("TER", lambda _: _make_ter()),
+    "comet": Metric("COMET", comet_score),
 }
 """By key in eval/<split>.json, in the order in which scores are shown."""
 
 
-@cache
-def all_metrics() -> Mapping[str, Metric]:
-    """Return the metrics of the core and then those of features, by key in eval/<split>.json, in the order shown."""
-    return {**_CORE, **{name: imported(code) for each in features().values() for name, code in each.metrics.items()}}
+def metrics_of(target_lang: str) -> Mapping[str, Metric]:
+    """Return the metrics for a target language by name."""
+    return TEXT_METRICS if is_text(target_lang) else BRACKET_METRICS
 
 
-def wanted_metrics(target_lang: str, settings: EvaluationConfig) -> dict[str, Metric]:
-    """Return the metrics for a target language that the settings ask for, by name."""
-    return {name: metric for name, metric in metrics_of(target_lang).items() if metric.is_wanted(settings)}
+def prepare_metrics(target_lang: str, settings: EvaluationConfig) -> None:
+    """Load what the metrics for a target language need, so that they fail before hours of translation."""
+    if is_text(target_lang):
+        make_bleu(bleu_tokenizer(target_lang, settings.bleu_tokenizer))
+        if settings.comet:
+            load_comet(settings.comet, "evaluation.comet")
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str) -> dict[str, Score]:
@@ -72,16 +69,12 @@ def score_text(text: Translated) -> dict[str, Score]:
             )
     if not text.hypotheses:
         raise UserError("there is nothing to score: the references are empty")
-    return {name: metric.score(text) for name, metric in wanted_metrics(text.target_lang, text.settings).items()}
-
-
-def metrics_of(target_lang: str) -> dict[str, Metric]:
-    """Return the metrics for a target language by name."""
-    task = "text" if is_text(target_lang) else TREES
-    return {name: metric for name, metric in all_metrics().items() if metric.task == task}
+    skipped = () if text.settings.comet else ("comet",)
+    metrics = metrics_of(text.target_lang)
+    return {name: metric.score(text) for name, metric in metrics.items() if name not in skipped}
 
 
 def title(name: str) -> str:
-    """Return the title of a metric; for the score of a metric that is no longer registered, its name."""
-    found = all_metrics().get(name)
+    """Return the title of a metric; for the score of a metric that is no longer there, its name."""
+    found = {**TEXT_METRICS, **BRACKET_METRICS}.get(name)
     return found.title if found else name

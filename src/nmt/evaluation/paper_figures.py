@@ -12,8 +12,18 @@ NEWSTEST2014 = {
 }
 """Table 2: BLEU on newstest2014, by corpus and size of the model."""
 
+WSJ = {"parsing/wsj": 91.3, "parsing/wsj_semi": 92.7}
+"""Table 4: bracket F1 on section 23, by experiment."""
+
 SIZES = {(6, 512, 2048, 8): "base", (6, 1024, 4096, 16): "big"}
 """The paper's name of a model by its layers, d_model, d_ff and heads."""
+
+
+def paper_score(metric: str, config: Config, split: str) -> float | None:
+    """Return the paper's score by a metric for this model on this split, or None if it has none."""
+    if metric == "bleu_paper":
+        return paper_bleu(config, split)
+    return WSJ.get(config.name) if metric == "bracket_f1" and split == "test" else None
 
 
 def paper_bleu(config: Config, split: str) -> float | None:

@@ -1,15 +1,16 @@
 """eval/<split>.json: the scores of a split and the checkpoint, decoding settings and machine behind them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
 from nmt.config.decoding import DecodingConfig
 from nmt.data.task import TRANSLATION, task_of
 from nmt.errors import UserError
-from nmt.evaluation.finding import Findings
+from nmt.evaluation.alignment_error import AlignmentScore
 from nmt.evaluation.metric import Score
+from nmt.parsing.linearise import Repairs
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.storage.files import read_json, write_json
 
@@ -39,8 +40,15 @@ class EvaluationRecord:
     machine: str = ""
     processes: int = 1
     checkpoint: CheckpointRecord | None = None
-    findings: Findings = field(default_factory=Findings)
-    """What features have found besides scores."""
+    alignments: AlignmentScore | None = None
+    """How well the model aligns the references."""
+    repairs: Repairs | None = None
+    """What was repaired before trees were scored."""
+
+    def remarks(self) -> list[str]:
+        """Return what there is to say besides scores, a line each."""
+        alignments = f"word alignments of the references: {self.alignments}" if self.alignments else ""
+        return list(filter(None, (alignments, f"repaired: {self.repairs}" if self.repairs else "")))
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -59,7 +67,8 @@ class EvaluationRecord:
             languages=languages,
             decoding=None if decoding is None else _read_decoding(decoding),
             checkpoint=None if checkpoint is None else CheckpointRecord.from_json(checkpoint),
-            findings=Findings.from_json(content),
+            alignments=AlignmentScore(**content["alignments"]) if content.get("alignments") else None,
+            repairs=Repairs(**content["repairs"]) if content.get("repairs") else None,
             **{name: content[name] for name in plain if name in content},
         )
 
@@ -71,9 +80,10 @@ class EvaluationRecord:
             "languages": list(self.languages),
             "decoding": None if self.decoding is None else asdict(self.decoding),
             "checkpoint": None if self.checkpoint is None else self.checkpoint.to_json(),
-            **self.findings.to_json(),
+            "alignments": None if self.alignments is None else asdict(self.alignments),
+            "repairs": None if self.repairs is None else asdict(self.repairs),
         }
-        del values["split"], values["scores"], values["findings"]
+        del values["split"], values["scores"]
         return {"split": self.split, **scores, **{name: value for name, value in values.items() if value is not None}}
 
 

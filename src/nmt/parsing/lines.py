@@ -16,11 +16,6 @@ def check_references(sources: Sequence[str], references: Sequence[str], name: st
             )
 
 
-def repaired(sources: Sequence[str], hypotheses: Sequence[str]) -> list[str]:
-    """Return well-formed linearised trees over the words of their sentences."""
-    return repair_all(sources, hypotheses)[0]
-
-
 def repair_all(sources: Sequence[str], hypotheses: Sequence[str]) -> tuple[list[str], Repairs]:
     """Return well-formed linearised trees over the words of their sentences, and the counts of what was repaired."""
     lines, total = [], Repairs()

@@ -3,7 +3,7 @@
 from nmt.config.data import DataConfig
 from nmt.data.records import JsonObject
 from nmt.data.task import Task
-from nmt.parsing.lines import check_references, repaired
+from nmt.parsing.lines import check_references
 from nmt.parsing.symbols import train_on_files
 
 TYPICAL_SYMBOLS = 100
@@ -21,6 +21,5 @@ TREES = Task(
     train_tokenizer=train_on_files,
     typical_vocabulary=TYPICAL_SYMBOLS,
     repeats_targets=True,
-    finish=repaired,
     required_scores=("bracket_f1",),
 )

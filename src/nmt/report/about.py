@@ -6,12 +6,11 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 
 from nmt.compute.machine import PRECISIONS
-from nmt.config.registry import imported
 from nmt.config.saved import flatten
 from nmt.config.tree import Config
 from nmt.estimate.parameters import describe_depth
-from nmt.evaluation.metrics import all_metrics, title
-from nmt.evaluation.paper_figures import paper_perplexity
+from nmt.evaluation.metrics import title
+from nmt.evaluation.paper_figures import paper_perplexity, paper_score
 from nmt.evaluation.record import EvaluationRecord
 from nmt.report.run import Run
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -41,10 +40,9 @@ def scores(run: Run) -> list[ReportedScore]:
     found = []
     for path, record in run.all_scores().items():
         split = path.rpartition("/")[2]
-        codes = {name: metric.paper for name, metric in all_metrics().items()}
-        papers = {name: imported(code)(run.config, split) for name, code in codes.items() if code}
         for name, score in record.scores.items():
-            found.append(ReportedScore(path, title(name), score.score, papers.get(name), score.signature))
+            theirs = paper_score(name, run.config, split)
+            found.append(ReportedScore(path, title(name), score.score, theirs, score.signature))
         if record.perplexity is not None:
             theirs = paper_perplexity(run.config) if split == "valid" else None
             found.append(

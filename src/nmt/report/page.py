@@ -54,7 +54,7 @@ def report(run: Run, load_model: LoadModel) -> str:
         scored=build_section(lambda: about.scored_checkpoint(run.scores(run.splits()[0])) if evaluated else ""),
         curves=build_section(lambda: curves.training_curves(run)),
         data=build_section(lambda: _data(run)),
-        findings={split: list(run.scores(split).findings.lines()) for split in found},
+        remarks={split: run.scores(split).remarks() for split in found},
         translations={
             split: each if isinstance(each, Absent) else worst_and_best(found[split], SENTENCES)
             for split, each in evaluated.items()

@@ -21,7 +21,7 @@ from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation.bleu import check_tokenizers
 from nmt.evaluation.evaluate import translate_together
 from nmt.evaluation.metric import Translated
-from nmt.evaluation.metrics import all_metrics
+from nmt.evaluation.metrics import TEXT_METRICS
 from nmt.evaluation.split import Split, read_split
 from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights
@@ -91,7 +91,7 @@ def decoded_bleu(
     hypotheses = translate_together(engine, split.sources, interruptible_together=interruptible_together)
     language = split_languages(config.data, split.name)[1]
     text = Translated(hypotheses, [split.references], language, settings=config.evaluation)
-    return all_metrics()["bleu"].score(text).score
+    return TEXT_METRICS["bleu"].score(text).score
 
 
 def check_bleu(config: Config, valid: Iterable[str]) -> None:

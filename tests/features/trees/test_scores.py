@@ -7,7 +7,6 @@ import pytest
 
 from nmt.config.data import TREES
 from nmt.errors import UserError
-from nmt.evaluation.finding import Findings
 from nmt.evaluation.metric import Score
 from nmt.evaluation.metrics import score
 from nmt.evaluation.record import EvaluationRecord, read_evaluation, write_evaluation
@@ -57,7 +56,7 @@ def test_record_of_trees_is_read_as_it_was_written(tmp_path: Path) -> None:
         split="test",
         scores={"bracket_f1": Score(95.5, "evalb|x")},
         languages=("en", TREES),
-        findings=Findings(repairs=Repairs(1, 2, 3, 4, 2)),
+        repairs=Repairs(1, 2, 3, 4, 2),
     )
     write_evaluation(tmp_path / "test.json", record)
     assert read_evaluation(tmp_path / "test.json") == record

@@ -1,7 +1,6 @@
 """eval/<split>.json is read back as it was written, in this form and in earlier ones."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,7 @@ import pytest
 from nmt.config.decoding import DecodingConfig
 from nmt.data.task import TRANSLATION
 from nmt.errors import UserError
-from nmt.evaluation import finding
-from nmt.evaluation.finding import Finding, Findings, TranslatedSplit
+from nmt.evaluation.alignment_error import AlignmentScore
 from nmt.evaluation.metric import Score
 from nmt.evaluation.record import EvaluationRecord, read_evaluation, write_evaluation
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -30,54 +28,18 @@ def earlier(**changes: Any) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Longest:
-    """The length of the longest translation."""
-
-    words: int
-
-
-class LongestWords(Finding[Longest]):
-    """A finding that no feature has."""
-
-    def find(self, translated: TranslatedSplit) -> Longest:
-        """See `Finding.find`."""
-        return Longest(max(len(line.split()) for line in translated.hypotheses))
-
-    def to_json(self, found: Longest) -> object:
-        """See `Finding.to_json`."""
-        return {"words": found.words}
-
-    def from_json(self, content: Any) -> Longest:
-        """See `Finding.from_json`."""
-        return Longest(**content)
-
-    def line(self, found: Longest) -> str:
-        """See `Finding.line`."""
-        return f"longest: {found.words} words"
-
-
-LONGEST = LongestWords()
-
-
-@pytest.fixture
-def longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finding, "_codes", lambda: {"longest": f"{__name__}:LONGEST"})
-
-
-@pytest.mark.usefixtures("longest")
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     record = EvaluationRecord(
         split="test", scores=SCORES, sentences=3, seconds=1.5, sentences_per_second=2.0, nll=0.5, perplexity=1.6,
         corpus="toy", languages=("en", "de"), decoding=DecodingConfig(beam=7), engine="ctranslate2", machine="cpu",
         processes=2, checkpoint=CHECKPOINT,
-        findings=Findings(longest=Longest(7)),
+        alignments=AlignmentScore(25.0, 80.0, 70.0),
     )  # fmt: skip
     write_evaluation(tmp_path / "test.json", record)
     assert read_evaluation(tmp_path / "test.json") == record
     content = json.loads((tmp_path / "test.json").read_text(encoding="utf-8"))
-    assert content["longest"] == {"words": 7}
-    assert list(record.findings.lines()) == ["longest: 7 words"]
+    assert content["alignments"] == {"error_rate": 25.0, "precision": 80.0, "recall": 70.0}
+    assert record.remarks() == ["word alignments of the references: error rate 25.0%, precision 80.0%, recall 70.0%"]
     assert content["bleu"] == {"score": 0.0, "signature": "bleu|v:1"}
     assert content["decoding"]["beam"] == 7
     assert content["checkpoint"] == {

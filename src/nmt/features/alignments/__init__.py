@@ -6,5 +6,4 @@ FEATURE = Feature(
     summary="word alignments of translations, by an attention head that may learn from given ones",
     columns=("nmt.data.alignments:ALIGNMENTS",),
     text_tasks=("nmt.data.gold_alignments:TRUTH",),
-    findings={"alignments": "nmt.evaluation.alignment_error:ALIGNMENT_ERROR"},
 )

@@ -5,5 +5,4 @@ from nmt.feature import Feature
 FEATURE = Feature(
     summary="COMET, a learned metric, also as a utility of minimum Bayes risk",
     packages={"comet": "unbabel-comet>=2.2"},
-    metrics={"comet": "nmt.evaluation.comet:COMET"},
 )

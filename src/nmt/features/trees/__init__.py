@@ -12,11 +12,4 @@ FEATURE = Feature(
         ),
     },
     sections=("nmt.parsing.section:drawn_trees",),
-    metrics={
-        "bracket_f1": "nmt.parsing.metrics:F1",
-        "bracket_precision": "nmt.parsing.metrics:PRECISION",
-        "bracket_recall": "nmt.parsing.metrics:RECALL",
-        "complete_match": "nmt.parsing.metrics:COMPLETE_MATCH",
-    },
-    findings={"repairs": "nmt.parsing.repairs:REPAIRS"},
 )

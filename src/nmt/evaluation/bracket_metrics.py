@@ -1,20 +1,24 @@
-"""The scores of linearised trees."""
+"""The metrics of linearised trees."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from nmt import __version__
 from nmt.errors import UserError
-from nmt.evaluation.metric import Score, Translated
+from nmt.evaluation.metric import Metric, Score, Translated
 from nmt.parsing.bracket_score import BracketCounts, score_trees
 from nmt.parsing.linearise import parse_line
 from nmt.parsing.trees import Node
 
 
-def bracket_score(text: Translated, figure: str) -> Score:
-    """Return a figure of the counts of brackets, by its name in `BracketCounts`."""
-    counts = count_brackets(tuple(text.hypotheses), tuple(text.references[0]))
-    return Score(getattr(counts, figure), _signature(counts))
+def _metric(title: str, figure: Callable[[BracketCounts], float]) -> Metric:
+    """Return a metric that is a figure of the counts of brackets."""
+
+    def score(text: Translated) -> Score:
+        counts = count_brackets(tuple(text.hypotheses), tuple(text.references[0]))
+        return Score(figure(counts), _signature(counts))
+
+    return Metric(title, score)
 
 
 @lru_cache(maxsize=1)  # one count for all metrics
@@ -36,3 +40,12 @@ def _reference(line: str, number: int) -> Node:
     if tree is None:
         raise UserError(f"line {number} of the references is not a linearised tree: run `make data` again")
     return tree
+
+
+BRACKET_METRICS: Mapping[str, Metric] = {
+    "bracket_f1": _metric("Bracket F1", lambda counts: counts.f1),
+    "bracket_precision": _metric("Bracket precision", lambda counts: counts.precision),
+    "bracket_recall": _metric("Bracket recall", lambda counts: counts.recall),
+    "complete_match": _metric("Complete match", lambda counts: counts.complete_match),
+}
+"""By key in eval/<split>.json, in the order in which scores are shown."""
