@@ -43,7 +43,6 @@ MIXTURE = (
     "tokenizer.vocab_size=130", "data.tag=@plain@", "data.weight=2",
     "data.mixture.more.train=[text/more.en,text/more.de]", "data.mixture.more.tag=@more@",
     "data.mixture.shouted.train=[text/shouted.en,text/shouted.de]", "data.mixture.shouted.weight=0.5",
-    "data.stages=['more until 6','more main:3 shouted']",
 )  # fmt: skip
 FINE = (
     "data=files",
