@@ -108,7 +108,7 @@ export: ## Export a model for CTranslate2, Argos, Hugging Face, ONNX or a web pa
 import: ## Make a run of a Hugging Face Marian model (opus-mt): ARGS="source=FOLDER name=NAME"
 report: ## Write an HTML page about a run, or how several differ: ARGS="compare=[a,b]"
 describe: ## Estimate the size, memory and time of a run
-doctor: ## Say what this machine has, and which features are off and why
+doctor: ## Say what this machine has, and which optional packages are missing
 table3: ## Train and score the rows of the paper's Table 3; smaller: ARGS="table3.scale=small"
 bench: ## Measure the speed of this machine; compared with other toolkits: ARGS="--help"
 test: ## Run the quick tests, like CI

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 from nmt import __version__
 from nmt.commands import COMMANDS
 from nmt.compute import uptime  # noqa: F401 - imported first because its fallback measures from its own import
-from nmt.config.registry import imported
-from nmt.discovery import features
 from nmt.errors import (
     CLOSED_PIPE,
     INTERRUPTED,
@@ -98,6 +96,7 @@ def _start(name: str, words: list[str]) -> None:
     from nmt.config import multirun  # noqa: PLC0415 - slow, and `nmt --help` does not need it
     from nmt.config.conf_folder import adding_folder  # noqa: PLC0415
     from nmt.config.flags import parse  # noqa: PLC0415
+    from nmt.sweeps.watch import watch  # noqa: PLC0415
 
     command, line = COMMANDS[name], parse([*COMMANDS[name].defaults, *words])
     with adding_folder(line.flags.config_dir):
@@ -111,8 +110,8 @@ def _start(name: str, words: list[str]) -> None:
             groups = (*multirun.RUN_GROUPS, "runtime") if command.trains else multirun.RUN_GROUPS
             searchable = {*groups, *command.settings} - {"name", "paths", "sweep", "tracking"}
             job = partial(_run_composed, name, swept=True)
-            recorded_as = name if command.trains else ""
-            multirun.multirun(job, line.overrides, "", groups, searchable, recorded_as)
+            recorded = (name, watch) if command.trains else None
+            multirun.multirun(job, line.overrides, "", groups, searchable, recorded)
         elif multirun.split(line.overrides)[1]:
             multirun.run_once(line, partial(_run_composed, name))
         else:
@@ -124,8 +123,8 @@ def _run_composed(name: str, overrides: list[str], *, swept: bool = False) -> "C
 
     In a sweep, a setting may have no effect in some of the runs.
     """
+    from nmt.commands.local_copies import run_command  # noqa: PLC0415 - slow, and `nmt --help` does not need it
     from nmt.config.compose import check_effects  # noqa: PLC0415 - slow, and `nmt --help` does not need it
-    from nmt.runs.local_copies import run_command  # noqa: PLC0415 - slow, and `nmt --help` does not need it
 
     config = composed_settings(overrides)
     if not swept:
@@ -145,13 +144,20 @@ def _refuse_addresses(name: str, words: Sequence[str]) -> None:
 
 
 def composed_settings(overrides: list[str]) -> "Config":
-    """Return the settings that the overrides give; features may complete those that they leave open."""
+    """Return the settings that the overrides give, completed with those that they leave open."""
     from nmt.config.compose import compose, given_settings  # noqa: PLC0415 - slow, and `nmt --help` does not need it
+    from nmt.data.mixtures.settings import check_mixture  # noqa: PLC0415
+    from nmt.own_text.complete import with_values_for_text  # noqa: PLC0415
+    from nmt.runs.shape import with_shape_of_origin  # noqa: PLC0415
+    from nmt.serving.settings import check_served_models  # noqa: PLC0415
 
     config, given = compose(overrides), given_settings(overrides)
-    for feature in features().values():
-        if feature.completes_settings:
-            config = imported(feature.completes_settings)(config, given)
+    if config.training.init_from and "model" not in given:
+        config = with_shape_of_origin(config, given)
+    check_mixture(config.data, given)
+    config = with_values_for_text(config, given)
+    if config.serve.models:
+        check_served_models(given)
     return config
 
 

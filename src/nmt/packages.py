@@ -5,13 +5,46 @@ import os
 import shlex
 import subprocess
 import sys
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
-from nmt.discovery import features
 from nmt.errors import UserError
 
 INSTALL_COMMAND = "NMT_INSTALL"
 """Environment variable with the command that installs a missing package; make sets it for the targets that may."""
+
+
+class Package(NamedTuple):
+    """An optional package."""
+
+    requirement: str
+    """What pip installs."""
+    purpose: str
+    """What needs it, in a few words."""
+
+
+PACKAGES = {
+    "ctranslate2": Package("ctranslate2>=4.5", "export.target=ctranslate2 and argos, engine=ctranslate2"),
+    "onnx": Package("onnx>=1.17", "export.target=onnx, web and argos"),
+    "onnxruntime": Package("onnxruntime>=1.20", "export.target=onnx and web"),
+    "tokenizers": Package("tokenizers>=0.21", "export.target=onnx and web"),
+    "transformers": Package("transformers>=5", "export.target=huggingface"),
+    "starlette": Package("starlette>=0.46", "nmt serve"),
+    "uvicorn": Package("uvicorn>=0.34", "nmt serve"),
+    "prometheus_client": Package("prometheus-client>=0.21", "nmt serve"),
+    "python_multipart": Package("python-multipart>=0.0.20", "nmt serve"),
+    "py3langid": Package("py3langid>=0.4", "the filter of languages"),
+    "comet": Package("unbabel-comet>=2.2", "COMET"),
+    "tensorboard": Package("tensorboard>=2.18", "tracking.tensorboard=true"),
+    "ray": Package("ray>=2.40", "data.engine=ray"),
+    "s3fs": Package("s3fs>=2025.3", "addresses such as s3://bucket"),
+    "gcsfs": Package("gcsfs>=2025.3", "addresses such as gs://bucket"),
+    "adlfs": Package("adlfs>=2026.8", "addresses such as az://container"),
+    "aiohttp": Package("aiohttp>=3.9", "addresses such as https://example.org"),
+    "hydra_plugins.hydra_optuna_sweeper": Package("hydra-optuna-sweeper>=1.3", "hydra/sweeper=search"),
+    "hydra_plugins.hydra_submitit_launcher": Package("hydra-submitit-launcher>=1.2", "hydra/launcher=submitit_slurm"),
+}
+"""By the name to import."""
 
 
 def import_optional(module: str) -> Any:
@@ -34,10 +67,16 @@ def install_command(requirement: str) -> str:
     return f"{shlex.quote(sys.executable)} -m pip install '{requirement}'"
 
 
+def is_installed(module: str) -> bool:
+    """Return whether Python finds a module, without importing it."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # no package above it
+        return False
+
+
 def _requirement(package: str) -> str:
-    """Return what pip installs to provide a package, as a feature declares it."""
-    declared = (each.packages.get(package) for each in features().values())
-    return next(filter(None, declared), package)
+    return PACKAGES[package].requirement if package in PACKAGES else package
 
 
 def _install(requirement: str) -> None:

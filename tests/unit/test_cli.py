@@ -13,11 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from nmt import __version__, cli
-from nmt.commands import COMMANDS
+from nmt.commands import COMMANDS, local_copies
 from nmt.config.keys import describe_keys
 from nmt.config.tree import Config
 from nmt.errors import UserError
-from nmt.runs import local_copies
 
 Fake = Callable[[Callable[[Config], None]], None]
 

@@ -4,10 +4,39 @@ A new command is a module with a function `run(config)`, and an entry in `COMMAN
 read it there. The modules are imported only when they run, because torch and Hydra are slow to import.
 """
 
-from nmt.discovery import features
-from nmt.feature import COMMON, Command
+from typing import NamedTuple
 
-_CORE = {
+
+class Command(NamedTuple):
+    """One word of the command line."""
+
+    module: str
+    """Module whose `run(config)` is the command."""
+    summary: str
+    """One line of help."""
+    settings: tuple[str, ...]
+    """Groups and single settings that the command reads; its help lists them."""
+    defaults: tuple[str, ...] = ()
+    """Overrides that come before the user's, so the user's win."""
+    composes: bool = False
+    """True if `run` takes the overrides instead of one Config, because it composes several runs from them."""
+    trains: bool = False
+    """True if it trains runs, which a sweep over settings of the machine must not mix."""
+    distributed: bool = False
+    """True if all processes of torchrun take part; any other command runs on the first process only."""
+    owns: str = ""
+    """What no other process may change meanwhile: corpus, run or nothing."""
+    corpus: bool = True
+    """Whether the prepared corpus is fetched if paths.data is an address."""
+    weights: str = "named"
+    """The weights that are fetched if paths.outputs is an address: those of the checkpoints that the settings name
+    (named), of the newest one, with its training state (newest), of all (all), or nothing of the run (none)."""
+
+
+COMMON = ("name", "seed", "paths", "runtime")
+"""Settings that nearly every command reads."""
+
+COMMANDS = {
     "data": Command(
         "nmt.commands.data",
         "fetch, filter and tokenise a corpus",
@@ -80,8 +109,60 @@ _CORE = {
         corpus=False,
         weights="none",
     ),
+    "demo": Command(
+        "nmt.demo.command",
+        "run data, train, average, eval and report on text that needs no download",
+        ("training", *COMMON),
+        defaults=("experiment=demo",),
+        trains=True,
+        distributed=True,
+        corpus=False,  # its commands have needs of their own
+        weights="none",
+    ),
+    "doctor": Command(
+        "nmt.doctor.command",
+        "say what this machine has, and which optional packages are missing",
+        ("output", "paths", "runtime"),
+    ),
+    "export": Command(
+        "nmt.export.command",
+        "convert a trained model to the format of other programs",
+        ("checkpoint", "export", "input", "decoding", *COMMON),
+    ),
+    "import": Command(
+        "nmt.imports.command",
+        "make a run of a Marian model of Hugging Face (opus-mt)",
+        ("source", "name", "paths"),
+        defaults=("name='${folder_name:${source}}'",),
+    ),
+    "report": Command(
+        "nmt.report.command",
+        "write an HTML page about a run, or about how several differ",
+        ("compare", "checkpoint", "engine", "output", *COMMON),
+    ),
+    "serve": Command(
+        "nmt.serving.command",
+        "answer translation requests over HTTP",
+        ("checkpoint", "engine", "serve", "decoding", *COMMON),
+        corpus=False,
+    ),
+    "synthesize": Command(
+        "nmt.synthesis.command",
+        "translate a file of any size into a corpus, which later runs train on",
+        ("checkpoint", "engine", "input", "synthesize", "decoding", "data.engine", *COMMON),
+        distributed=True,
+        corpus=False,
+    ),
+    "table3": Command(
+        "nmt.table3.command",
+        "train and score the rows of the paper's Table 3",
+        ("table3", "training", "paths", "runtime"),
+        composes=True,
+    ),
+    "parse": Command(
+        "nmt.parsing.parse",
+        "print the constituency trees of sentences",
+        ("checkpoint", "engine", "input", "output", "parse", "decoding", *COMMON),
+    ),
 }
-
-
-COMMANDS = _CORE | {name: command for feature in features().values() for name, command in feature.commands.items()}
 """Every command by its name on the command line, in the order of the help."""

@@ -3,13 +3,13 @@
 import time
 
 from nmt.commands import COMMANDS
+from nmt.commands.local_copies import run_command
 from nmt.config.tree import Config
 from nmt.evaluation.bleu import check_tokenizers
 from nmt.launched import is_main_process, launched_processes
-from nmt.runs.local_copies import run_command
 
-CHAIN = ("data", "train", "average", "eval")
-"""The commands, in turn; after them come those of features that end the chain."""
+CHAIN = ("data", "train", "average", "eval", "report")
+"""The commands, in turn."""
 
 
 def run(config: Config) -> None:
@@ -22,7 +22,7 @@ def run_chain(config: Config) -> dict[str, float]:
     if is_main_process():
         check_tokenizers(config, config.evaluation.splits)  # before hours of preparation
     seconds, is_together = {}, True
-    for name in (*CHAIN, *(name for name, command in COMMANDS.items() if command.ends_chain)):
+    for name in CHAIN:
         is_for_all = _is_for_all(name)
         if is_for_all and not is_together and launched_processes() > 1:
             _wait_for_all(config)

@@ -29,10 +29,8 @@ from nmt.config.flags import CommandLine, parse
 from nmt.config.keys import all_keys, describe_keys, open_keys, value_of
 from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.plain_names import settings_name
-from nmt.config.registry import imported
 from nmt.config.swept_run import SweptRun
 from nmt.config.tree import Config
-from nmt.discovery import features
 from nmt.errors import ConfigError, UserError
 
 RUN_GROUPS = ("data", "tokenizer", "model", "noise", "own", "training", "seed")
@@ -45,6 +43,9 @@ _FULL_ERROR = "HYDRA_FULL_ERROR"
 Job = Callable[[list[str]], Config | None]
 """Does one run with these overrides, perhaps in another process, so it must be importable from a module. Returns the
 settings of the run if it has a result."""
+
+
+Watch = Callable[[SweptRun, Callable[[], Config | None]], float | None]
 
 
 class JobError(Exception):
@@ -104,7 +105,7 @@ def multirun(
     outputs: str = "",
     run_groups: Sequence[str] = RUN_GROUPS,
     searchable: Collection[str] = RUN_GROUPS,
-    recorded_as: str = "",
+    recorded: tuple[str, Watch] | None = None,
 ) -> None:
     """Call `job` with the overrides of each run: one per combination of the values given (`training.steps=5,6`).
 
@@ -116,8 +117,7 @@ def multirun(
         outputs: The folder in which launchers write their logs; by default that of the first run.
         run_groups: The groups of settings whose values belong to the name of a run.
         searchable: The groups of settings that change what a run's result is, so that a search may vary them.
-        recorded_as: The command that trains, so that a feature may record the result or error of each run; by default,
-            none is recorded.
+        recorded: The command that trains, and what does and records each run and returns its result.
     """
     settings, launching = split(words)
     settings = _without_replaced(settings)
@@ -125,13 +125,15 @@ def multirun(
     names = _naming_keys(sweep, run_groups)
     outputs = outputs or str(sweep.base.runs_folder)
 
+    command, watch = recorded or ("", _unwatched)
+
     def task(_: DictConfig) -> Any:
         overrides = list(HydraConfig.get().overrides.task)
         given = _values(overrides)
         values = {key: given[key] for key in sweep.keys if key in given}
-        run = SweptRun(HydraConfig.get().job.num, values, sweep.base, recorded_as, outputs, sweep.searching)
+        run = SweptRun(HydraConfig.get().job.num, values, sweep.base, command, outputs, sweep.searching)
         with _hydra_released(), _keeping_traceback():
-            return _watched(run, lambda: job(named_by_values(overrides, names) if names else overrides))
+            return watch(run, lambda: job(named_by_values(overrides, names) if names else overrides))
 
     logs = f"{outputs}/multirun/{time.strftime('%Y-%m-%d_%H-%M-%S')}"
     quiet = [f"hydra.sweep.dir={_quoted(logs)}", "hydra.sweep.subdir=.", "hydra.output_subdir=null"]
@@ -139,14 +141,8 @@ def multirun(
     _hydra(flags, [*quiet, "hydra/job_logging=none", *adding_keys(settings), *launching], task)
 
 
-def _watched(run: SweptRun, do: Callable[[], Config | None]) -> float | None:
-    """Do a run; a feature may record it, and return its result to the search."""
-    watchers = [each.watches_runs for each in features().values() if each.watches_runs and run.command]
-    if not watchers:
-        do()
-        return None
-    result: float | None = imported(watchers[0])(run, do)
-    return result
+def _unwatched(_: SweptRun, do: Callable[[], Config | None]) -> None:
+    do()
 
 
 def _sweep(settings: list[str], launching: list[str], searchable: Collection[str]) -> _Sweep:

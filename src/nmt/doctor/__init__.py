@@ -1,1 +1,1 @@
-"""What this machine has, and which features are off."""
+"""What this machine has, and which optional packages are missing."""

@@ -1,19 +1,17 @@
-"""`nmt doctor`: say what this machine has, and which features are off and why."""
+"""`nmt doctor`: say what this machine has, and which optional packages are missing."""
 
 import json
-from collections.abc import Iterable
-from importlib.util import find_spec
 from typing import Any
 
 from nmt import __version__
 from nmt.config.tree import Config
-from nmt.discovery import features
 from nmt.doctor import machine
 from nmt.errors import ConfigError
+from nmt.packages import PACKAGES, install_command, is_installed
 
 
 def run(config: Config) -> None:
-    """Print the machine and the features as text, or as JSON with output=json."""
+    """Print the machine and its packages as text, or as JSON with output=json."""
     if config.output not in ("-", "json"):
         raise ConfigError(f"output={config.output}: doctor prints text, or JSON with output=json")
     found = examine(config)
@@ -21,7 +19,7 @@ def run(config: Config) -> None:
 
 
 def examine(config: Config) -> dict[str, Any]:
-    """Return what this machine has, and what is off."""
+    """Return what this machine has, and which optional packages it has not."""
     return {
         "nmt": __version__,
         "python": machine.python(),
@@ -35,23 +33,13 @@ def examine(config: Config) -> dict[str, Any]:
             for each in dict.fromkeys((config.corpora_folder, config.runs_folder))
         },
         "hub": machine.hub(),
-        "features_on": [name for name, feature in features().items() if not _missing(feature.packages)],
-        "features_off": _features_off(),
+        "packages": [name for name in PACKAGES if is_installed(name)],
+        "missing_packages": {
+            name: f"{each.purpose}: {install_command(each.requirement)}"
+            for name, each in PACKAGES.items()
+            if not is_installed(name)
+        },
     }
-
-
-def _features_off() -> dict[str, str]:
-    """Return why features are off, wholly or in part, by name."""
-    off = {}
-    for name, feature in features().items():
-        if missing := _missing(feature.packages):
-            wanted = " ".join(f"'{feature.packages[each]}'" for each in missing)
-            off[name] = f"wholly or in part: {', '.join(missing)} not installed; pip install {wanted}"
-    return off
-
-
-def _missing(packages: Iterable[str]) -> list[str]:
-    return [each for each in packages if find_spec(each) is None]
 
 
 def _as_text(found: dict[str, Any]) -> str:
@@ -66,10 +54,10 @@ def _as_text(found: dict[str, Any]) -> str:
         "memory": _gib(found["memory_gib"]),
         "free disk": disk,
         "Hub": found["hub"],
-        "features": f"{len(found['features_on'])} on, {len(found['features_off'])} off wholly or in part",
+        "packages": f"{len(found['packages'])} of {len(PACKAGES)} optional ones are installed",
     }
-    off = [f"  off: {name}: {reason}" for name, reason in found["features_off"].items()]
-    return "\n".join([*(f"{name + ':':<12} {value}" for name, value in lines.items()), *off])
+    missing = [f"  missing: {name}, for {reason}" for name, reason in found["missing_packages"].items()]
+    return "\n".join([*(f"{name + ':':<12} {value}" for name, value in lines.items()), *missing])
 
 
 def _gib(size: float | None) -> str:

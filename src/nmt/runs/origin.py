@@ -6,7 +6,6 @@ from pathlib import Path
 from nmt.config.folders import expanded
 from nmt.config.saved import from_yaml, read_saved
 from nmt.config.tree import Config
-from nmt.discovery import features
 from nmt.errors import UserError, nearest
 from nmt.runs.checkpoints import AVERAGED, Checkpoints, resolve
 from nmt.runs.layout import BEST, LAST, META, SETTINGS, RunLayout
@@ -61,18 +60,9 @@ def _hint(config: Config) -> str:
     """Say what to do about a model to begin from that does not exist."""
     name = config.training.init_from
     if _is_hugging_face(expanded(name)):
-        return _how_to_import(name)
+        return f"import it first with `nmt import source={name}`"
     runs = sorted(path.parent.name for path in config.runs_folder.glob("*/checkpoints"))
     return nearest(name, runs) if runs else "train that run first, or name the folder of a checkpoint"
-
-
-def _how_to_import(name: str) -> str:
-    """Return the command that makes a run of another program's model, if there is one."""
-    commands = (added for feature in features().values() for added in feature.commands.items())
-    for word, command in commands:
-        if command.takes_model:
-            return f"import it first with `nmt {word} {command.takes_model}={name}`"
-    return "another program made it; name a run, or a checkpoint of one"
 
 
 def _is_hugging_face(folder: Path) -> bool:

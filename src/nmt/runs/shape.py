@@ -15,8 +15,6 @@ def with_shape_of_origin(config: Config, given: Container[str]) -> Config:
         config: All settings.
         given: The settings and groups that the user gives; they keep their values, and training compares them later.
     """
-    if not config.training.init_from or "model" in given:
-        return config
     from nmt.runs.origin import settings_of_origin  # noqa: PLC0415 - imports torch
 
     origin = settings_of_origin(config)

@@ -1,13 +1,12 @@
 """`nmt serve`: answer translation requests over HTTP."""
 
 from nmt.config.tree import Config
-from nmt.features.serving import FEATURE
 from nmt.packages import import_optional
 
 
 def run(config: Config) -> None:
     """Serve models until SIGTERM or Ctrl-C, then finish the open requests."""
-    for package in FEATURE.packages:
+    for package in ("starlette", "uvicorn", "prometheus_client", "python_multipart"):
         import_optional(package)
     from nmt.serving.server import serve  # noqa: PLC0415 - needs the packages
 

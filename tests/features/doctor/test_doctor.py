@@ -10,9 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from nmt.cli import main
-from nmt.discovery import features
 from nmt.doctor import command, machine
-from nmt.feature import Feature
+from nmt.packages import PACKAGES, Package
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +24,7 @@ def test_json_has_what_the_machine_says(capsys: pytest.CaptureFixture[str], tmp_
     found = json.loads(capsys.readouterr().out)
     assert found["free_disk_gib"][f"{tmp_path}/a/b"] == pytest.approx(shutil.disk_usage(tmp_path).free / 2**30, rel=0.2)
     assert found["memory_gib"] == pytest.approx(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30)
-    assert {*found["features_on"], *found["features_off"]} == {*features()}
+    assert {*found["packages"], *found["missing_packages"]} == {*PACKAGES}
     assert found["hub"] == "not asked, because HF_HUB_OFFLINE is set"
 
 
@@ -41,12 +40,13 @@ def test_text_says_what_is_missing(capsys: pytest.CaptureFixture[str], monkeypat
 def test_a_missing_package_is_named_as_pip_knows_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    incomplete = Feature(summary="a test", packages={"not_there": "another-name>=2", "json": "json>=1"})
-    monkeypatch.setattr(command, "features", lambda: {"incomplete": incomplete, "complete": Feature(summary="whole")})
+    declared = {"not_there": Package("another-name>=2", "a test"), "json": Package("json>=1", "a test")}
+    monkeypatch.setattr(command, "PACKAGES", declared)
     assert main(["doctor"]) == 0
     said = capsys.readouterr().out
-    assert "1 on, 1 off" in said
-    assert "incomplete: wholly or in part: not_there not installed; pip install 'another-name>=2'\n" in said
+    assert "1 of 2 optional ones are installed" in said
+    assert "missing: not_there, for a test: " in said
+    assert "-m pip install 'another-name>=2'\n" in said
 
 
 @pytest.mark.parametrize("quoted", ["'", '"cc'])

@@ -164,7 +164,7 @@ def test_the_runs_of_a_grid_are_recorded_under_the_run_that_they_change(tmp_path
         return finished(tmp_path, *given)
 
     words = ["experiment=demo", f"paths.outputs={tmp_path}", "model.dropout=0.1,0.2", "training.steps=30"]
-    multirun(job, words, recorded_as="train")
+    multirun(job, words, recorded=("train", watch))
     found = records(tmp_path)
     assert [(each["number"], each["values"], each["result"]) for each in found] == [
         (0, {"model.dropout": "0.1"}, 2.0),

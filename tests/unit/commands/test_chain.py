@@ -19,18 +19,16 @@ def test_all_runs_the_commands_in_turn_with_the_same_settings(monkeypatch: pytes
     def record(name: str, config: Config) -> None:
         seen.append((name, config))
 
-    last = [name for name, command in COMMANDS.items() if command.ends_chain]
-    for name in (*CHAIN, *last):
+    for name in CHAIN:
         monkeypatch.setattr(import_module(COMMANDS[name].module), "run", partial(record, name))
     assert main(["all", "experiment=multi30k"]) == 0
-    assert [name for name, _ in seen] == ["data", "train", "average", "eval", *last]
+    assert [name for name, _ in seen] == ["data", "train", "average", "eval", "report"]
     assert all(config == compose(["experiment=multi30k"]) for _, config in seen)
 
 
 def test_of_several_processes_one_writes_what_they_do_not_make_together(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    last = [name for name, command in COMMANDS.items() if command.ends_chain]
-    for name in (*CHAIN, *last):
+    for name in CHAIN:
         monkeypatch.setattr(import_module(COMMANDS[name].module), "run", lambda _, name=name: seen.append(name))
     monkeypatch.setattr("nmt.commands.chain._wait_for_all", lambda _: seen.append("wait"))
     monkeypatch.setenv("WORLD_SIZE", "2")
@@ -40,7 +38,7 @@ def test_of_several_processes_one_writes_what_they_do_not_make_together(monkeypa
     seen.clear()
     monkeypatch.setenv("RANK", "0")
     assert main(["all", "experiment=multi30k"]) == 0
-    assert seen == ["data", "train", "average", "wait", "eval", *last]
+    assert seen == ["data", "train", "average", "wait", "eval", "report"]
 
 
 def test_a_missing_tokenizer_of_bleu_is_refused_before_the_text_is_prepared(

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from nmt import cli
-from nmt.runs import local_copies
+from nmt.commands import local_copies
 
 
 @pytest.fixture(autouse=True)

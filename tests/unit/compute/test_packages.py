@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from nmt import packages
-from nmt.discovery import features
 from nmt.errors import UserError
-from nmt.feature import Feature
+from nmt.packages import PACKAGES, Package
 
 
 @pytest.fixture
 def _declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    feature = Feature(summary="a test", packages={"not_there_yet": "not-there-yet>=1", "nowhere_at_all": "nowhere"})
-    monkeypatch.setattr(packages, "features", lambda: {"a": Feature(summary="another"), "b": feature})
+    declared = {"not_there_yet": Package("not-there-yet>=1", "a test"), "nowhere_at_all": Package("nowhere", "a test")}
+    monkeypatch.setattr(packages, "PACKAGES", declared)
 
 
 @pytest.mark.usefixtures("_declared")
@@ -42,9 +41,8 @@ def test_a_failed_installation_is_reported_in_one_line(monkeypatch: pytest.Monke
         packages.import_optional("nowhere_at_all")
 
 
-def test_the_requirements_of_features_are_those_of_the_extras() -> None:
+def test_the_requirements_of_packages_are_those_of_the_extras() -> None:
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
     allowed = {requirement for name, requirements in extras.items() if name != "dev" for requirement in requirements}
-    declared = {each for feature in features().values() for each in feature.packages.values()}
-    assert declared <= allowed
+    assert {each.requirement for each in PACKAGES.values()} <= allowed

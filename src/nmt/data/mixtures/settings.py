@@ -3,15 +3,13 @@
 from collections.abc import Container, Mapping
 
 from nmt.config.data import OF_THE_MIXTURE, DataConfig, corpora_of
-from nmt.config.tree import Config
 from nmt.errors import ConfigError
 
 
-def checked(config: Config, given: Container[str]) -> Config:
-    """Return the settings; refuse those of a mixture that have no effect."""
-    data = config.data
+def check_mixture(data: DataConfig, given: Container[str]) -> None:
+    """Refuse settings of a mixture that have no effect; `given` has the names of those that the user gives."""
     if data.mixture:
-        return config
+        return
     for name, usual in {"weight": 1.0, **OF_THE_MIXTURE}.items():
         value = getattr(data, name)
         if f"data.{name}" in given and value != usual:
@@ -19,7 +17,6 @@ def checked(config: Config, given: Container[str]) -> Config:
                 f"data.{name}={value:g} has no effect without another corpus: name one, such as "
                 "data.mixture.more.train=[more.en,more.de]"
             )
-    return config
 
 
 def shares_of(data: DataConfig, sizes: Mapping[str, int]) -> dict[str, float]:

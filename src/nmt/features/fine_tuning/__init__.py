@@ -4,6 +4,5 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="runs that begin from another model, with its vocabulary or another one, and weights that stay as they are",
-    completes_settings="nmt.runs.shape:with_shape_of_origin",
     tokenizer="nmt.runs.origin_tokenizer:old_tokenizer",
 )

@@ -4,6 +4,5 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="a filter that drops training pairs with a side that is in another language",
-    packages={"py3langid": "py3langid>=0.4"},
     filters=("nmt.data.filters.language:FILTER",),
 )

@@ -4,6 +4,5 @@ from nmt.feature import Feature
 
 FEATURE = Feature(
     summary="training on several corpora at once, each with its weight",
-    completes_settings="nmt.data.mixtures.settings:checked",
     mixing="nmt.data.mixtures.mixed_store:MIXING",
 )

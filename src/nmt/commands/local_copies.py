@@ -3,10 +3,10 @@
 from contextlib import ExitStack
 from importlib import import_module
 
+from nmt.commands import Command
 from nmt.config.folders import is_address
 from nmt.config.tree import Config
 from nmt.data.layout import MANIFEST
-from nmt.feature import Command
 from nmt.launched import is_main_process
 from nmt.runs.layout import CHECKPOINTS, META, TRAINER, WEIGHTS
 from nmt.storage.copies import FolderCopy
