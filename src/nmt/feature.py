@@ -45,9 +45,6 @@ class Feature:
     """A `nmt.data.training_text.Mixing`, if there are further corpora."""
     transform: str = ""
     """The same for a `nmt.data.transform.BatchTransform`; the function takes the tokenizer as well."""
-    listeners: tuple[str, ...] = ()
-    """Functions that take all settings and the number of updates so far and return a `nmt.runs.listener.Listener`,
-    or None if it is off."""
     sections: tuple[str, ...] = ()
     """Functions that take a `nmt.runs.section.ShownRun` and return a Section of its page, or None."""
     tokenizer: str = ""

@@ -17,8 +17,9 @@ from nmt.evaluation.metrics import prepare_metrics
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.evaluation.split import Split, read_split
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
-from nmt.runs.listener import Scored, listening, tell_scored
+from nmt.runs.listener import Scored, tell_scored
 from nmt.runs.scores import scores_folder
+from nmt.runs.start import listening
 from nmt.storage.files import write_text
 
 TOLD_TRANSLATIONS = 100

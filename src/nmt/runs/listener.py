@@ -1,15 +1,10 @@
-"""Services that features add to hear what happens to a run: see `Feature.listeners`."""
+"""What a service that draws the curves of a run, such as TensorBoard, hears of it."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
-
-from nmt.config.registry import imported
-from nmt.config.tree import Config
-from nmt.discovery import features
+from typing import Any, ClassVar, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +26,8 @@ class Scored:
     """The files of the checkpoint or export, without the training state."""
 
 
-class Listener:
-    """Hears about a run in its main process; its subclasses override what they need.
+class Listener(Protocol):
+    """Hears about a run in its main process.
 
     An exception of a method is a warning, because a listener must not stop a run.
     """
@@ -48,26 +43,6 @@ class Listener:
 
     def close(self, exit_code: int) -> None:
         """Hear of the end of the command."""
-
-
-def open_listeners(config: Config, step: int | None) -> list[Listener]:
-    """Return the listeners that the settings ask for.
-
-    Training goes on after `step`, and repeats what they have heard of later steps; None if nothing is trained.
-    """
-    makers = [imported(code) for feature in features().values() for code in feature.listeners]
-    return [listener for make in makers if (listener := make(config, step)) is not None]
-
-
-@contextmanager
-def listening(config: Config) -> Iterator[list[Listener]]:
-    """Open the listeners to evaluations that the settings ask for, and close them after this block."""
-    listeners = open_listeners(config, None)
-    try:
-        yield listeners
-    finally:
-        for each in listeners:
-            worked(each, each.close, 0)  # of the run, which an evaluation that fails does not change
 
 
 def tell_scored(listeners: Sequence[Listener], scored: Scored) -> None:

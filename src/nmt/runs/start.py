@@ -1,7 +1,7 @@
-"""Write the records of a run when its training starts or resumes."""
+"""Write the records of a run when its training starts or resumes, and open the services that draw its curves."""
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from nmt.config.saved import to_yaml
@@ -9,8 +9,10 @@ from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.runs.environment import environment, read_environment
 from nmt.runs.layout import RunLayout
-from nmt.runs.listener import open_listeners
+from nmt.runs.listener import Listener, worked
+from nmt.runs.tensorboard import Board
 from nmt.runs.tracker import Tracker
+from nmt.runs.wandb import wandb_run
 from nmt.storage.files import write_json, write_text
 
 
@@ -26,3 +28,27 @@ def start_tracker(config: Config, step: int, origin: Mapping[str, Any] | None = 
     tracker = Tracker(layout.folder, step)
     tracker.listeners = open_listeners(config, step)
     return tracker
+
+
+def open_listeners(config: Config, step: int | None) -> list[Listener]:
+    """Return the services that the settings ask for.
+
+    Training goes on after `step`, and repeats what they have heard of later steps; None if nothing is trained.
+    """
+    found: list[Listener] = []
+    if config.tracking.tensorboard:
+        found.append(Board(config.run_folder, step))
+    if config.tracking.wandb != "disabled" and (run := wandb_run(config)) is not None:
+        found.append(run)
+    return found
+
+
+@contextmanager
+def listening(config: Config) -> Iterator[list[Listener]]:
+    """Open the services that the settings ask for to hear of evaluations, and close them after this block."""
+    listeners = open_listeners(config, None)
+    try:
+        yield listeners
+    finally:
+        for each in listeners:
+            worked(each, each.close, 0)  # of the run, which an evaluation that fails does not change

@@ -5,14 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from nmt.config.tree import Config
 from nmt.packages import import_optional
 from nmt.runs.listener import Listener, Scored
-
-
-def board(config: Config, step: int | None) -> "Board | None":
-    """Return what writes into the run's folder, if the settings ask for it."""
-    return Board(config.run_folder, step) if config.tracking.tensorboard else None
 
 
 class Board(Listener):

@@ -1,4 +1,4 @@
-"""Log the events of a run to metrics.jsonl, and to the listeners that features add."""
+"""Log the events of a run to metrics.jsonl, and to the services that draw its curves."""
 
 import json
 import math

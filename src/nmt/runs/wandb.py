@@ -17,17 +17,14 @@ INIT_SECONDS = 60
 FINISH_SECONDS = 120
 
 
-def wandb_run(config: Config, _: int | None) -> "WandbRun | None":
-    """Return the run at Weights & Biases; None if the settings ask for none, and with a warning if it cannot start."""
-    tracking = config.tracking
-    if tracking.wandb == "disabled":
-        return None
+def wandb_run(config: Config) -> "WandbRun | None":
+    """Return the run at Weights & Biases; None, with a warning, if it cannot start."""
     try:
-        run = start_run(config.run_folder, tracking, config.name, flatten(asdict(config)))
+        run = start_run(config.run_folder, config.tracking, config.name, flatten(asdict(config)))
     except Exception as error:  # a service must not stop the run
         warn_without(WandbRun.service, error)
         return None
-    return WandbRun(run, tracking, config.name)
+    return WandbRun(run, config.tracking, config.name)
 
 
 class WandbRun(Listener):

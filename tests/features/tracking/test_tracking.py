@@ -18,8 +18,9 @@ from nmt.config.commands import TrackingConfig
 from nmt.config.tree import Config, PathsConfig
 from nmt.errors import UserError
 from nmt.runs import wandb as wandb_module
-from nmt.runs.listener import Scored, listening, open_listeners, tell_scored
+from nmt.runs.listener import Scored, tell_scored
 from nmt.runs.metrics import read_metrics
+from nmt.runs.start import listening, open_listeners
 from nmt.runs.tracker import Tracker
 from tests.integration.conftest import corpus, settings
 from tests.integration.test_training import losses

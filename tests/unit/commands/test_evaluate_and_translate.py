@@ -37,7 +37,7 @@ from nmt.evaluation.metrics import score_text
 from nmt.evaluation.split import Split, read_split
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
-from nmt.runs import listener
+from nmt.runs import start
 from nmt.runs.checkpoints import Checkpoints, load
 from nmt.runs.listener import Scored
 from nmt.runs.scores import scores_folder, scores_to_show
@@ -275,7 +275,7 @@ def test_a_tracker_that_cannot_be_opened_ends_the_command_before_it_translates(
         raise UserError("this needs the package board")
 
     config, overrides = run
-    monkeypatch.setattr(listener, "open_listeners", refuse)
+    monkeypatch.setattr(start, "open_listeners", refuse)
     assert main(["eval", *overrides]) == 2
     assert capsys.readouterr().err == "nmt: this needs the package board\n"
     assert not list(config.run_folder.glob("eval/**/*.hyp.txt"))

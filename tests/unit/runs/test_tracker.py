@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nmt.errors import UserError
-from nmt.runs.listener import Listener
+from nmt.runs.listener import Listener, Scored
 from nmt.runs.metrics import event_of, read_metrics, truncate_after
 from nmt.runs.tracker import NullTracker, Tracker
 
@@ -137,6 +137,8 @@ class Told(Listener):
         if step == self.fails_at:
             raise BrokenPipeError("the service is gone\nand more lines follow")
         self.heard.append((event, step, dict(fields)))
+
+    def log_scores(self, scored: Scored) -> None: ...
 
     def close(self, exit_code: int) -> None:
         self.heard.append(exit_code)
