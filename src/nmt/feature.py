@@ -45,8 +45,6 @@ class Feature:
     """A `nmt.data.training_text.Mixing`, if there are further corpora."""
     transform: str = ""
     """The same for a `nmt.data.transform.BatchTransform`; the function takes the tokenizer as well."""
-    sections: tuple[str, ...] = ()
-    """Functions that take a `nmt.runs.section.ShownRun` and return a Section of its page, or None."""
     tokenizer: str = ""
     """A function that takes all settings and returns a `nmt.data.earlier_tokenizer.EarlierTokenizer`, or None."""
 

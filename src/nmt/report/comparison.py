@@ -12,11 +12,10 @@ from nmt.config.keys import written
 from nmt.errors import UserError, for_this_installation
 from nmt.evaluation.metrics import metrics_of
 from nmt.report import about, curves
-from nmt.report.page import SENTENCES, build_section, render
+from nmt.report.page import SENTENCES, Absent, build_section, render
 from nmt.report.run import Evaluated, Run
 from nmt.report.sentences import Sentence, sentences
 from nmt.runs.scores import search_settings
-from nmt.runs.section import Absent
 
 BOOTSTRAP_SAMPLES = 1000
 SIGNIFICANCE_LEVEL = 0.05

@@ -3,13 +3,15 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from nmt import __version__
-from nmt.config.data import is_text
+from nmt.config.data import TREES, is_text
 from nmt.config.keys import written
 from nmt.config.tree import Config
 from nmt.data.corpora import training_splits
@@ -21,7 +23,7 @@ from nmt.model.interface import TranslationModel
 from nmt.report import about, attention, curves
 from nmt.report.run import Run
 from nmt.report.sentences import Sentence, mark_differences, sentences, worst_and_best
-from nmt.runs.section import Absent, ShownRun, added_sections, templates_of
+from nmt.report.trees import tree_pictures
 from nmt.text.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -31,6 +33,13 @@ SENTENCES = 20
 """The number of worst translations, and of best ones, on the page."""
 LoadModel = Callable[[], tuple[TranslationModel, Tokenizer]]
 """Loads the model that was scored; slow, and fails if the checkpoint was deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The reason why a part of the page is missing."""
+
+    reason: str
 
 
 def build_section(build: Callable[[], T]) -> T | Absent:
@@ -60,7 +69,9 @@ def report(run: Run, load_model: LoadModel) -> str:
             for split, each in evaluated.items()
         },
         shows_text=shows_text,
-        added=added_sections(ShownRun(run.config, evaluated)),
+        trees={split: each if isinstance(each, Absent) else tree_pictures(each) for split, each in evaluated.items()}
+        if run.languages[1] == TREES
+        else {},
         attention=build_section(lambda: _attention(found, load_model)),
         differences=about.differences({"": run.config, "base": Config()}),
     )
@@ -95,7 +106,13 @@ def _attention(found: Mapping[str, Sequence[Sentence]], load_model: LoadModel) -
 
 def render(template: str, **sections: Any) -> str:
     """Fill in a template."""
-    environment = templates_of("nmt.report")
+    environment = Environment(
+        loader=PackageLoader("nmt.report"),
+        autoescape=True,
+        undefined=StrictUndefined,  # a missing value is an error
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     filters: dict[str, Callable[[Any], str]] = {
         "written": _written,
         "json": _script_json,

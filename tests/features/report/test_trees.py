@@ -3,8 +3,8 @@
 import re
 from xml.etree import ElementTree
 
-from nmt.parsing.drawing import draw
 from nmt.parsing.trees import Node, parse_trees
+from nmt.report.trees import draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from nmt.parsing.bracket_score import Bracket, compare, counted_brackets
 from nmt.parsing.linearise import repair
 from nmt.parsing.trees import Leaf, Node, Part, bracketed
-from nmt.runs.section import TranslatedLines
+from nmt.report.run import Evaluated
 
 MAX_WORDS = 16
 """The largest number of words in a drawn sentence, so that two trees fit side by side."""
@@ -43,7 +43,7 @@ class _Place:
     children: tuple["_Place", ...] = ()
 
 
-def tree_pictures(split: TranslatedLines) -> list[TreePictures]:
+def tree_pictures(split: Evaluated) -> list[TreePictures]:
     """Draw a few trees of a split: the worst predictions, then long ones that are right."""
     scored = []
     lines = zip(split.sources, split.references, split.hypotheses, strict=True)
