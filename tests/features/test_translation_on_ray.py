@@ -46,15 +46,6 @@ def test_the_corpus_is_the_same_to_the_byte(words: list[str], tmp_path: Path) ->
     assert "0 to translate" in made([*words, f"synthesize.folder={tmp_path / 'ray'}"])
 
 
-def test_an_estimate_is_printed_before_translation_begins(words: list[str], tmp_path: Path) -> None:
-    text = next(Path(word.removeprefix("input=")) for word in words if word.startswith("input="))
-    text.write_text(text.read_text(encoding="utf-8") * 6, encoding="utf-8")
-    said = made([*on_ray(words, tmp_path / "ray"), "synthesize.only_estimate=true"])
-    assert said.splitlines()[-1].startswith("estimate: ")
-    assert " on 2 x " in said
-    assert not contents(tmp_path / "ray")
-
-
 def dying_once(packed: PackedModel, mark: Path) -> Callable[[Item], object]:
     """Return what a worker does, which is killed at one shard."""
     answer = translating(packed)

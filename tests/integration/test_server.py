@@ -281,22 +281,6 @@ def test_what_cannot_be_served_is_refused_in_one_line(run_folder: Path, tmp_path
 
 
 @pytest.mark.slow
-def test_idle_connections_make_room_for_new_ones(run_folder: Path, expected: list[str]) -> None:
-    started = start(run_folder, "serve.connections=5", "serve.read_timeout=60")
-    try:
-        idle = [socket.create_connection(started.address) for _ in range(20)]
-        assert [translate(started, line) for line in LINES] == expected
-        idle[0].settimeout(20)
-        with suppress(ConnectionResetError):
-            assert idle[0].recv(1) == b""  # it was idle longest
-        for each in idle:
-            each.close()
-    finally:
-        started.process.kill()
-        started.process.communicate()
-
-
-@pytest.mark.slow
 def test_sigterm_while_models_are_loaded_ends_the_server(run_folder: Path) -> None:
     command = [sys.executable, "-m", "nmt", "serve", f"serve.models=[tiny:{run_folder}]", *SETTINGS]
     process = subprocess.Popen(

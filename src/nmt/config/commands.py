@@ -9,7 +9,6 @@ from nmt.config.checks import (
     check_between,
     check_choice,
     check_plain_name,
-    only_with,
 )
 from nmt.config.folders import is_address
 from nmt.config.registry import CHOICES, brings, check_registered
@@ -122,8 +121,6 @@ class ExportConfig:
     folder: str = ""
     """Destination: a new or empty folder, or one with an earlier export, which is replaced; empty is
     `<paths.outputs>/<name>/export/<target>-<quantization>`."""
-    sample: int = 200
-    """Number of sentences whose translations must agree before the export is complete."""
     licence: str = ""
     """Licence of the weights, such as cc-by-4.0, which the model card states."""
 
@@ -131,7 +128,6 @@ class ExportConfig:
         """Check the values."""
         check_registered("export.target", self.target)
         check_choice("export.quantization", self.quantization, ("float32", "int8"))
-        check_at_least("export.sample", self.sample, 1)
         if self.quantization == "int8" and "int8" not in brings("export.target", self.target):
             targets = " or ".join(name for name in CHOICES["export.target"] if "int8" in brings("export.target", name))
             raise ConfigError(f"export.quantization={self.quantization} needs export.target={targets}")
@@ -162,35 +158,24 @@ class ServeConfig:
     """Largest request in bytes."""
     max_sentences: int = 500
     """Most sentences in a request."""
-    max_cost: int = 0
-    """Largest cost of a request: its characters times the hypotheses per sentence, and the characters of the details
-    that it asks for; 0 is five for each byte of max_bytes."""
     queue: int = 2_000
     """Most sentences that wait for a model. Requests that find no room are refused with 429."""
     batch: int = 64
     """Most sentences that are translated together."""
-    wait_ms: float = 5.0
-    """Milliseconds that an idle model waits for further sentences after the first."""
     timeout: float = 60.0
     """Most seconds for an answer."""
     read_timeout: float = 10.0
     """Most seconds for a client to send its request."""
-    drain: float = 30.0
-    """Most seconds to finish open requests after SIGTERM."""
-    connections: int = 1_000
-    """Most open connections."""
 
     def __post_init__(self) -> None:
         """Check the values."""
         check_between("serve.port", self.port, 0, 65_535)
         check_between("serve.processes", self.processes, 0, 64)
         check_between("serve.max_bytes", self.max_bytes, 1, 100_000_000)
-        check_at_least("serve.max_cost", self.max_cost, 0)
-        for name in ("max_sentences", "queue", "batch", "connections"):
+        for name in ("max_sentences", "queue", "batch"):
             check_between(f"serve.{name}", getattr(self, name), 1, 1_000_000)
-        for name in ("timeout", "read_timeout", "drain"):
+        for name in ("timeout", "read_timeout"):
             check_between(f"serve.{name}", getattr(self, name), 0.1, 3600)
-        check_between("serve.wait_ms", self.wait_ms, 0, 1000)
         if self.max_sentences > self.queue:
             raise ConfigError(
                 f"serve.max_sentences={self.max_sentences} is more than serve.queue={self.queue}: "
@@ -211,7 +196,7 @@ class ServeConfig:
     @property
     def cost_limit(self) -> int:
         """The largest cost of a request."""
-        return self.max_cost or COST_PER_BYTE * self.max_bytes
+        return COST_PER_BYTE * self.max_bytes
 
     @property
     def named_folders(self) -> list[tuple[str, str]]:
@@ -250,8 +235,6 @@ class SynthesizeConfig:
     """Destination; empty is `<paths.data>/synthetic/<name>`."""
     shard_lines: int = 5000
     """Lines per file; after an interruption, only files that are not complete are translated again."""
-    only_estimate: bool = False
-    """Print how long the translation takes, by translating a sample, and end."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -287,12 +270,6 @@ class TrackingConfig:
 
     wandb: str = "disabled"
     """Weights & Biases: disabled, offline (needs no account) or online."""
-    project: str = "nmt"
-    """Project on Weights & Biases."""
-    entity: str = ""
-    """Account or team on Weights & Biases; empty is your own."""
-    artifact: bool = field(default=False, metadata=only_with("wandb", "offline", "online"))
-    """Upload the checkpoint that eval scores to Weights & Biases."""
     tensorboard: bool = False
     """Write TensorBoard curves into the run's folder; needs the package tensorboard."""
 

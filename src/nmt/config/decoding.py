@@ -64,8 +64,6 @@ class DecodingConfig:
     """No sequence of this many word pieces stands twice in a translation; 0 allows repetitions."""
     min_length: int = field(default=0, metadata=CONTROL)
     """Least word pieces per translation."""
-    suppress_unknown: bool = field(default=False, metadata=CONTROL)
-    """Write no characters that the vocabulary lacks."""
     candidates: int = field(default=64, metadata=FOR_RISK)
     """Candidates per sentence for minimum Bayes risk."""
     candidates_by: str = field(default="sample", metadata=FOR_RISK)

@@ -90,7 +90,6 @@ OURS = {
     "vocab": "tokenizer.vocab_size",
     "vocab_size": "tokenizer.vocab_size",
     "wandb": "tracking.wandb",
-    "wandb_project": "tracking.project",
     "warmup": "training.warmup_steps",
     "warmup_updates": "training.warmup_steps",
 }

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.beam import NEVER, NextTokenScorer
-from nmt.text.special import EOS, PAD, UNK
+from nmt.text.special import EOS, PAD
 
 
 def forbid(scores: Tensor, tokens: Tensor) -> Tensor:
@@ -20,15 +20,6 @@ def forbid(scores: Tensor, tokens: Tensor) -> Tensor:
     scores = scores.scatter(1, tokens, NEVER)
     scores[:, PAD] = removed.logsumexp(1)
     return scores
-
-
-def without_unknown(scorer: NextTokenScorer) -> NextTokenScorer:
-    """Return a scorer under which no hypothesis has an unknown token."""
-
-    def known(tokens: Tensor, parents: Tensor) -> Tensor:
-        return forbid(scorer(tokens, parents), torch.full_like(tokens, UNK)[:, None])
-
-    return known
 
 
 def at_least(scorer: NextTokenScorer, length: int, max_lengths: Tensor) -> NextTokenScorer:

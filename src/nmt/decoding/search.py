@@ -15,7 +15,7 @@ from torch import Tensor
 from nmt.config.decoding import DecodingConfig
 from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, beam_search
 from nmt.decoding.constraints import Constraints
-from nmt.decoding.restrictions import at_least, without_repeats, without_unknown
+from nmt.decoding.restrictions import at_least, without_repeats
 from nmt.decoding.sampling import sample
 from nmt.decoding.terms import RequiredTerms, distinct_tokens, tokens_after_word
 from nmt.errors import UserError
@@ -48,8 +48,6 @@ def search(
     device, constraints = batch.max_lengths.device, batch.constraints
     if well_formed:
         scorer = well_formed(scorer, batch)
-    if config.suppress_unknown:
-        scorer = without_unknown(scorer)
     if config.min_length:
         scorer = at_least(scorer, config.min_length, batch.max_lengths)
     if config.no_repeat_ngram:

@@ -1,10 +1,7 @@
 """The trees of the embedded demo language's English sentences, in the style of the Penn Treebank."""
 
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
-from pathlib import Path
 
-from nmt.demo import verbs
 from nmt.demo.grammar import english
 from nmt.demo.grammar.clauses import BEFORE_MAIN_VERB, SEPARABLE_PARTICLES, Clause, Role
 from nmt.demo.grammar.clauses import Part as ClausePart
@@ -48,11 +45,6 @@ def sentence_tree(sentence: Sentence) -> Node:
     tree = Node(tree.label, (*tree.children, mark))
     first, *others = leaves(tree)
     return with_leaves(tree, [Leaf(first.tag, first.word[0].upper() + first.word[1:]), *others])
-
-
-def fingerprint() -> str:
-    """Return a checksum of the source that makes trees; trees that another version made are out of date."""
-    return sha256(b"".join(Path(file).read_bytes() for file in (__file__, verbs.__file__))).hexdigest()
 
 
 def _body(body: Clause | Linked, question: bool = False) -> Node:

@@ -32,6 +32,8 @@ from nmt.storage.files import replacing_folder, write_text
 from nmt.text.lines import read_lines
 
 CPU = torch.device("cpu")
+SAMPLE = 200
+"""Sentences of the development set whose translations must agree before the export is complete."""
 
 
 def run(config: Config) -> None:
@@ -115,7 +117,7 @@ def _sample(config: Config) -> tuple[list[str], list[str]]:
         )
     has_references = config.input == "-" and target.is_file()
     pairs = zip(read_lines(path), read_lines(target) if has_references else repeat(""), strict=False)
-    chosen = list(islice((pair for pair in pairs if pair[0].strip()), config.export.sample))
+    chosen = list(islice((pair for pair in pairs if pair[0].strip()), SAMPLE))
     if not chosen:
         raise UserError(f"{path} is empty, so the export cannot be verified: name another text with input=FILE")
     return [line for line, _ in chosen], [reference for _, reference in chosen] if has_references else []

@@ -87,7 +87,6 @@ class CTranslate2Engine(Engine):
             max_decoding_length=max(limits),
             min_decoding_length=config.min_length,
             no_repeat_ngram_size=config.no_repeat_ngram,
-            disable_unk=config.suppress_unknown,
             max_input_length=0,
             return_scores=True,
             suppress_sequences=[[self.target_pieces[piece]] for piece in (PAD, BOS)],

@@ -1,5 +1,6 @@
 """Log a run to Weights & Biases."""
 
+import os
 import re
 import uuid
 from collections.abc import Mapping
@@ -53,12 +54,6 @@ class WandbRun(Listener):
                 f"{split}/translations": wandb.Table(columns=["source", "translation", "reference"], data=translations),
             }
         )
-        if self._config.artifact:
-            artifact = wandb.Artifact(_plain(self._name), type="model", metadata={"step": scored.step})
-            for file in scored.files:
-                if not file.is_symlink():  # it could point to a file that must not be uploaded
-                    artifact.add_file(str(file), skip_cache=True)
-            self._run.log_artifact(artifact, aliases=[_plain(scored.checkpoint)])
 
     def close(self, exit_code: int) -> None:
         """Finish the run, shown as failed if the exit code is not 0; its copy on the disk can be synced later."""
@@ -73,8 +68,7 @@ def start_run(run_folder: Path, config: TrackingConfig, name: str, settings: Map
     if online and not wandb.login(prompt=False):
         raise PermissionError("you are not logged in: run `wandb login`, or set tracking.wandb=offline")
     run = wandb.init(
-        project=config.project,
-        entity=config.entity or None,
+        project=os.environ.get("WANDB_PROJECT", "nmt"),
         name=name,
         id=_run_id(run_folder),
         resume="allow" if online else None,

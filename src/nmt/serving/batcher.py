@@ -63,6 +63,10 @@ class Waiting:
         return len(self.request.text)
 
 
+WAIT_SECONDS = 0.005
+"""Time that an idle model waits for further sentences after the first."""
+
+
 class Batcher:
     """The queue of a model."""
 
@@ -124,8 +128,8 @@ class Batcher:
         while True:
             await self._arrived.wait()
             self._forget_cancelled()
-            if 0 < len(self.waiting) < self.config.batch and self.config.wait_ms:
-                await asyncio.sleep(self.config.wait_ms / 1000)
+            if 0 < len(self.waiting) < self.config.batch and WAIT_SECONDS:
+                await asyncio.sleep(WAIT_SECONDS)
             batch = self.take()
             if batch:
                 await self._translate(batch)

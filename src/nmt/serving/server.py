@@ -32,6 +32,10 @@ BACKLOG = 1024
 THREAD_SECONDS = 0.0005
 """Seconds for which a thread, such as one that splits a long text, may keep Python's lock while the event loop waits
 for it. With Python's own 5 ms, every answer of others would wait several times that long."""
+MAX_CONNECTIONS = 1_000
+"""Most open connections."""
+DRAIN_SECONDS = 30
+"""Most seconds to finish open requests after SIGTERM."""
 KEEP_ALIVE_SECONDS = 15
 """Seconds for which a connection stays open after an answer."""
 
@@ -108,16 +112,16 @@ def _address(listening: socket.socket) -> str:
 def _uvicorn_config(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=timed_protocol(config.read_timeout, config.connections),
+        http=timed_protocol(config.read_timeout, MAX_CONNECTIONS),
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,  # it would contain the text of queries
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=config.connections + 1,  # uvicorn refuses the request that reaches it
+        limit_concurrency=MAX_CONNECTIONS + 1,  # uvicorn refuses the request that reaches it
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=int(config.drain + 1),
+        timeout_graceful_shutdown=DRAIN_SECONDS,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
 

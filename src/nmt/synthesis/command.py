@@ -2,7 +2,6 @@
 
 import json
 from contextlib import ExitStack
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
 from nmt.launched import is_main_process
 from nmt.synthesis.elsewhere import translate_elsewhere
-from nmt.synthesis.estimate import estimate, seconds_of
 from nmt.synthesis.folder import SynthesisFolder
 from nmt.synthesis.model import Translator
 from nmt.synthesis.shards import SCORE, InputText, scan_input, write_shards
@@ -38,8 +36,8 @@ def run(config: Config) -> None:
     elif is_main_process():  # torchrun may have started several processes
         text = scan_input(config.input)
         folder = _folder(config, text)
-        if translate_elsewhere(config, text, folder):
-            _report(folder)
+        translate_elsewhere(config, text, folder)
+        _report(folder)
 
 
 def _translate_here(config: Config) -> None:
@@ -57,14 +55,7 @@ def _translate_here(config: Config) -> None:
         missing = folder.missing()
         if distributed.is_main():
             print(f"{folder.path}: {text.lines:,} lines in {folder.shards:,} shards, {len(missing):,} to translate")
-        with distributed.together():
-            if distributed.is_main() and missing:
-                measure = partial(seconds_of, loaded.engine)
-                processes = distributed.world_size()
-                print(estimate(text, folder.missing_lines(), measure, translator.device, processes), flush=True)
         distributed.barrier()  # so that all processes find the same shards missing
-        if config.synthesize.only_estimate:
-            return
         own = missing[distributed.rank() :: distributed.world_size()]
         with tqdm(
             total=sum(len(folder.lines_of(number)) for number in own),

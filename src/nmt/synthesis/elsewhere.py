@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing, redirect_stderr
 from dataclasses import replace
-from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +16,6 @@ from nmt.data.engine import DeviceWorkers, open_engine
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
 from nmt.storage.files import replacing
-from nmt.synthesis.estimate import estimate, seconds_of
 from nmt.synthesis.folder import SynthesisFolder
 from nmt.synthesis.model import PackedModel, Translator, pack, temporary_folder
 from nmt.synthesis.shards import InputText, chunks, rows
@@ -30,12 +28,6 @@ class Chunk(NamedTuple):
     lines: list[str]
     positions: range
     """Their indices in the input."""
-
-
-class Sample(NamedTuple):
-    """Lines to translate once, to see how long that takes."""
-
-    lines: Sequence[str]
 
 
 class Question(NamedTuple):
@@ -52,7 +44,7 @@ class Translated(NamedTuple):
     warnings: str
 
 
-Item = Chunk | Sample | Question
+Item = Chunk | Question
 
 
 def translating(packed: PackedModel) -> Callable[[Item], object]:
@@ -65,8 +57,6 @@ def translating(packed: PackedModel) -> Callable[[Item], object]:
     def answer(item: Item) -> object:
         if isinstance(item, Question):
             return Translator.of(loaded, machine)
-        if isinstance(item, Sample):
-            return seconds_of(loaded.engine, item.lines)
         with redirect_stderr(StringIO()) as said:
             translated = rows(loaded.engine, item.lines, item.positions, loaded.languages, lambda count: None)
             content = b"".join(translated)
@@ -75,8 +65,8 @@ def translating(packed: PackedModel) -> Callable[[Item], object]:
     return answer
 
 
-def translate_elsewhere(config: Config, text: InputText, folder: SynthesisFolder) -> bool:
-    """Write the shards that are not there yet; return whether the user wants more than an estimate."""
+def translate_elsewhere(config: Config, text: InputText, folder: SynthesisFolder) -> None:
+    """Write the shards that are not there yet."""
     with (
         closing(open_engine(config)) as engine,
         closing(engine.device_workers("translates", translating, pack(config))) as workers,
@@ -85,19 +75,7 @@ def translate_elsewhere(config: Config, text: InputText, folder: SynthesisFolder
         with folder.exclusive(translator.made_with(config, text)):
             missing = folder.missing()
             print(f"{folder.path}: {text.lines:,} lines in {folder.shards:,} shards, {len(missing):,} to translate")
-            if missing:
-                measure = partial(_seconds_elsewhere, workers)
-                print(estimate(text, folder.missing_lines(), measure, translator.device, workers.count), flush=True)
-            if config.synthesize.only_estimate:
-                return False
             _write(text, folder, missing, workers, translator.machine)
-    return True
-
-
-def _seconds_elsewhere(workers: DeviceWorkers, lines: Sequence[str]) -> float:
-    """Return the time that a worker takes to translate some lines."""
-    (seconds,) = workers.map([Sample(lines)])
-    return float(seconds)
 
 
 def _write(

@@ -49,10 +49,6 @@ class SynthesisFolder:
         """Return the shards that are not there yet; those that are there are whole."""
         return [number for number in range(self.shards) if not self.shard(number).is_file()]
 
-    def missing_lines(self) -> int:
-        """Return the number of lines of the shards that are not there yet."""
-        return sum(len(self.lines_of(number)) for number in self.missing())
-
     @contextmanager
     def exclusive(self, made_with: MadeWith) -> Iterator[Callable[[], object]]:
         """Lock the folder; refuse it if it is made with other settings, or if it is something else.

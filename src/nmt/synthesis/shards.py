@@ -20,8 +20,6 @@ from nmt.text.streams import STANDARD, is_device, read_input
 SCORE = "score"
 """Column of the log-probability per word piece."""
 SCORE_DIGITS = 4
-SAMPLE_LINES = 1000
-"""The least number of lines of a sample of a text that has as many; it has fewer than twice as many."""
 
 
 class InputText(NamedTuple):
@@ -31,28 +29,19 @@ class InputText(NamedTuple):
     lines: int
     checksum: str
     """Checksum of the lines, however the file is compressed."""
-    characters: int = 0
-    sample: Sequence[str] = ()
-    """Lines at equal distances."""
 
 
 def scan_input(name: str) -> InputText:
-    """Read a file once, to count its lines, to refuse text that cannot be read, and to take a sample of it."""
+    """Read a file once, to count its lines, and to refuse text that cannot be read."""
     if name == STANDARD or is_device(name):
         raise UserError("name the file to translate: input=FILE (plain, .gz or .xz)")
-    digest, count, characters = sha256(), 0, 0
-    sample, distance = [], 1
+    digest, count = sha256(), 0
     for line in read_input(name):
         digest.update(f"{line}\n".encode())
-        if count % distance == 0:
-            sample.append(line)
-        if len(sample) == 2 * SAMPLE_LINES:
-            sample, distance = sample[::2], 2 * distance
         count += 1
-        characters += len(line)
     if not count:
         raise UserError(f"input={name} is empty: name a file with text")
-    return InputText(name, count, digest.hexdigest(), characters, sample)
+    return InputText(name, count, digest.hexdigest())
 
 
 def chunks(text: InputText, folder: SynthesisFolder, numbers: Sequence[int]) -> Iterator[tuple[int, Iterator[str]]]:

@@ -70,7 +70,7 @@ def test_controls_are_passed_on_to_ctranslate2_or_refused(tmp_path: Path) -> Non
     ctranslate2.write(tmp_path, ours.config, ours.state_dict(), tokenizer, "float32")
     requests = [Request(line, tokenizer.decode(tokenizer.encode_target([line])[0][:2])) for line in LINES]
     settings: list[dict[str, Any]] = [
-        {"no_repeat_ngram": 1}, {"no_repeat_ngram": 2}, {"min_length": 20}, {"suppress_unknown": True},
+        {"no_repeat_ngram": 1}, {"no_repeat_ngram": 2}, {"min_length": 20},
     ]  # fmt: skip
     changed = 0
     for controls in settings:

@@ -23,9 +23,7 @@ from nmt.serving.service import Model, Service
 from nmt.serving.worker import answer, facts_of
 
 T = TypeVar("T")
-CONFIG = ServeConfig(
-    max_bytes=20_000, max_sentences=20, queue=30, wait_ms=0, timeout=60, read_timeout=1, hosts=["test"]
-)
+CONFIG = ServeConfig(max_bytes=20_000, max_sentences=20, queue=30, timeout=60, read_timeout=1, hosts=["test"])
 """Settings with small limits."""
 
 

@@ -22,6 +22,11 @@ PLAIN = Task()
 HYPOTHESES = 4
 
 
+@pytest.fixture(autouse=True)
+def _without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "WAIT_SECONDS", 0)
+
+
 async def echo(batch: Batch) -> list[Answer | Failure]:
     return [{"text": request.text} for request in batch.requests]
 
@@ -29,7 +34,7 @@ async def echo(batch: Batch) -> list[Answer | Failure]:
 def batcher(
     run: Callable[[Batch], Awaitable[list[Answer | Failure]]] = echo, parallel: int = 1, **settings: int
 ) -> Batcher:
-    limits = replace(ServeConfig(queue=100, batch=8, max_sentences=100, wait_ms=0), **settings)  # type: ignore[arg-type]
+    limits = replace(ServeConfig(queue=100, batch=8, max_sentences=100), **settings)  # type: ignore[arg-type]
     return Batcher("test", limits, run, Metrics(), HYPOTHESES, parallel)
 
 

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
 from nmt.config.commands import ServeConfig
 from nmt.config.compose import compose
+from nmt.serving.server import DRAIN_SECONDS
 
 ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "deploy.md"
@@ -44,7 +47,7 @@ def test_commands_that_serve_have_valid_settings() -> None:
 
 def test_limits_of_unit_and_proxy_fit_those_of_the_server() -> None:
     defaults = ServeConfig()
-    assert seconds("TimeoutStopSec=", UNIT.name) > defaults.drain
+    assert seconds("TimeoutStopSec=", UNIT.name) > DRAIN_SECONDS
     assert seconds("proxy_read_timeout ", "nginx.conf") > defaults.timeout
     assert f"client_max_body_size {defaults.max_bytes // 1000}k;" in TEXTS["nginx.conf"]
     assert f"max_size {defaults.max_bytes // 1000}KB" in TEXTS["Caddyfile"]

@@ -83,9 +83,11 @@ def test_a_body_of_known_length_is_read_in_large_parts_and_what_follows_it_in_sm
 
 
 @pytest.mark.parametrize("connections", [1, 3])
-def test_as_many_connections_are_served_as_the_settings_say(connections: int) -> None:
+def test_no_more_connections_are_served(connections: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", connections)
+
     async def ask(count: int) -> list[bytes]:
-        config = server._uvicorn_config(held, ServeConfig(connections=connections))
+        config = server._uvicorn_config(held, ServeConfig())
         config.load()
         state = ServerState()
         made = partial(config.http_protocol_class, config=config, server_state=state, app_state={})

@@ -141,11 +141,6 @@ def test_a_compressed_glossary_in_the_home_is_sent(
     assert any(b"koenig" in shard for shard in contents(tmp_path / "made").values())
 
 
-def test_only_an_estimate_translates_nothing(words: list[str], tmp_path: Path) -> None:
-    assert "no estimate, because 35 lines are too few" in made([*words, "synthesize.only_estimate=true"])
-    assert not contents(tmp_path / "made")
-
-
 def test_further_processes_of_torchrun_do_nothing(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

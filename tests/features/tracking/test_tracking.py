@@ -144,11 +144,11 @@ def scored(folder: Path) -> Scored:
     return Scored("test", 40, {"bleu": 12.5}, {"bleu": "nrefs:1"}, translations, "averaged", files)
 
 
-def test_wandb_offline_gets_scores_translations_and_the_checkpoint(
+def test_wandb_offline_gets_scores_and_translations(
     tmp_path: Path, isolated_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "some/name").mkdir(parents=True)
-    tell(settings_of(tmp_path, "some/name", wandb="offline", artifact=True), scored(tmp_path))
+    tell(settings_of(tmp_path, "some/name", wandb="offline"), scored(tmp_path))
     assert "warning" not in capfd.readouterr().err
     file = next((tmp_path / "some/name/wandb").glob("offline-run-*/run-*.wandb"))
     records = wandb_records(file)
@@ -159,10 +159,6 @@ def test_wandb_offline_gets_scores_translations_and_the_checkpoint(
     tables = {path.name.split("_")[0]: json.loads(path.read_text()) for path in file.parent.rglob("*.table.json")}
     assert tables["scores"]["data"] == [["bleu", 12.5, "nrefs:1"]]
     assert tables["translations"]["data"] == [list(row) for row in scored(tmp_path).translations]
-    artifacts = [record.artifact for record in records if record.WhichOneof("record_type") == "artifact"]
-    kept = next(artifact for artifact in artifacts if artifact.type == "model")
-    assert (kept.name, sorted(kept.aliases)) == ("some-name", ["averaged", "latest"])
-    assert [entry.path for entry in kept.manifest.contents] == ["config.yaml", "model.safetensors"]
 
 
 def test_an_evaluation_continues_if_wandb_fails(

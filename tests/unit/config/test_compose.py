@@ -265,11 +265,6 @@ def test_a_mistake_is_reported_in_one_line(override: str, words: str) -> None:
         ("training.muon_rate=0.5", "training.muon_rate has no effect with training.optimizer=adam"),
         ("training.muon_rate=9", "has no effect with training.optimizer=adam"),
         ("model.max_positions=90", "has no effect with model.positions=sinusoidal"),
-        (
-            "tracking.artifact=true",
-            "tracking.artifact has no effect with tracking.wandb=disabled: leave it out, or set "
-            "tracking.wandb=offline or tracking.wandb=online",
-        ),
     ],
 )
 def test_a_setting_without_effect_is_refused(override: str, words: str) -> None:

@@ -45,7 +45,6 @@ CONTROLS: list[tuple[dict[str, int | bool], Constraints, Allowed]] = [
     ({"no_repeat_ngram": 2}, UNCONSTRAINED, lambda words: not repeats(words, 2)),
     ({"no_repeat_ngram": 3}, UNCONSTRAINED, lambda words: not repeats(words, 3)),
     ({"min_length": 3}, UNCONSTRAINED, lambda words: len(words) >= 3),
-    ({"suppress_unknown": True}, UNCONSTRAINED, lambda words: UNK not in words),
 ]
 
 
@@ -64,13 +63,12 @@ def test_every_hypothesis_keeps_every_control(strategy: str) -> None:
     toys, limits = [Toy(seed) for seed in range(30)], [seed % 7 + 4 for seed in range(30)]
     beginnings = [Constraints((B, C)), UNCONSTRAINED, Constraints((A,))]
     constraints = [beginnings[seed % 3] for seed in range(30)]
-    settings: dict[str, str | int] = {"no_repeat_ngram": 2, "min_length": 3, "suppress_unknown": True}
+    settings: dict[str, str | int] = {"no_repeat_ngram": 2, "min_length": 3}
     results = search(toys, limits, constraints, strategy=strategy, beam=4, nbest=3, **settings)
     for constraint, hypotheses in zip(constraints, results, strict=True):
         assert hypotheses
         for words in (tuple(each.tokens) for each in hypotheses):
             assert len(words) >= 3
-            assert UNK not in words
             assert not repeats(words, 2)
             assert words[: len(constraint.beginning)] == constraint.beginning
 
@@ -83,7 +81,6 @@ def test_every_hypothesis_keeps_every_control(strategy: str) -> None:
         ({"strategy": "sample", "nbest": 3, "top_k": 2}, True),
         ({"no_repeat_ngram": 2}, False),
         ({"min_length": 2}, False),
-        ({"suppress_unknown": True}, False),
     ],
 )
 def test_a_search_without_controls_calls_the_model_itself(
@@ -107,7 +104,7 @@ def test_the_result_of_a_sentence_does_not_depend_on_its_batch() -> None:
     constraints = [
         Constraints((B,) * (seed % 3) + (C,) * (seed % 2), terms=((C, B),) * (seed % 4 == 3)) for seed in range(12)
     ]
-    settings = {"beam": 4, "nbest": 2, "no_repeat_ngram": 2, "min_length": 4, "suppress_unknown": True}
+    settings = {"beam": 4, "nbest": 2, "no_repeat_ngram": 2, "min_length": 4}
     limits = [limit + constraint.tokens for limit, constraint in zip(limits, constraints, strict=True)]
     together = search(toys, limits, constraints, **settings)
     for toy, limit, constraint, result in zip(toys, limits, constraints, together, strict=True):
@@ -117,11 +114,10 @@ def test_the_result_of_a_sentence_does_not_depend_on_its_batch() -> None:
 
 def test_a_forced_beginning_may_have_what_is_forbidden_after_it() -> None:
     beginning = Constraints((UNK, B, UNK, B))
-    settings = {"no_repeat_ngram": 2, "suppress_unknown": True}
+    settings = {"no_repeat_ngram": 2}
     for seed in range(5):
         ((result,),) = search([Toy(seed)], [9], [beginning], beam=3, **settings)
         assert result.tokens[:4] == [UNK, B, UNK, B]
-        assert UNK not in result.tokens[4:]
         assert not repeats(tuple(result.tokens[2:]), 2)
 
 
