@@ -6,23 +6,7 @@ features, checking settings and printing help import neither torch nor any optio
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import NamedTuple
-
-
-class FileFormat(NamedTuple):
-    """A format of files of parallel text, which hold one side or both."""
-
-    name: str
-    endings: tuple[str, ...]
-    """Endings of file names, in lower case; those of compressed files may follow."""
-    pairs: str = ""
-    """`module:function` that yields the pairs of a file, given its path, the languages and the columns
-    (`nmt.data.sources.source.Columns`) that the user names; empty if a file holds one side."""
-    sentences: str = ""
-    """The same for the sentences of a file that holds one side, given its path and its language."""
-    shards: tuple[str, ...] = ()
-    """Endings by which shards of a split are found in a folder, those of compressed files included."""
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,16 +15,8 @@ class Feature:
 
     summary: str
     """A few words for the help."""
-    test_sets: Mapping[str, str] = field(default_factory=dict)
-    """By the word before the colon in data.valid and data.test, the `nmt.data.sources.source.Source` of the sets."""
-    file_formats: tuple[FileFormat, ...] = ()
-    """Further formats of files of parallel text."""
     columns: tuple[str, ...] = ()
     """Values beside the two sides of the training text, each a `nmt.data.columns.Column`."""
-    filters: tuple[str, ...] = ()
-    """Further filters of the training text, each a `nmt.data.filters.Filter`."""
-    text_tasks: tuple[str, ...] = ()
-    """What preparation writes or finds out once it has the text, each a `nmt.data.text_task.TextTask`."""
     mixing: str = ""
     """A `nmt.data.training_text.Mixing`, if there are further corpora."""
     transform: str = ""

@@ -16,13 +16,13 @@ from nmt.data.earlier_tokenizer import earlier_tokenizer
 from nmt.data.filters.counts import filter_counts
 from nmt.data.layout import text_names
 from nmt.data.manifest import read_manifest
+from nmt.data.overlap_task import overlap_warnings
 from nmt.data.prepare import prepare
 from nmt.data.records import Manifest, collect_task
 from nmt.data.sources import registry
 from nmt.data.sources.file_languages import has_one_side, named_languages
 from nmt.data.sources.formats import uncompressed_name
 from nmt.data.sources.source import languages
-from nmt.data.text_task import text_tasks
 from nmt.errors import CommonError, UserError
 from nmt.runs.compatibility import differences, is_adjustable
 from nmt.runs.layout import SETTINGS, RunLayout
@@ -44,8 +44,8 @@ def run(config: Config) -> None:
     manifest = prepare(config, _say)
     for line in summary(manifest, config):
         print(line)
-    found = (each.warnings(config, manifest) for each in text_tasks())
-    for line in chain(_text_warnings(config, manifest), _language_warnings(config), *found):
+    text = _text_warnings(config, manifest)
+    for line in chain(text, _language_warnings(config), overlap_warnings(config, manifest)):
         print(f"warning: {line}", file=sys.stderr, flush=True)
 
 

@@ -1,6 +1,6 @@
 """The true word alignments of a split: a task of data preparation writes them, and `eval` reads them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -13,62 +13,49 @@ from nmt.data.manifest import PreparationTasks, read_manifest
 from nmt.data.records import JsonObject
 from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint
-from nmt.data.text_task import CollectedSplit, TextTask
 from nmt.errors import UserError
 from nmt.storage.files import checksum, write_text
 from nmt.text.alignments import GoldAlignment, read_alignments, write_gold
 from nmt.text.lines import read_lines
 
 
-class AlignText(TextTask):
-    """Writes the true alignments of each split in Pharaoh format, if they are known."""
-
-    verb = "align"
-    setting = "test_alignments"
-
-    def run(self, config: Config, tasks: PreparationTasks, splits: Sequence[CollectedSplit]) -> list[str]:
-        """See `TextTask.run`."""
-        return [name for each in splits for name in self._align(config, tasks, *each)]
-
-    def _align(
-        self, config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerprint: Fingerprint
-    ) -> list[str]:
-        """Run the task of a split; return its name, or nothing if its alignments are not known."""
-        read, file = _reader(split), column_name(split.name, NAME)
-        if read is None:
-            return []
-
-        def write() -> JsonObject:
-            tag_words = len(split.data.tag.split())
-            found = [each.after(tag_words) for each in read()]
-            _check(config.data_folder, split, found)
-            write_text(config.data_folder / file, "".join(f"{write_gold(each)}\n" for each in found))
-            return {"links": sum(len(each.possible) for each in found), "sure": sum(len(each.sure) for each in found)}
-
-        given = _given(split)
-        inputs: JsonObject = {
-            "source": fingerprint,
-            "languages": list(split.languages),
-            "tag": split.data.tag or None,
-            "sha256": checksum(alignments_file(given, "data.test_alignments")) if given else None,
-        }
-        task = self.name(split.name)
-        tasks.run(task, inputs, [file], write)
-        return [task]
+def align_task(split: str) -> str:
+    """Return the name of the task of a split in the manifest."""
+    return f"align {split}"
 
 
-TRUTH = AlignText()
+def write_gold_alignments(
+    config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerprint: Fingerprint
+) -> list[str]:
+    """Write the true alignments of a split in Pharaoh format; return the name of the task, if they are known."""
+    read, file = _reader(split), column_name(split.name, NAME)
+    if read is None:
+        return []
 
+    def write() -> JsonObject:
+        tag_words = len(split.data.tag.split())
+        found = [each.after(tag_words) for each in read()]
+        _check(config.data_folder, split, found)
+        write_text(config.data_folder / file, "".join(f"{write_gold(each)}\n" for each in found))
+        return {"links": sum(len(each.possible) for each in found), "sure": sum(len(each.sure) for each in found)}
 
-def _given(split: CorpusSplit) -> str:
-    return split.data.test_alignments
+    given = split.data.test_alignments
+    inputs: JsonObject = {
+        "source": fingerprint,
+        "languages": list(split.languages),
+        "tag": split.data.tag or None,
+        "sha256": checksum(alignments_file(given, "data.test_alignments")) if given else None,
+    }
+    task = align_task(split.name)
+    tasks.run(task, inputs, [file], write)
+    return [task]
 
 
 def _reader(split: CorpusSplit) -> Callable[[], Iterator[GoldAlignment]] | None:
     """Return what reads the true alignments of a split: from the given file or the source; None if neither has any."""
     if split.is_training_text or not is_text(split.data.target_lang):
         return None
-    if split.split == "test" and (given := _given(split)):
+    if split.split == "test" and (given := split.data.test_alignments):
         return lambda: read_alignments(alignments_file(given, "data.test_alignments"))
     known = registry.source_of(split.data, split.split).cells.get(NAME)
     return partial(known, split.data, split.split) if known else None
@@ -76,7 +63,7 @@ def _reader(split: CorpusSplit) -> Callable[[], Iterator[GoldAlignment]] | None:
 
 def alignments_of(folder: Path, split: str) -> list[GoldAlignment]:
     """Return the true alignments of a split of prepared data; none if they are not known."""
-    record = read_manifest(folder).tasks.get(TRUTH.name(split))
+    record = read_manifest(folder).tasks.get(align_task(split))
     if record is None:
         return []
     path = folder / column_name(split, NAME)

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from nmt.config.data import DataConfig
 from nmt.config.tree import Config
 from nmt.data.corpora import CorpusSplit, corpus_splits
-from nmt.data.filters.pipeline import Filter, HeldOutPair, training_filters
+from nmt.data.filters.pipeline import Filter, training_filters
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import PreparationTasks
+from nmt.data.overlap import HeldOutPair
 from nmt.data.records import JsonObject, collect_task
 from nmt.data.tags import untagged
 from nmt.text.lines import read_lines

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,14 @@ from nmt.text.plain import Hashes, pair_hashes, sentence_hashes
 
 CHUNK_PAIRS = 100_000
 """Pairs compared together."""
+
+
+class HeldOutPair(NamedTuple):
+    """A pair of a development or test set."""
+
+    languages: Languages
+    source: str
+    target: str
 
 
 @dataclass(frozen=True, slots=True)

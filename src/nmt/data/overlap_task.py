@@ -5,54 +5,49 @@ from dataclasses import asdict
 
 from nmt.config.data import SIDE, corpora_of
 from nmt.config.tree import Config
+from nmt.data.corpora import CorpusSplit
 from nmt.data.manifest import PreparationTasks
 from nmt.data.overlap import Overlap, count_overlap
 from nmt.data.progress import PairProgress
 from nmt.data.records import JsonObject, Manifest, collect_task, naming_damage
 from nmt.data.task import task_of
-from nmt.data.text_task import CollectedSplit, TextTask
 
 MIN_SHARE = 0.01
 """The share of a split's sentences from which there is a warning: fewer hardly change its scores."""
 
 
-class _OverlapTask(TextTask):
-    """Counts the development and test sentences that are also in the training text."""
-
-    verb = "overlap"
-
-    def run(self, config: Config, tasks: PreparationTasks, splits: Sequence[CollectedSplit]) -> list[str]:
-        """See `TextTask.run`."""
-        training_text_first = sorted((each.split for each in splits), key=lambda each: not each.is_training_text)
-
-        def count() -> JsonObject:
-            pairs = sum(
-                tasks.manifest.collected(each.name).kept for each in training_text_first if each.is_training_text
-            )
-            with PairProgress(self.verb, pairs) as progress:
-                counts = count_overlap(config.data_folder, training_text_first, progress.advance)
-            return {split: asdict(overlap) for split, overlap in counts.items()}
-
-        texts = {each.name: tasks.outputs(collect_task(each.name)) for each in training_text_first}
-        inputs: dict[str, object] = {"text": texts}
-        if len({each.languages for each in training_text_first}) > 1:
-            inputs["by_language"] = True  # earlier versions compared the sides without regard to their languages
-        tasks.run(self.verb, inputs, [], count)
-        return [self.verb]
-
-    def warnings(self, config: Config, manifest: Manifest) -> list[str]:
-        """Return a line for each split that has sentences of the training text."""
-        repeats = task_of(config.data.target_lang).repeats_targets
-        counts, hint = _counts(manifest).items(), _hint(config)
-        return [_warning(split, each) + hint for split, each in counts if gives_away(each, targets_repeat=repeats)]
+TASK = "overlap"
+"""The name of the task in the manifest."""
 
 
-OVERLAP = _OverlapTask()
+def record_overlap(config: Config, tasks: PreparationTasks, splits: Sequence[CorpusSplit]) -> str:
+    """Count the development and test sentences that are also in the training text; return the name of the task."""
+    training_text_first = sorted(splits, key=lambda each: not each.is_training_text)
+
+    def count() -> JsonObject:
+        pairs = sum(tasks.manifest.collected(each.name).kept for each in training_text_first if each.is_training_text)
+        with PairProgress(TASK, pairs) as progress:
+            counts = count_overlap(config.data_folder, training_text_first, progress.advance)
+        return {split: asdict(overlap) for split, overlap in counts.items()}
+
+    texts = {each.name: tasks.outputs(collect_task(each.name)) for each in training_text_first}
+    inputs: dict[str, object] = {"text": texts}
+    if len({each.languages for each in training_text_first}) > 1:
+        inputs["by_language"] = True  # earlier versions compared the sides without regard to their languages
+    tasks.run(TASK, inputs, [], count)
+    return TASK
+
+
+def overlap_warnings(config: Config, manifest: Manifest) -> list[str]:
+    """Return a line for each split that has sentences of the training text."""
+    repeats = task_of(config.data.target_lang).repeats_targets
+    counts, hint = _counts(manifest).items(), _hint(config)
+    return [_warning(split, each) + hint for split, each in counts if gives_away(each, targets_repeat=repeats)]
 
 
 @naming_damage
 def _counts(manifest: Manifest) -> dict[str, Overlap]:
-    return {split: Overlap(**counts) for split, counts in manifest.result(OVERLAP.verb).items()}
+    return {split: Overlap(**counts) for split, counts in manifest.result(TASK).items()}
 
 
 def gives_away(overlap: Overlap, *, targets_repeat: bool) -> bool:

@@ -13,16 +13,17 @@ from nmt.data.engine import Engine, open_engine
 from nmt.data.filters import pipeline as filters
 from nmt.data.filters.shared import filter_chain
 from nmt.data.further_references import write_further_references
+from nmt.data.gold_alignments import write_gold_alignments
 from nmt.data.held_out_text import held_out_checksums, informed
 from nmt.data.layout import CorpusLayout, column_name, text_names
 from nmt.data.manifest import PreparationTasks, exclusive_corpus
+from nmt.data.overlap_task import record_overlap
 from nmt.data.prepared import collect_settings, longest_sentence
 from nmt.data.progress import PairProgress
 from nmt.data.records import Collected, JsonObject, Manifest, collect_task, encode_task
 from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint, Pair
 from nmt.data.tags import TAGS_TASK, check_tags, tags_of
-from nmt.data.text_task import CollectedSplit, text_tasks
 from nmt.data.tokenizer_task import make_tokenizer
 from nmt.data.unread_settings import check_all_is_read
 from nmt.errors import UserError
@@ -45,13 +46,13 @@ def prepare(config: Config, say: Say = print, given_engine: Engine | None = None
     with exclusive_corpus(folder, say), closing(given_engine or open_engine(config)) as engine:
         tasks = PreparationTasks(folder, _about(config), say)
         splits = corpus_splits(config.data)
-        found = [CollectedSplit(each, _fingerprint(each)) for each in splits]
-        held_out_first = sorted(found, key=lambda each: each.split.is_training_text)
+        found = [(each, _fingerprint(each)) for each in splits]
+        held_out_first = sorted(found, key=lambda each: each[0].is_training_text)
         names = list(
-            chain.from_iterable(_collect_with_references(config, tasks, engine, each) for each in held_out_first)
+            chain.from_iterable(_collect_with_references(config, tasks, engine, *each) for each in held_out_first)
         )
-        names += chain.from_iterable(each.run(config, tasks, found) for each in text_tasks())
-        names.append(make_tokenizer(config, tasks))
+        names += chain.from_iterable(write_gold_alignments(config, tasks, *each) for each in found)
+        names += [record_overlap(config, tasks, splits), make_tokenizer(config, tasks)]
         names += [_encode(config, tasks, engine, each) for each in splits]
         if tags_of(splits):
             names.append(_check_tags(config, tasks, splits))
@@ -64,12 +65,12 @@ def _fingerprint(split: CorpusSplit) -> Fingerprint:
 
 
 def _collect_with_references(
-    config: Config, tasks: PreparationTasks, engine: Engine, found: CollectedSplit
+    config: Config, tasks: PreparationTasks, engine: Engine, split: CorpusSplit, fingerprint: Fingerprint
 ) -> Iterator[str]:
     """Write the text of a split and what it has besides its pairs; yield the names of the tasks."""
-    with naming_corpus(found.split.prefix):
-        yield _collect(config, tasks, engine, *found)
-        yield from write_further_references(config, tasks, *found)
+    with naming_corpus(split.prefix):
+        yield _collect(config, tasks, engine, split, fingerprint)
+        yield from write_further_references(config, tasks, split, fingerprint)
 
 
 def _collect(

@@ -14,13 +14,13 @@ from nmt.config.tree import Config
 from nmt.data.columns import all_columns
 from nmt.data.corpora import CorpusSplit, corpus_splits
 from nmt.data.filters import pipeline as filters
+from nmt.data.gold_alignments import align_task
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.data.records import TOKENIZER_TASK, JsonObject, Manifest, TrainedTokenizer, collect_task, encode_task
 from nmt.data.sources import registry
 from nmt.data.sources.source import languages
 from nmt.data.task import task_of
-from nmt.data.text_task import text_tasks
 from nmt.data.tokenizer_task import tokenizer_settings
 from nmt.data.unread_settings import check_all_is_read
 from nmt.errors import ConfigError, UserError
@@ -135,7 +135,7 @@ class _Prepared:
             self._check_names(split, recorded, found)
         self.check_settings(split, task, collect_settings(split.data, split.split))
         if split.split == "test":
-            self._check_task_files(split)
+            self._check_alignments(split)
 
     def _check_names(self, split: CorpusSplit, recorded: object, found: JsonObject | None) -> None:
         """Refuse a split whose text is not the recorded one, unless its files have only been moved away."""
@@ -150,17 +150,14 @@ class _Prepared:
             f"{split.prefix}{named}={written(getattr(split.data, named))} has now: {_REMEDY}"
         )
 
-    def _check_task_files(self, split: CorpusSplit) -> None:
-        """Refuse files of features about a split that are not the recorded ones."""
-        names = list[str]()
-        for task in (each for each in text_tasks() if each.setting):
-            given, record = getattr(split.data, task.setting), self.manifest.tasks.get(task.name(split.name))
-            if not given or not expanded(given).is_file():
-                names.append(task.setting)
-            elif record is None or checksum(expanded(given)) != record.inputs.get("sha256"):
-                raise self._refusal([], f"{split.prefix}{task.setting}={given}")
-        if changes := self._changes(split, names):
-            raise self._refusal(changes)
+    def _check_alignments(self, split: CorpusSplit) -> None:
+        """Refuse another file of true alignments than the recorded one."""
+        given, record = split.data.test_alignments, self.manifest.tasks.get(align_task(split.name))
+        if not given or not expanded(given).is_file():
+            if changes := self._changes(split, ["test_alignments"]):
+                raise self._refusal(changes)
+        elif record is None or checksum(expanded(given)) != record.inputs.get("sha256"):
+            raise self._refusal([], f"{split.prefix}test_alignments={given}")
 
     def check_tokenizer(self) -> None:
         """Refuse a tokenizer that was trained with other settings, or is not that of the folder to keep it from.

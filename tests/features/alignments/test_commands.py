@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nmt.cli import main
-from nmt.data.gold_alignments import TRUTH
+from nmt.data.gold_alignments import align_task
 from nmt.data.layout import CorpusLayout
 from nmt.data.records import TaskRecord
 from nmt.decoding.alignment import align
@@ -61,7 +61,7 @@ def test_eval_scores_alignments_if_the_true_ones_are_known(run: Path, capsys: py
     write(folder / "test.alignments", gold)
     sums = {"test.alignments": checksum(folder / "test.alignments")}
     record = asdict(TaskRecord(inputs={}, outputs=sums, result={}))
-    steps = {"steps": {TRUTH.name("test"): record}}
+    steps = {"steps": {align_task("test"): record}}
     write_json(CorpusLayout(folder).manifest, {**steps, "seal": seal(steps)})
     assert main(["eval", *overrides(run)]) == 0
     counts = LinkCounts()
@@ -76,7 +76,7 @@ def test_damaged_alignments_are_refused_before_translation(run: Path, capsys: py
     folder = run.parents[1] / "data" / "tiny"
     write(folder / "test.alignments", ["0-0"])
     record = asdict(TaskRecord(inputs={}, outputs={"test.alignments": "0"}, result={}))
-    steps = {"steps": {TRUTH.name("test"): record}}
+    steps = {"steps": {align_task("test"): record}}
     write_json(CorpusLayout(folder).manifest, {**steps, "seal": seal(steps)})
     assert main(["eval", *overrides(run)]) == 2
     assert "test.alignments is not what was prepared" in capsys.readouterr().err

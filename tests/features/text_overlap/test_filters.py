@@ -22,9 +22,8 @@ from nmt.data.filters import overlap_runs as word_runs
 from nmt.data.filters.overlap_runs import contain_sentences, learn, runs_of
 from nmt.data.filters.overlap_words import words_of
 from nmt.data.filters.pipeline import (
+    FILTERS,
     FilterChain,
-    HeldOutPair,
-    all_filters,
     chunks,
     filter_settings,
     setting_of,
@@ -32,6 +31,7 @@ from nmt.data.filters.pipeline import (
 )
 from nmt.data.filters.shared import SharedFilterChain
 from nmt.data.manifest import read_manifest
+from nmt.data.overlap import HeldOutPair
 from nmt.data.prepared import require_prepared
 from nmt.data.sources.source import Pair
 from nmt.errors import ConfigError
@@ -237,7 +237,7 @@ def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_settings_are_recorded_only_if_a_filter_is_on() -> None:
-    ours = {setting_of(each.name): each for each in all_filters() if each.learn}
+    ours = {setting_of(each.name): each for each in FILTERS if each.learn}
     assert {*ours} == {"drop_overlap", "overlap_share"}
     assert not {*filter_settings(DataConfig())} & {*ours, "overlap_words"}
     recorded = filter_settings(data(drop_overlap="pair", overlap_share=0.2, overlap_words=13))

@@ -122,7 +122,7 @@ def test_warning_names_the_corpus_that_keeps_its_overlap(monkeypatch: pytest.Mon
         data = [DataConfig(drop_overlap=each) for each in filters]
         corpora = {str(n): Corpus(each, ("data.", "data.mixture.more.")[n]) for n, each in enumerate(data)}
         monkeypatch.setattr(task, "corpora_of", lambda _: corpora)
-        return task.OVERLAP.warnings(Config(), manifest)[0]
+        return task.overlap_warnings(Config(), manifest)[0]
 
     assert warned("", "").endswith("(data.drop_overlap=side drops such pairs)")
     assert warned("side", "pair").endswith("(data.mixture.more.drop_overlap=side drops such pairs)")
@@ -170,4 +170,4 @@ def test_equal_targets_that_repeat_anyway_are_no_overlap(
 def test_a_damaged_record_is_refused() -> None:
     manifest = Manifest({"overlap": TaskRecord({}, {}, {"test": {"sentences": 1}})})
     with pytest.raises(UserError, match="of another version or damaged"):
-        task.OVERLAP.warnings(Config(), manifest)
+        task.overlap_warnings(Config(), manifest)

@@ -18,7 +18,6 @@ from nmt.data.filters.pipeline import (
     PIECES,
     FilterChain,
     FirstSeen,
-    HeldOutPair,
     chunks,
     filter_settings,
     has_at_most,
@@ -28,7 +27,7 @@ from nmt.data.filters.pipeline import (
     similar_lengths,
     training_filters,
 )
-from nmt.data.overlap import Overlap, count_overlap
+from nmt.data.overlap import HeldOutPair, Overlap, count_overlap
 from nmt.data.sources.source import Pair
 from nmt.errors import ConfigError
 

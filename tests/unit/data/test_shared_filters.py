@@ -81,7 +81,7 @@ def test_filters_before_and_after_one_that_needs_the_order_have_workers_of_their
     config = DataConfig(deduplicate=True, max_words=0)
     last = Filter("last", "", lambda _: lambda chunk: [pair[0] != "a" for pair in chunk])
     chosen = [*training_filters(config), last]
-    monkeypatch.setattr("nmt.data.filters.shared.all_filters", lambda: chosen)
+    monkeypatch.setattr("nmt.data.filters.shared.FILTERS", chosen)
     engine = InThisProcess()
     shared = SharedFilterChain(chosen, config, engine)
     assert list(shared.apply_all(iter([[("a", "x"), ("b", "x")], [("b", "x"), ("a", "x")]]))) == [[("b", "x")], []]

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from nmt.config.data import DataConfig
 from nmt.data.filters.parallel import Keeps
-from nmt.data.filters.pipeline import Filter
 from nmt.data.sources.source import Languages, Pair, languages
 from nmt.errors import UserError
 from nmt.text.language import identified_code, language_identifier
@@ -36,8 +35,6 @@ class LanguageCheck:
         return bool(probability >= self._min_probability)
 
 
-def _in_its_languages(config: DataConfig) -> Keeps:
+def judging(config: DataConfig) -> Keeps:
+    """Return the function that judges pairs by their languages."""
     return LanguageCheck(languages(config), config.min_language_probability).keeps
-
-
-FILTER = Filter("language", "min_language_probability", _in_its_languages, slow=True)

@@ -3,8 +3,6 @@
 import re
 from unicodedata import decimal
 
-from nmt.data.filters.pipeline import Filter, each_pair
-
 _GROUPED = re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:[.,'’ \u00a0\u066c\u2009\u202f]\d{3})+(?!\d)|\d+")
 """Digits, with or without separators between groups of thousands; India's groups have two digits, but for the last."""
 _SECOND_DECIMAL_ZERO = re.compile(r"(?<=\d[.,]\d)0(?![.,]?\d)")
@@ -32,6 +30,3 @@ def numbers_in(text: str) -> list[str]:
 def _short_numbers_in(text: str) -> list[str]:
     """Return the numbers of a text without zeros in the second decimal place."""
     return numbers_in(_SECOND_DECIMAL_ZERO.sub("", text))
-
-
-FILTER = Filter("numbers", "match_numbers", lambda _: each_pair(same_numbers))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from nmt.config.data import DataConfig
 from nmt.data.filters.overlap_words import word_hash, words_of
 from nmt.data.filters.parallel import Keeps
-from nmt.data.filters.pipeline import Filter, HeldOutPair
+from nmt.data.overlap import HeldOutPair
 from nmt.data.sources.source import Pair, languages
 from nmt.data.task import task_of
 from nmt.text.blocks import blocks
@@ -131,6 +131,3 @@ def judging(config: DataConfig, known: Mapping[str, KnownRuns]) -> Keeps:
         return [bool(each) for each in kept]
 
     return keeps
-
-
-FILTER = Filter("overlap of runs", "overlap_share", judging, slow=True, refined_by=("overlap_words",), learn=learn)

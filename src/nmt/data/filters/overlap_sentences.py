@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from nmt.config.data import SIDE, DataConfig
 from nmt.data.filters.parallel import Keeps
-from nmt.data.filters.pipeline import Filter, HeldOutPair
-from nmt.data.overlap import together
+from nmt.data.overlap import HeldOutPair, together
 from nmt.data.sources.source import Languages, Pair, languages
 from nmt.data.task import task_of
 from nmt.text.plain import Hashes, sentence_digest, sentence_hashes
@@ -74,6 +73,3 @@ def are_in(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
         return np.zeros(len(hashes), dtype=bool)
     nearest = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
     return np.asarray(known[nearest] == hashes)
-
-
-FILTER = Filter("overlap", "drop_overlap", judging, learn=learn)

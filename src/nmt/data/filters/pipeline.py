@@ -1,20 +1,22 @@
-"""The filters of text: registered by name, applied in order, each counted."""
+"""The filters of text, applied in order, each counted."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.config.data import DataConfig
-from nmt.config.registry import imported
 from nmt.data.engine import Engine
+from nmt.data.filters import language, overlap_runs, overlap_sentences
+from nmt.data.filters.numbers import same_numbers
 from nmt.data.filters.parallel import Keeps, ParallelFilter
-from nmt.data.sources.source import Languages, Pair
-from nmt.discovery import features
+from nmt.data.filters.web import has_equal_links, is_sentence, share_of_letters
+from nmt.data.overlap import HeldOutPair
+from nmt.data.sources.source import Pair
 from nmt.text.blocks import blocks
 from nmt.text.lines import on_one_line
 from nmt.text.plain import pair_hashes, sentence_hashes
@@ -29,17 +31,9 @@ Digest = Callable[[Sequence[Pair]], npt.NDArray[np.uint64]]
 """Returns a row of numbers for each pair of a chunk."""
 
 
-class HeldOutPair(NamedTuple):
-    """A pair of a development or test set."""
-
-    languages: Languages
-    source: str
-    target: str
-
-
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A registered filter."""
+    """A rule by which pairs are kept."""
 
     name: str
     """The name in the manifest and in the tables of counts."""
@@ -80,11 +74,16 @@ def _within_character_ratio(config: DataConfig) -> Keeps:
     return each_pair(lambda source, target: longer_within(len(source.strip()), len(target.strip()), ratio))
 
 
+def _with_enough_letters(config: DataConfig) -> Keeps:
+    least = config.min_letters
+    return each_pair(lambda source, target: min(share_of_letters(source), share_of_letters(target)) >= least)
+
+
 def _with_min_score(config: DataConfig) -> Keeps:
     return lambda chunk: [pair[2] >= config.min_score for pair in chunk]
 
 
-_BEFORE_ADDED = (
+FILTERS = (
     Filter("empty", "", lambda _: each_pair(lambda source, target: bool(source.strip() and target.strip()))),
     Filter(
         "control characters",
@@ -99,13 +98,25 @@ _BEFORE_ADDED = (
         lambda config: each_pair(lambda source, target: similar_lengths(source, target, config.max_ratio)),
     ),
     Filter("characters", "max_character_ratio", _within_character_ratio),
-)
-"""Filters that are applied before those of features."""
-_AFTER_ADDED = (
+    Filter("numbers", "match_numbers", lambda _: each_pair(same_numbers)),
+    Filter("overlap", "drop_overlap", overlap_sentences.judging, learn=overlap_sentences.learn),
+    Filter("letters", "min_letters", _with_enough_letters),
+    Filter("links", "drop_links", lambda _: each_pair(has_equal_links)),
+    Filter("boilerplate", "drop_boilerplate", lambda _: each_pair(is_sentence)),
     Filter("score", "score_column", _with_min_score),
     Filter("duplicates", "deduplicate", lambda _: FirstSeen().keeps, slow=True, digest=lambda _: hashes),
+    Filter("language", "min_language_probability", language.judging, slow=True),
+    Filter(
+        "overlap of runs",
+        "overlap_share",
+        overlap_runs.judging,
+        slow=True,
+        refined_by=("overlap_words",),
+        learn=overlap_runs.learn,
+    ),
 )
-"""Filters that are applied after those of features, because equal pairs may have different scores."""
+"""All filters in the order in which they are applied: slow ones come last, so that they judge fewer pairs, and
+duplicates are dropped after the score is judged, because equal pairs may have different scores."""
 
 RECORDED_WHEN_OFF = ("drop_copies", "max_words", "max_ratio", "deduplicate")
 """Settings of filters that records of preparation have even if they are off, as records of earlier versions do."""
@@ -114,30 +125,20 @@ PIECES = ("pieces", "max_pieces")
 """Name and setting of the filter that the encoder applies, because it needs the tokenizer."""
 
 
-def all_filters() -> list[Filter]:
-    """Return the filters of the core and those that features add, in the order in which they are applied.
-
-    Slow ones come last, so that they judge fewer pairs.
-    """
-    added = [imported(code) for feature in features().values() for code in feature.filters]
-    quick, slow = ([each for each in added if each.slow is is_slow] for is_slow in (False, True))
-    return [*_BEFORE_ADDED, *quick, *_AFTER_ADDED, *slow]
-
-
 def sentence_filters() -> list[Filter]:
     """Return the filters of held-out text: they drop only pairs that cannot be scored."""
-    return [each for each in all_filters() if not each.setting]
+    return [each for each in FILTERS if not each.setting]
 
 
 def training_filters(config: DataConfig) -> list[Filter]:
     """Return the filters of the training text that the settings turn on, in order."""
-    return [each for each in all_filters() if not each.setting or getattr(config, each.setting)]
+    return [each for each in FILTERS if not each.setting or getattr(config, each.setting)]
 
 
 def filter_settings(config: DataConfig) -> dict[str, object]:
     """Return the settings under `data.` that turn filters on, with their values, as records have them."""
     found: dict[str, object] = {}
-    for each in all_filters():
+    for each in FILTERS:
         value = getattr(config, each.setting) if each.setting else None
         if value or each.setting in RECORDED_WHEN_OFF:
             found |= {each.setting: value, **{name: getattr(config, name) for name in each.refined_by}}
@@ -146,7 +147,7 @@ def filter_settings(config: DataConfig) -> dict[str, object]:
 
 def setting_of(name: str) -> str:
     """Return the setting of a filter; empty if it has none."""
-    return {**{each.name: each.setting for each in all_filters()}, PIECES[0]: PIECES[1]}.get(name, "")
+    return {**{each.name: each.setting for each in FILTERS}, PIECES[0]: PIECES[1]}.get(name, "")
 
 
 class FilterChain:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from nmt.config.data import DataConfig
 from nmt.data.engine import Engine, Workers
-from nmt.data.filters.pipeline import Digest, Filter, FilterChain, all_filters
+from nmt.data.filters.pipeline import FILTERS, Digest, Filter, FilterChain
 from nmt.data.sources.source import Pair
 
 
@@ -102,7 +102,7 @@ def judging(known: Mapping[str, tuple[Any, ...]], last: str, config: DataConfig)
         last: The name of the last filter, which needs the order of the pairs; empty if there is none.
         config: The settings.
     """
-    by_name = {each.name: each for each in all_filters()}
+    by_name = {each.name: each for each in FILTERS}
     all_keep = [by_name[name].make(config, *text) for name, text in known.items()]
     make_digest = by_name[last].digest if last else None
     digest: Digest | None = make_digest(config) if make_digest else None

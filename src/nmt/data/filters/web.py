@@ -3,10 +3,6 @@
 import re
 import unicodedata
 
-from nmt.config.data import DataConfig
-from nmt.data.filters.parallel import Keeps
-from nmt.data.filters.pipeline import Filter, each_pair
-
 LINK = re.compile(
     r"(?:https?://|www\.)[!#-&(-;=?-~]*[\w/#=&~-]|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]+)+|</?[a-z][a-z0-9]{0,10}\b[^<>]{0,200}>",
     re.IGNORECASE | re.ASCII,
@@ -69,13 +65,3 @@ def is_sentence(source: str, target: str) -> bool:
 
 def _is_boilerplate(text: str) -> bool:
     return len(SEPARATOR.findall(text)) > MAX_SEPARATORS or bool(NOTICES.search(text))
-
-
-def _with_enough_letters(config: DataConfig) -> Keeps:
-    least = config.min_letters
-    return each_pair(lambda source, target: min(share_of_letters(source), share_of_letters(target)) >= least)
-
-
-LETTERS = Filter("letters", "min_letters", _with_enough_letters)
-LINKS = Filter("links", "drop_links", lambda _: each_pair(has_equal_links))
-BOILERPLATE = Filter("boilerplate", "drop_boilerplate", lambda _: each_pair(is_sentence))

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from nmt.config.data import DataConfig
-from nmt.data.sources.formats import format_of, formats, pairs_in, sentences_in, shard_endings
+from nmt.data.sources.formats import FORMATS, format_of, pairs_in, sentences_in, shard_endings
 from nmt.data.sources.source import BY_LANGUAGE, Columns, Fingerprint, Languages, Pair, Source, languages, split_names
 from nmt.errors import UserError
 from nmt.storage.addresses import local_files
@@ -61,8 +61,8 @@ def inputs(names: Sequence[str], split: str) -> list[Path]:
     most = len(paths) if split in ("valid", "test") else 2  # further files are references
     if one_sided and not 2 <= len(paths) == len(one_sided) <= most:
         kinds = ", ".join(each.name for each in found)
-        text = " or ".join(each.name for each in formats() if each.sentences)
-        tables = ", ".join(each.endings[0] for each in formats() if each.pairs)
+        text = " or ".join(each.name for each in FORMATS if each.sentences)
+        tables = ", ".join(each.endings[0] for each in FORMATS if each.pairs)
         raise UserError(
             f"data.{split} names {len(paths)} file(s) ({kinds}): give two of {text}, the source side first, or files "
             f"that hold both sides ({tables}, a folder in the Hub's layout)."

@@ -8,10 +8,10 @@ from hashlib import blake2b
 
 from nmt.config.data import DataConfig
 from nmt.config.folders import is_address
-from nmt.config.registry import imported, load
+from nmt.config.registry import load
 from nmt.data.columns import all_columns, columns_of
+from nmt.data.sources import sacrebleu_sets
 from nmt.data.sources.source import Fingerprint, Pair, Source
-from nmt.discovery import features
 from nmt.errors import UserError
 from nmt.text.lines import on_one_line
 
@@ -89,12 +89,11 @@ def further_references(config: DataConfig, split: str) -> list[list[str]]:
 
 
 def source_of(config: DataConfig, split: str) -> Source:
-    """Return the source of a split; that of development and test text may be one of known test sets."""
+    """Return the source of a split; development and test text may be a test set of sacreBLEU."""
     names = {"valid": config.valid, "test": config.test}.get(split, [])
-    known = (item for feature in features().values() for item in feature.test_sets.items())
-    found = (code for prefix, code in known if any(name.startswith(f"{prefix}:") for name in names))
-    code = next(found, None)
-    return imported(code) if code else source_named(config.source)
+    if any(name.startswith(sacrebleu_sets.PREFIX) for name in names):
+        return sacrebleu_sets.SOURCE
+    return source_named(config.source)
 
 
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:

@@ -5,5 +5,4 @@ from nmt.feature import Feature
 FEATURE = Feature(
     summary="word alignments of translations, by an attention head that may learn from given ones",
     columns=("nmt.data.alignments:ALIGNMENTS",),
-    text_tasks=("nmt.data.gold_alignments:TRUTH",),
 )
