@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from nmt.compute.machine import HALF_PRECISIONS, device_name, prepare_machine
+from nmt.config.data import is_text
 from nmt.config.registry import CHOICES, load
 from nmt.config.tree import Config
 from nmt.data.batches import PairLengths, plan_epoch
@@ -18,7 +19,6 @@ from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.data.prepared import prepared_tokenizer
 from nmt.data.records import TrainedTokenizer, encode_task
-from nmt.data.task import task_of
 from nmt.data.training_text import open_training_text
 from nmt.errors import ConfigError, for_this_installation
 from nmt.estimate.hardware import Estimate, duration, estimate, find_device, measured_peak, precision_on
@@ -26,6 +26,8 @@ from nmt.estimate.memory import ActivationStorage, Memory, activation_storage, m
 from nmt.estimate.parameters import ParameterCounts, count_parameters, step_flops
 from nmt.model.kernels.backend import is_old_gpu
 
+TREE_SYMBOLS = 100
+"""Words of the target side if it is trees: a treebank has some 30 labels of phrases, and the tags."""
 TYPICAL_LENGTH = 30
 """Tokens per sentence, assumed if the data is not prepared."""
 
@@ -151,7 +153,7 @@ def _vocabularies(config: Config, tokenizer: TrainedTokenizer | None) -> Vocabul
     if tokenizer is not None:
         return Vocabularies(tokenizer.source_vocabulary, tokenizer.target_vocabulary)
     expected = config.tokenizer.vocab_size
-    return Vocabularies(expected, task_of(config.data.target_lang).typical_vocabulary or expected)
+    return Vocabularies(expected, expected if is_text(config.data.target_lang) else TREE_SYMBOLS)
 
 
 def _device_count(config: Config) -> int:

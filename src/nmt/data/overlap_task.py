@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from nmt.config.data import SIDE, corpora_of
+from nmt.config.data import SIDE, corpora_of, is_text
 from nmt.config.tree import Config
 from nmt.data.corpora import CorpusSplit
 from nmt.data.manifest import PreparationTasks
 from nmt.data.overlap import Overlap, count_overlap
 from nmt.data.progress import PairProgress
 from nmt.data.records import JsonObject, Manifest, collect_task, naming_damage
-from nmt.data.task import task_of
 
 MIN_SHARE = 0.01
 """The share of a split's sentences from which there is a warning: fewer hardly change its scores."""
@@ -40,7 +39,7 @@ def record_overlap(config: Config, tasks: PreparationTasks, splits: Sequence[Cor
 
 def overlap_warnings(config: Config, manifest: Manifest) -> list[str]:
     """Return a line for each split that has sentences of the training text."""
-    repeats = task_of(config.data.target_lang).repeats_targets
+    repeats = not is_text(config.data.target_lang)  # different sentences often have the same tree
     counts, hint = _counts(manifest).items(), _hint(config)
     return [_warning(split, each) + hint for split, each in counts if gives_away(each, targets_repeat=repeats)]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.checks import NOT_OF_THE_TEXT, marked
-from nmt.config.data import DataConfig, corpora_of
+from nmt.config.data import DataConfig, corpora_of, is_text
 from nmt.config.folders import expanded
 from nmt.config.keys import written
 from nmt.config.tree import Config
@@ -20,7 +20,6 @@ from nmt.data.manifest import read_manifest
 from nmt.data.records import TOKENIZER_TASK, JsonObject, Manifest, TrainedTokenizer, collect_task, encode_task
 from nmt.data.sources import registry
 from nmt.data.sources.source import languages
-from nmt.data.task import task_of
 from nmt.data.tokenizer_task import tokenizer_settings
 from nmt.data.unread_settings import check_all_is_read
 from nmt.errors import ConfigError, UserError
@@ -43,7 +42,7 @@ def collect_settings(data: DataConfig, split: str) -> JsonObject:
         "columns": data.columns or None,  # None equals a missing key, as in records of earlier versions
         **{name: (split == "train" and column.is_used(data)) or None for name, column in all_columns().items()},
         "hold_out": {"share": data.hold_out, "splits": held_out} if is_divided else None,
-        **task_of(data.target_lang).settings(data),
+        "pos_tags": None if is_text(data.target_lang) else data.pos_tags,
     }
 
 

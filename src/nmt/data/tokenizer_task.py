@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.compute.processes import EndedEarlyError, run_in_process
-from nmt.config.data import DataConfig, TokenizerConfig
+from nmt.config.data import DataConfig, TokenizerConfig, is_text
+from nmt.config.registry import imported
 from nmt.config.tree import Config
 from nmt.data.corpora import training_splits
 from nmt.data.earlier_tokenizer import EarlierTokenizer, check_joint, earlier_tokenizer
@@ -16,12 +17,13 @@ from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import PreparationTasks
 from nmt.data.records import TOKENIZER_TASK, JsonObject, SampledLines, TrainedTokenizer, collect_task
 from nmt.data.tags import tag_ids, tags_of, untagged
-from nmt.data.task import task_of
 from nmt.data.training_text import mixing
 from nmt.errors import UserError
 from nmt.text import train_tokenizer
 from nmt.text.lines import read_lines
 from nmt.text.tokenizer import Tokenizer, trained_file_names
+
+TREE_SYMBOLS = "nmt.parsing.symbols:train_on_files"
 
 
 class Text(NamedTuple):
@@ -101,7 +103,7 @@ def _write_tokenizer(config: Config, pairs: Mapping[str, int], earlier: EarlierT
 
 
 def _trained_tokenizer(config: Config, pairs: Mapping[str, int]) -> tuple[Tokenizer, list[SampledLines]]:
-    """Train one model on both sides, or one per side; a target side that is not text makes its own."""
+    """Train one model on both sides, or one per side; trees have a model of their symbols."""
     sides: tuple[list[Text], list[Text]] = ([], [])
     splits = training_splits(config.data)
     for split in splits:
@@ -114,9 +116,9 @@ def _trained_tokenizer(config: Config, pairs: Mapping[str, int]) -> tuple[Tokeni
         models = [_trained_model(config, texts, tags)]
     else:
         target = (
-            run_in_process(train_target, [file for text in sides[1] for file in text.files])
-            if (train_target := task_of(config.data.target_lang).train_tokenizer)
-            else _trained_model(config, sides[1], [])
+            _trained_model(config, sides[1], [])
+            if is_text(config.data.target_lang)
+            else run_in_process(imported(TREE_SYMBOLS), [file for text in sides[1] for file in text.files])
         )
         models = [_trained_model(config, sides[0], tags), target]
     return Tokenizer(*(model for model, _ in models)), [SampledLines(**asdict(seen)) for _, seen in models]

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from nmt.config.data import DataConfig
+from nmt.config.data import DataConfig, is_text
 from nmt.data.columns import columns_of
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages
-from nmt.data.task import task_of
 from nmt.errors import UserError
 from nmt.parsing.linearise import tree_pair
 from nmt.parsing.trees import Node
@@ -36,9 +35,9 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     return (pair if source == "en" else pair[::-1] for pair in _generate(config.seed, aligned)[split].pairs)
 
 
-def _tags_of_trees(config: DataConfig) -> object:
+def _tags_of_trees(config: DataConfig) -> str | None:
     """Return how the trees of the target side show tags; None if the target side is text."""
-    return task_of(config.target_lang).settings(config).get("pos_tags")
+    return None if is_text(config.target_lang) else config.pos_tags
 
 
 def _aligned(config: DataConfig) -> bool:

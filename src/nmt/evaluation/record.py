@@ -5,14 +5,18 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
+from nmt.config.data import is_text
 from nmt.config.decoding import DecodingConfig
-from nmt.data.task import TRANSLATION, task_of
 from nmt.errors import UserError
 from nmt.evaluation.alignment_error import AlignmentScore
 from nmt.evaluation.metric import Score
 from nmt.parsing.linearise import Repairs
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.storage.files import read_json, write_json
+
+REQUIRED_OF_TEXT = ("bleu", "bleu_paper", "chrf", "ter")
+REQUIRED_OF_TREES = ("bracket_f1",)
+"""The scores that every eval/<split>.json holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +61,8 @@ class EvaluationRecord:
                  "processes", "bleu_tokenizer")  # fmt: skip
         scores = {name: value for name, value in content.items() if isinstance(value, dict) and "score" in value}
         languages = tuple(content.get("languages", ()))
-        task = task_of(languages[1]) if languages else TRANSLATION
-        if missing := [name for name in task.required_scores if name not in scores]:
+        required = REQUIRED_OF_TEXT if not languages or is_text(languages[1]) else REQUIRED_OF_TREES
+        if missing := [name for name in required if name not in scores]:
             raise KeyError(missing[0])
         decoding, checkpoint = content.get("decoding"), content.get("checkpoint")
         return cls(

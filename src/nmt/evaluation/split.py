@@ -3,11 +3,12 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nmt.config.data import is_text
 from nmt.data.further_references import read_further_references
 from nmt.data.prepared import verify_task
 from nmt.data.tags import untagged
-from nmt.data.task import task_of
 from nmt.errors import UserError
+from nmt.parsing.lines import check_references
 from nmt.text.lines import read_lines
 
 
@@ -47,5 +48,6 @@ def read_split(folder: Path, name: str, languages: tuple[str, str], tag: str = "
         )
     if not sources:
         raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
-    task_of(languages[1]).check([untagged(source, tag) for source in sources], references, str(paths[1]))
+    if not is_text(languages[1]):
+        check_references([untagged(source, tag) for source in sources], references, str(paths[1]))
     return Split(name, sources, references, read_further_references(folder, name), tag, folder)

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from nmt.config.decoding import DecodingConfig
-from nmt.data.task import TRANSLATION
 from nmt.errors import UserError
 from nmt.evaluation.alignment_error import AlignmentScore
 from nmt.evaluation.metric import Score
-from nmt.evaluation.record import EvaluationRecord, read_evaluation, write_evaluation
+from nmt.evaluation.record import REQUIRED_OF_TEXT, EvaluationRecord, read_evaluation, write_evaluation
 from nmt.runs.checkpoint_record import CheckpointRecord
 
-SCORES = {name: Score(float(value), f"{name}|v:1") for value, name in enumerate(TRANSLATION.required_scores)}
+SCORES = {name: Score(float(value), f"{name}|v:1") for value, name in enumerate(REQUIRED_OF_TEXT)}
 MEMBER = CheckpointRecord("last", 9, "cd", "outputs/other/last")
 CHECKPOINT = CheckpointRecord("averaged", 9, "ab", "outputs/x/averaged", averaged_from=("a", "b"), ensemble=(MEMBER,))
 
@@ -23,7 +22,7 @@ def earlier(**changes: Any) -> dict[str, Any]:
     """The content of a file that holds nothing but scores."""
     return {
         "split": "test",
-        **{name: {"score": 1.5, "signature": "s"} for name in TRANSLATION.required_scores},
+        **{name: {"score": 1.5, "signature": "s"} for name in REQUIRED_OF_TEXT},
         **changes,
     }
 

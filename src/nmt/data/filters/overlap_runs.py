@@ -12,12 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.data import DataConfig
+from nmt.config.data import DataConfig, is_text
 from nmt.data.filters.overlap_words import word_hash, words_of
 from nmt.data.filters.parallel import Keeps
 from nmt.data.overlap import HeldOutPair
 from nmt.data.sources.source import Pair, languages
-from nmt.data.task import task_of
 from nmt.text.blocks import blocks
 from nmt.text.plain import Hashes, sentence_digest
 
@@ -121,7 +120,7 @@ def contain_sentences(texts: Sequence[str], words: int, known: KnownRuns) -> Int
 def judging(config: DataConfig, known: Mapping[str, KnownRuns]) -> Keeps:
     """Return the function that judges pairs by the known runs of their languages."""
     words, sides = config.overlap_words, languages(config)
-    compared = [0] if task_of(config.target_lang).repeats_targets else [0, 1]
+    compared = [0, 1] if is_text(config.target_lang) else [0]  # different sentences often have the same tree
 
     def keeps(chunk: Sequence[Pair]) -> list[bool]:
         kept = np.ones(len(chunk), dtype=bool)

@@ -7,11 +7,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.data import SIDE, DataConfig
+from nmt.config.data import SIDE, DataConfig, is_text
 from nmt.data.filters.parallel import Keeps
 from nmt.data.overlap import HeldOutPair, together
 from nmt.data.sources.source import Languages, Pair, languages
-from nmt.data.task import task_of
 from nmt.text.plain import Hashes, sentence_digest, sentence_hashes
 
 Key = TypeVar("Key")
@@ -50,7 +49,7 @@ def _sorted(found: Mapping[Key, list[Hashes]]) -> dict[Key, Hashes]:
 def judging(config: DataConfig, known: KnownSentences) -> Keeps:
     """Return the function that judges pairs by the known sentences of their languages."""
     sides, by_side = languages(config), config.drop_overlap == SIDE
-    compared = [0] if task_of(config.target_lang).repeats_targets else [0, 1]
+    compared = [0, 1] if is_text(config.target_lang) else [0]  # different sentences often have the same tree
     nothing = np.zeros(0, np.uint64)
 
     def keeps(chunk: Sequence[Pair]) -> list[bool]:
