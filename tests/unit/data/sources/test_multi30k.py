@@ -39,7 +39,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     texts = {}
     for name, text in multi30k.TEXTS.items():
         content = "".join(f"{WORDS[name[-2:]]} {name} {number}\n" for number in range(40)).encode()
-        (folder / text.name).write_bytes(gzip.compress(content))
+        (folder / text.name).write_bytes(gzip.compress(content, mtime=0))
         texts[name] = text._replace(sha256=hashlib.sha256(content).hexdigest())
     Server.asked.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Server, directory=str(tmp_path / "dataset"))) as server:
@@ -75,7 +75,11 @@ def test_files_in_place_need_no_network(tmp_path: Path, monkeypatch: pytest.Monk
     assert "check the network and run the same command again, or put the decompressed file at" in refuse(PREPARE)
 
 
-@pytest.mark.parametrize("content", [b"cut", gzip.compress(b"another text\n"), gzip.compress(bytes(9))[:-4], b""])
+@pytest.mark.parametrize(
+    "content",
+    [b"cut", gzip.compress(b"another text\n", mtime=0), gzip.compress(bytes(9), mtime=0)[:-4], b""],
+    ids=["no gzip", "another text", "cut", "empty"],
+)
 def test_nothing_damaged_is_kept(tmp_path: Path, there: Path, content: bytes) -> None:
     (there / "test_2016_flickr.en.gz").write_bytes(content)
     assert "test_2016_flickr.en.gz" in refuse(PREPARE)
