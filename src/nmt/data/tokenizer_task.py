@@ -1,6 +1,6 @@
 """The task of preparation that makes the tokenizer: train it on all corpora, or keep or extend an earlier one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
@@ -15,15 +15,17 @@ from nmt.data.corpora import training_splits
 from nmt.data.earlier_tokenizer import EarlierTokenizer, check_joint, earlier_tokenizer
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import PreparationTasks
+from nmt.data.mixtures.settings import shares_of
 from nmt.data.records import TOKENIZER_TASK, JsonObject, SampledLines, TrainedTokenizer, collect_task
 from nmt.data.tags import tag_ids, tags_of, untagged
-from nmt.data.training_text import mixing
 from nmt.errors import UserError
 from nmt.text import train_tokenizer
 from nmt.text.lines import read_lines
 from nmt.text.tokenizer import Tokenizer, trained_file_names
 
 TREE_SYMBOLS = "nmt.parsing.symbols:train_on_files"
+LinesOf = Callable[[], Iterable[str]]
+"""Returns the lines of a text."""
 
 
 class Text(NamedTuple):
@@ -54,7 +56,7 @@ def make_tokenizer(config: Config, tasks: PreparationTasks) -> str:
         texts = [tasks.outputs(collect_task(each.name)) for each in splits]
         inputs["text"] = {name: checksum for files in texts for name, checksum in files.items()}
         if len(splits) > 1:
-            inputs["weights"] = mixing().shares(config.data, pairs)
+            inputs["weights"] = shares_of(config.data, pairs)
     if tags := tags_of(splits):
         inputs["tags"] = tags
     joint = config.tokenizer.joint
@@ -146,9 +148,30 @@ def _train_model(
     total = sum(sizes.values())
     if len(texts) > 1:
         lines_of = {text.corpus: partial(_lines, text) for text in texts}
-        lines, total = mixing().sample(data, lines_of, sizes, min(settings.training_sentences or total, total))
+        lines, total = sample_corpora(data, lines_of, sizes, min(settings.training_sentences or total, total))
     return train_tokenizer.train(lines, total, settings, tags)
 
 
 def _lines(text: Text) -> chain[str]:
     return chain.from_iterable((untagged(line, text.tag) for line in read_lines(file)) for file in text.files)
+
+
+def sample_corpora(
+    data: DataConfig, texts: Mapping[str, LinesOf], sizes: Mapping[str, int], total: int
+) -> tuple[Iterator[str], int]:
+    """Return about `total` lines of several corpora in their shares of the training text, and their number.
+
+    Large corpora are sampled, and small ones repeated. `sizes` are the numbers of lines of the texts.
+    """
+    wanted = {name: round(share * total) for name, share in shares_of(data, sizes).items()}
+    lines = (_repeated(texts[name], sizes[name], count) for name, count in wanted.items())
+    return chain.from_iterable(lines), sum(wanted.values())
+
+
+def _repeated(lines_of: LinesOf, count: int, wanted: int) -> Iterator[str]:
+    """Yield the `count` lines of a text repeatedly, then a random sample for the rest of the wanted number."""
+    passes, rest = divmod(wanted, count)
+    for _ in range(passes):
+        yield from lines_of()
+    if rest:
+        yield from train_tokenizer.sample(lines_of(), count, rest)

@@ -14,9 +14,9 @@ from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import prepare, tokenizer_task
 from nmt.data.corpora import split_languages
 from nmt.data.manifest import read_manifest
-from nmt.data.mixtures.mixed_store import MIXING
 from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore
+from nmt.data.tokenizer_task import sample_corpora
 from nmt.data.training_text import open_training_text
 from nmt.data.unread_settings import check_all_is_read
 from nmt.errors import UserError
@@ -195,7 +195,7 @@ def test_other_weights_keep_the_tokenizer_that_earlier_runs_were_trained_with(mi
 def test_the_tokenizer_sees_the_corpora_in_the_proportion_of_their_weights() -> None:
     texts = [["a"] * 10, ["b", "c", "d"]]
     data = DataConfig(source="files", weight=4, mixture={"more": {"train": ["m"], "weight": 7}})
-    lines, total = MIXING.sample(
+    lines, total = sample_corpora(
         data, {"main": lambda: texts[0], "more": lambda: texts[1]}, {"main": 10, "more": 3}, 11
     )
     counts = Counter(lines)

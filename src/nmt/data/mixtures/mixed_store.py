@@ -1,52 +1,14 @@
 """The training text of a mixture: several stores that look like one, and a plan of batches that mixes them."""
 
-from collections.abc import Iterator, Mapping
-from itertools import chain
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.data import DataConfig
 from nmt.data.batches import IntArray, PairLengths
 from nmt.data.batching import Batching
 from nmt.data.mixtures.plan import MixturePlan
-from nmt.data.mixtures.settings import shares_of
-from nmt.data.store import Ids, LengthArray, Pairs, PairStore, take
-from nmt.data.training_text import LinesOf
-from nmt.text.train_tokenizer import sample
-
-
-class MixtureMixing:
-    """See `Mixing`."""
-
-    def join(self, data: DataConfig, stores: Mapping[str, PairStore]) -> Pairs:
-        """Mix the corpora in each epoch."""
-        tokens = {name: len(store.source_tokens) + len(store.target_tokens) for name, store in stores.items()}
-        return MixedStore(stores, shares_of(data, tokens))
-
-    def shares(self, data: DataConfig, sizes: Mapping[str, int]) -> dict[str, float]:
-        """Return the shares of the corpora in training."""
-        return shares_of(data, sizes)
-
-    def sample(
-        self, data: DataConfig, texts: Mapping[str, LinesOf], sizes: Mapping[str, int], total: int
-    ) -> tuple[Iterator[str], int]:
-        """Sample large corpora, and repeat small ones."""
-        wanted = {name: round(share * total) for name, share in self.shares(data, sizes).items()}
-        lines = (_repeated(texts[name], sizes[name], count) for name, count in wanted.items())
-        return chain.from_iterable(lines), sum(wanted.values())
-
-
-MIXING = MixtureMixing()
-
-
-def _repeated(lines_of: LinesOf, count: int, wanted: int) -> Iterator[str]:
-    """Yield the `count` lines of a text repeatedly, then a random sample for the rest of the wanted number."""
-    passes, rest = divmod(wanted, count)
-    for _ in range(passes):
-        yield from lines_of()
-    if rest:
-        yield from sample(lines_of(), count, rest)
+from nmt.data.store import Ids, LengthArray, PairStore, take
 
 
 class MixedStore:
