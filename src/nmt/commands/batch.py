@@ -6,16 +6,16 @@ from nmt.config.tree import Config
 from nmt.data.batches import IntArray, PairLengths, PlanOf
 from nmt.data.batching import Batching
 from nmt.data.loader import DataPosition
+from nmt.data.noise.noise import noise_of
 from nmt.data.prepared import require_prepared
 from nmt.data.store import Pairs
 from nmt.data.training_text import open_training_text
-from nmt.data.transform import transformed, transforms_for
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 
 
 def run(config: Config) -> None:
-    """Print the pairs of a step's global batch: source, tab, target; as word pieces if the settings change the text.
+    """Print the pairs of a step's global batch: source, tab, target; as word pieces if the settings add noise.
 
     With several corpora, the corpus and a tab stand before each pair.
     """
@@ -32,10 +32,11 @@ def run(config: Config) -> None:
         f"numbers {', '.join(map(str, pairs.tolist()))}",
         file=sys.stderr,
     )
-    transforms = transforms_for(config, tokenizer)
-    show = _pieces if transforms else _text
-    text, places = transformed(transforms, store, pairs, position.epoch)
-    shown = [show(text, tokenizer, place) for place in places.tolist()]
+    if noise := noise_of(config, tokenizer):
+        noisy = noise(store, pairs, position.epoch)
+        shown = [_pieces(noisy, tokenizer, place) for place in range(len(noisy))]
+    else:
+        shown = [_text(store, tokenizer, pair) for pair in pairs.tolist()]
     for pair, sides in zip(pairs.tolist(), shown, strict=True):
         corpus = store.corpus_of(pair)
         print(*([corpus] if corpus else []), *sides, sep="\t")
@@ -47,7 +48,7 @@ def _text(store: Pairs, tokenizer: Tokenizer, pair: int) -> tuple[str, str]:
 
 
 def _pieces(store: Pairs, tokenizer: Tokenizer, pair: int) -> tuple[str, str]:
-    """Return a pair as word pieces, because transforms may change these alone."""
+    """Return a pair as word pieces, because noise may change these alone."""
     source = tokenizer.source_pieces(store.source(pair).tolist())
     target = tokenizer.target_pieces(store.target(pair).tolist())
     return " ".join(source), " ".join(target)

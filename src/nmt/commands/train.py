@@ -1,7 +1,7 @@
 """`nmt train`: train a model, or resume its training."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -12,9 +12,9 @@ from nmt.compute.uptime import uptime
 from nmt.config.tree import Config
 from nmt.data.batching import Batching
 from nmt.data.loader import global_batches
+from nmt.data.noise.noise import Noise, noise_of
 from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import Pairs
-from nmt.data.transform import BatchTransform, transforms_for
 from nmt.model.kernels.c.library import uses_operations
 from nmt.own_text.prepare import plan_training
 from nmt.runs.checkpoints import Checkpoints
@@ -53,12 +53,12 @@ def run(config: Config) -> None:
             _print(message)
             return
         planned.announce()
-        transforms = transforms_for(config, data.tokenizer)
+        noise = noise_of(config, data.tokenizer)
         state = build_state(config, machine, data.tokenizer, checkpoint, beginning)
         trainer, begun_from = state.trainer, origin_record(checkpoint, beginning)
         del checkpoint, beginning  # their weights and the optimizer's state, which take memory
         _print_summary(config, trainer, data.train)
-        config = _fit_in_memory(config, trainer, data.train, transforms)
+        config = _fit_in_memory(config, trainer, data.train, noise)
         with (
             closing(build_checkpoint_manager(config, machine, data, begun_from)) as checkpoint_manager,
             _tracker(config, trainer, begun_from) as tracker,
@@ -66,7 +66,7 @@ def run(config: Config) -> None:
             tracker.log("start", trainer.step)
             validation = partial(validate, trainer, config, data.valid, data.tokenizer)
             loop = Loop(state, tracker, validation, checkpoint_manager)
-            with _batches(config, trainer, data.train, transforms) as batches:
+            with _batches(config, trainer, data.train, noise) as batches:
                 ending = loop.run(batches)
         _print_ending(ending, config, trainer.step)
         if ending == Ending.SIGNAL:
@@ -92,7 +92,7 @@ def _tracker(config: Config, trainer: Trainer, origin: Mapping[str, Any] | None)
     return start_tracker(config, trainer.step, origin, trainer.machine.precision_name)
 
 
-def _batches(config: Config, trainer: Trainer, train: Pairs, transforms: Sequence[BatchTransform]) -> Prefetcher:
+def _batches(config: Config, trainer: Trainer, train: Pairs, noise: Noise | None) -> Prefetcher:
     """Return the global batches from the trainer's position in the data on, assembled in the background."""
     stream = global_batches(
         train,
@@ -103,17 +103,17 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, transforms: Sequenc
         devices=distributed.world_size(),
         threads=trainer.gradient.concurrency,
         shapes=trainer.shapes(config.training.device_tokens),
-        transforms=transforms,
+        noise=noise,
         columns=trainer.columns,
         with_words=trainer.gradient.needs_words,
     )
     return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")
 
 
-def _fit_in_memory(config: Config, trainer: Trainer, train: Pairs, transforms: Sequence[BatchTransform]) -> Config:
+def _fit_in_memory(config: Config, trainer: Trainer, train: Pairs, noise: Noise | None) -> Config:
     """Try the largest batches, and return the settings, with smaller micro-batches if these do not fit."""
     given = config.training.device_tokens
-    tokens = tokens_that_fit(trainer, train, longest_sentence=config.data.max_pieces + 1, changed=bool(transforms))
+    tokens = tokens_that_fit(trainer, train, longest_sentence=config.data.max_pieces + 1, changed=noise is not None)
     if tokens == given:
         return config
     if distributed.is_main():

@@ -20,9 +20,9 @@ from nmt.data.batches import IntArray, PairLengths, planned_batches, split_batch
 from nmt.data.batching import Batching
 from nmt.data.columns import PackedColumn, PackSentences, all_columns
 from nmt.data.micro_batch_size import changed_micro_batch_tokens
+from nmt.data.noise.noise import Noise
 from nmt.data.shapes import Shapes
 from nmt.data.store import SOURCE, TARGET, Ids, Pairs
-from nmt.data.transform import BatchTransform, transformed
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 
@@ -172,7 +172,7 @@ def global_batches(
     devices: int,
     threads: int = 1,
     shapes: Shapes = CPU_SHAPES,
-    transforms: Sequence[BatchTransform] = (),
+    noise: Noise | None = None,
     columns: Sequence[str] = (),
     with_words: bool = True,
 ) -> Iterator[GlobalBatch]:
@@ -188,7 +188,7 @@ def global_batches(
         devices: How many devices share each global batch.
         threads: How many micro-batches a device runs in parallel.
         shapes: The sizes that the streams of a micro-batch are filled up to; the batches do not depend on them.
-        transforms: Change the text of each global batch.
+        noise: Changes the text of each global batch.
         columns: The further columns that micro-batches have.
         with_words: Whether to count the distinct words of each global batch, if several devices share it.
     """
@@ -198,9 +198,10 @@ def global_batches(
     packer_makers = {name: imported(all_columns()[name].pack) for name in columns}
     for epoch, plan, index in planned_batches(plan_of, start.epoch, start.batch):
         sentences = plan[index]
-        text, pairs = transformed(transforms, store, sentences, epoch)
-        sizes, limit = lengths, device_tokens
-        if transforms:  # the plan is made from the lengths before them, and micro-batches from those after them
+        text, pairs, sizes, limit = store, sentences, lengths, device_tokens
+        if noise:  # the plan is made from the lengths before it, and micro-batches from those after it
+            text = noise(store, sentences, epoch)
+            pairs = np.arange(len(text))
             sizes = PairLengths.with_marks(text.source_lengths, text.target_lengths)
             limit = changed_micro_batch_tokens(batching.tokens, device_tokens, devices)
         on_this_device = split_for_devices(pairs, sizes, limit, devices, threads)[rank::devices]
@@ -209,7 +210,7 @@ def global_batches(
         after = DataPosition(epoch, index + 1) if index + 1 < len(plan) else DataPosition(epoch + 1)
         packers = {name: make(text, pairs, target_tokens) for name, make in packer_makers.items()}
         micro_batches = [assemble(text, each, shapes=shapes, packers=packers) for each in on_this_device]
-        if transforms:  # the numbers of the pairs in the training text, not in the changed text
+        if noise:  # the numbers of the pairs in the training text, not in the changed text
             micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
         words = _distinct_words(text, pairs, shapes) if with_words and devices > 1 else None
         yield GlobalBatch(micro_batches, target_tokens, tokens, after, words, store.corpus_counts(sentences, lengths))

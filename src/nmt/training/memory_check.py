@@ -52,7 +52,7 @@ def tokens_that_fit(trainer: Trainer, store: Pairs, longest_sentence: int, *, ch
         trainer: The trainer, which is left unchanged.
         store: The training text.
         longest_sentence: The number of tokens of the longest sentence, which a device must be able to hold.
-        changed: Whether transforms may make batches longer than planned.
+        changed: Whether noise may make batches longer than planned.
     """
     config = trainer.config
     planned = with_room_to_grow(config.batch_tokens) if changed else config.batch_tokens

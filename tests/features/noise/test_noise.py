@@ -63,17 +63,17 @@ def test_noise_depends_on_seed_epoch_and_sentence_alone(
 ) -> None:
     noise = noise_of(tokenizer, shares)
     everything = np.arange(len(PAIRS))
-    whole = ids(noise(store, everything, everything, 2))
+    whole = ids(noise(store, everything, 2))
     shuffled = np.random.default_rng(1).permutation(everything)
     for part in (shuffled[:100], shuffled[100:101], shuffled[101:]):
-        assert ids(noise(store, part, part, 2)) == [whole[index] for index in part.tolist()]
+        assert ids(noise(store, part, 2)) == [whole[index] for index in part.tolist()]
     assert whole != ids(store)
-    assert whole != ids(noise(store, everything, everything, 3))
-    assert whole != ids(noise_of(tokenizer, shares, seed=2)(store, everything, everything, 2))
+    assert whole != ids(noise(store, everything, 3))
+    assert whole != ids(noise_of(tokenizer, shares, seed=2)(store, everything, 2))
 
 
 def test_word_dropout_hides_the_given_share_of_source_words(tokenizer: Tokenizer, store: PairStore) -> None:
-    noised = ids(noise_of(tokenizer, {"word_dropout": 0.15})(store, np.arange(400), np.arange(400), 0))
+    noised = ids(noise_of(tokenizer, {"word_dropout": 0.15})(store, np.arange(400), 0))
     dropped = total = 0
     for number, ((source, target), found) in enumerate(zip(ids(store), noised, strict=True)):
         key, word = plain.key_of(1, 0, number, "words"), -1
@@ -90,8 +90,8 @@ def test_word_dropout_hides_the_given_share_of_source_words(tokenizer: Tokenizer
 
 def test_pairs_that_noise_makes_too_long_stay_as_they_were(tokenizer: Tokenizer, store: PairStore) -> None:
     everything, limit = np.arange(400), 30
-    free = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4})(store, everything, everything, 0))
-    limited = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4}, max_pieces=limit)(store, everything, everything, 0))
+    free = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4})(store, everything, 0))
+    limited = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4}, max_pieces=limit)(store, everything, 0))
     long = [max(map(len, pair)) > limit for pair in free]
     assert 20 < sum(long) < 380
     expected = [clean if too_long else pair for clean, pair, too_long in zip(ids(store), free, long, strict=True)]
@@ -145,6 +145,6 @@ def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore
     )
     assert tagged.source(1)[0] == tag
     everything = np.arange(len(PAIRS))
-    noised = ids(noise_of(tagging, ALL)(tagged, everything, everything, 0))
-    expected = ids(noise_of(tokenizer, ALL)(store, everything, everything, 0))
+    noised = ids(noise_of(tagging, ALL)(tagged, everything, 0))
+    expected = ids(noise_of(tokenizer, ALL)(store, everything, 0))
     assert noised == [([tag] * (number % 2) + source, target) for number, (source, target) in enumerate(expected)]

@@ -53,7 +53,7 @@ def stream(
         start=start,
         rank=rank,
         devices=devices,
-        transforms=[] if noise is None else [noise],
+        noise=noise,
     )
 
 
@@ -87,7 +87,7 @@ def test_batches_hold_the_pairs_that_noise_makes(store: PairStore, noise: Noise)
         found = content([batch])
         assert found.keys() == content([clean]).keys()
         numbers = np.array(list(found))
-        noised = noise(store, numbers, numbers, epoch)
+        noised = noise(store, numbers, epoch)
         for index, pair in enumerate(found.values()):
             assert pair == ([*noised.source(index), EOS], [*noised.target(index), EOS])
         assert batch.target_tokens == sum(len(target) for _, target in found.values())

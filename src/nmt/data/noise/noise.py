@@ -38,11 +38,15 @@ class Noise:
     is_tag: Flags
     """Whether a piece of the source vocabulary is a symbol, such as the tag of a corpus, which noise leaves alone."""
 
-    def __call__(self, text: Pairs, pairs: IntArray, numbers: IntArray, epoch: int) -> PairStore:
-        """See `BatchTransform`."""
+    def __call__(self, text: Pairs, pairs: IntArray, epoch: int) -> PairStore:
+        """Return some pairs of the training text, changed and in their order; sides may become longer.
+
+        The result is a function of the arguments alone, so that a resumed run, and each of several processes, gets the
+        same text.
+        """
         source, target = (Sentences.of_ids(*text.gather(side, pairs, sys.maxsize)) for side in (SOURCE, TARGET))
         untagged, tags = self._without_tags(source)
-        noisy = NoisyPairs(untagged, target, Draws(self.seed, epoch, numbers))
+        noisy = NoisyPairs(untagged, target, Draws(self.seed, epoch, pairs))
         for change in self.changes:
             after = change(noisy)
             too_long = np.maximum(after.source.lengths + tags.lengths, after.target.lengths) > self.max_pieces
