@@ -17,12 +17,6 @@ class Feature:
     """A few words for the help."""
     columns: tuple[str, ...] = ()
     """Values beside the two sides of the training text, each a `nmt.data.columns.Column`."""
-    mixing: str = ""
-    """A `nmt.data.training_text.Mixing`, if there are further corpora."""
-    transform: str = ""
-    """The same for a `nmt.data.transform.BatchTransform`; the function takes the tokenizer as well."""
-    tokenizer: str = ""
-    """A function that takes all settings and returns a `nmt.data.earlier_tokenizer.EarlierTokenizer`, or None."""
 
     def __post_init__(self) -> None:
         """Check that each field holds what the core iterates over, because types are not checked at run time."""

@@ -1,4 +1,4 @@
-"""A tokenizer that preparation keeps or extends instead of training a new one: see `Feature.tokenizer`."""
+"""A tokenizer that preparation keeps or extends instead of training a new one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from nmt.config.folders import expanded
 from nmt.config.registry import imported
 from nmt.config.tree import Config
-from nmt.discovery import features
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 
@@ -35,8 +34,7 @@ def earlier_tokenizer(config: Config) -> EarlierTokenizer | None:
     """Return the tokenizer that the settings name to keep or extend; None if they train a new one."""
     if config.tokenizer.folder:
         return _of_folder(config.tokenizer.folder)
-    found = (imported(feature.tokenizer)(config) for feature in features().values() if feature.tokenizer)
-    return next((each for each in found if each is not None), None)
+    return _of_origin(config) if config.training.uses_old_vocabulary else None
 
 
 def _of_folder(folder: str) -> EarlierTokenizer:
@@ -47,6 +45,30 @@ def _of_folder(folder: str) -> EarlierTokenizer:
         load=lambda: Tokenizer.load(expanded(folder), f"restore it, or set {without}"),
         instead=without,
         more_pieces=without,
+    )
+
+
+def _of_origin(config: Config) -> EarlierTokenizer:
+    """Return the tokenizer of the model that a run begins from, to keep or extend it."""
+    tuning = config.training
+
+    def load() -> Tokenizer:
+        folder = imported("nmt.runs.origin:tokenizer_folder")(config)  # runs import data
+        return Tokenizer.load(folder, "restore it, or begin with another checkpoint")
+
+    def extended(old: Tokenizer, learned: Tokenizer) -> Tokenizer:
+        from nmt.text.extend_tokenizer import extend  # noqa: PLC0415 - few runs need it
+
+        return extend(old, learned, config.tokenizer.vocab_size, tuning.init_from)
+
+    return EarlierTokenizer(
+        name=tuning.init_from,
+        kept_from="the model of training.init_from",
+        load=load,
+        instead="training.init_vocabulary=new",
+        more_pieces="training.init_vocabulary=extend or new",
+        vocabulary=tuning.init_vocabulary,
+        extend=extended if tuning.init_vocabulary == "extend" else None,
     )
 
 
