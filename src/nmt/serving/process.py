@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
@@ -62,7 +62,7 @@ class ModelProcess:
         self._connection, other = context.Pipe()
         # not a daemon, which may not fork, as the search does for few sentences; it ends when the pipe is closed
         process = context.Process(target=_run, args=(other, self.source), daemon=False)
-        process.start()
+        _start_without_interrupts(process)
         self._process = process
         other.close()
         try:
@@ -128,6 +128,16 @@ class ModelProcess:
             asyncio.get_running_loop().remove_reader(self._process.sentinel)
             self._process.kill()
             self._process.join()
+
+
+def _start_without_interrupts(process: BaseProcess) -> None:
+    """Start a process that Ctrl-C cannot interrupt while it imports; this process ends it."""
+    resource_tracker.ensure_running()  # its start would unblock the signal
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 class ModelProcesses:
