@@ -84,17 +84,15 @@ def useful_processes(target: str, words: Sequence[str], gpus: int) -> int:
     """
     from nmt.config.compose import compose  # noqa: PLC0415 - slow to import, and most targets do without it
     from nmt.config.conf_folder import adding_folder  # noqa: PLC0415
-    from nmt.config.flags import parse  # noqa: PLC0415
-    from nmt.config.multirun import first_run, split  # noqa: PLC0415
+    from nmt.config.jobs import parse, without_sweeps  # noqa: PLC0415
     from nmt.errors import UserError  # noqa: PLC0415
 
     try:
         line = parse(words)
-        settings, launching = split(line.overrides)
-        if line.shows or any("hydra/launcher=" in word and not word.endswith("=basic") for word in launching):
+        if line.shows or any("hydra/launcher=" in word and not word.endswith("=basic") for word in line.of_hydra):
             return 1
-        with adding_folder(line.flags.config_dir):
-            config = compose(first_run(settings) if line.is_multirun else settings)
+        with adding_folder(line.config_dir):
+            config = compose(without_sweeps(line.settings) if line.is_multirun else line.settings)
     except UserError as error:
         refuse(str(error))
     if config.runtime.device == "cpu":

@@ -27,6 +27,7 @@ from nmt.errors import (
 from nmt.launched import is_main_process, launched_rank
 
 if TYPE_CHECKING:
+    from nmt.config.jobs import Swept
     from nmt.config.keys import Key
     from nmt.config.tree import Config
 
@@ -92,66 +93,54 @@ def _run(words: list[str]) -> None:
 
 
 def _start(name: str, words: list[str]) -> None:
-    """Run a command once, or with -m once per combination of the given values, or print what Hydra's flags ask for."""
-    from nmt.config import multirun  # noqa: PLC0415 - slow, and `nmt --help` does not need it
+    """Run a command once, or as Hydra's flags say."""
+    from nmt.config.compose import check_effects, compose, given_settings  # noqa: PLC0415 - slow, and not for `--help`
     from nmt.config.conf_folder import adding_folder  # noqa: PLC0415
-    from nmt.config.flags import parse  # noqa: PLC0415
-    from nmt.sweeps.watch import watch  # noqa: PLC0415
+    from nmt.config.jobs import parse, run_with_hydra  # noqa: PLC0415
 
     command, line = COMMANDS[name], parse([*COMMANDS[name].defaults, *words])
-    with adding_folder(line.flags.config_dir):
-        if line.shows:
-            if is_main_process():
-                multirun.show(line)
-        elif command.composes:
-            _refuse_addresses(name, line.overrides)
-            import_module(command.module).run(line.overrides)
-        elif line.is_multirun:
-            groups = (*multirun.RUN_GROUPS, "runtime") if command.trains else multirun.RUN_GROUPS
-            searchable = {*groups, *command.settings} - {"name", "paths", "sweep", "tracking"}
-            job = partial(_run_composed, name, swept=True)
-            recorded = (name, watch) if command.trains else None
-            multirun.multirun(job, line.overrides, "", groups, searchable, recorded)
-        elif multirun.split(line.overrides)[1]:
-            multirun.run_once(line, partial(_run_composed, name))
+    if line.shows and not is_main_process():
+        return
+    with adding_folder(line.config_dir):
+        if command.composes and not line.shows:
+            if line.flags or line.of_hydra:
+                raise UserError(f"`nmt {name}` does several runs itself: leave out {[*line.flags, *line.of_hydra][0]}")
+            import_module(command.module).run(line.settings)
+        elif line.flags or line.of_hydra:
+            run_with_hydra(line, partial(_run_job, name))
         else:
-            _run_composed(name, line.overrides)
+            config, given = compose(line.settings), given_settings(line.settings)
+            check_effects(config, given)
+            _run_job(name, config, given, None)
 
 
-def _run_composed(name: str, overrides: list[str], *, swept: bool = False) -> "Config | None":
-    """Do one run, perhaps in another process; return its settings if it trains a model.
-
-    In a sweep, a setting may have no effect in some of the runs.
-    """
+def _run_job(name: str, config: "Config", given: frozenset[str], swept: "Swept | None") -> float | None:
+    """Do one run, perhaps in another process; return its result if it is one of several that train."""
     from nmt.commands.local_copies import run_command  # noqa: PLC0415 - slow, and `nmt --help` does not need it
-    from nmt.config.compose import check_effects  # noqa: PLC0415 - slow, and `nmt --help` does not need it
+    from nmt.sweeps.watch import watch  # noqa: PLC0415
 
-    config = composed_settings(overrides)
-    if not swept:
-        check_effects(config, overrides)
-    run_command(COMMANDS[name], config)
-    return config if COMMANDS[name].trains else None
-
-
-def _refuse_addresses(name: str, words: Sequence[str]) -> None:
-    """Refuse folders elsewhere for a command that does many runs, which only use local folders."""
-    from nmt.config.folders import is_address  # noqa: PLC0415 - only commands need it
-
-    for word in words:
-        key, _, value = word.partition("=")
-        if key in ("paths.data", "paths.outputs") and is_address(value):
-            raise UserError(f"{word}: `nmt {name}` works in local folders only: name one")
+    config = completed(config, given)
+    run = partial(run_command, COMMANDS[name], config)
+    if swept and COMMANDS[name].trains:
+        return watch(swept, name, config, run)
+    run()
+    return None
 
 
 def composed_settings(overrides: list[str]) -> "Config":
     """Return the settings that the overrides give, completed with those that they leave open."""
     from nmt.config.compose import compose, given_settings  # noqa: PLC0415 - slow, and `nmt --help` does not need it
-    from nmt.data.mixtures.settings import check_mixture  # noqa: PLC0415
+
+    return completed(compose(overrides), given_settings(overrides))
+
+
+def completed(config: "Config", given: frozenset[str]) -> "Config":
+    """Return the settings with values for those that the user leaves open; refuse given ones that have no effect."""
+    from nmt.data.mixtures.settings import check_mixture  # noqa: PLC0415 - slow, and `nmt --help` does not need it
     from nmt.own_text.complete import with_values_for_text  # noqa: PLC0415
     from nmt.runs.shape import with_shape_of_origin  # noqa: PLC0415
     from nmt.serving.settings import check_served_models  # noqa: PLC0415
 
-    config, given = compose(overrides), given_settings(overrides)
     if config.training.init_from and "model" not in given:
         config = with_shape_of_origin(config, given)
     check_mixture(config.data, given)
@@ -193,12 +182,11 @@ def _usage() -> str:
 def _print_command_usage(name: str, words: list[str]) -> None:
     """Print the help of a command, with the values that the other words on the line give its settings."""
     from nmt.config.conf_folder import adding_folder  # noqa: PLC0415
-    from nmt.config.flags import parse  # noqa: PLC0415
-    from nmt.config.multirun import split  # noqa: PLC0415
+    from nmt.config.jobs import parse  # noqa: PLC0415
 
     line = parse(words)
-    with adding_folder(line.flags.config_dir):
-        print(_command_usage(name, [] if line.is_multirun else split(line.overrides)[0]))
+    with adding_folder(line.config_dir):
+        print(_command_usage(name, [] if line.is_multirun else line.settings))
 
 
 def _command_usage(name: str, given: list[str]) -> str:

@@ -15,8 +15,7 @@ import pytest
 from nmt.cli import main
 from nmt.commands import COMMANDS
 from nmt.config.compose import compose
-from nmt.config.flags import parse
-from nmt.config.multirun import first_run, split
+from nmt.config.jobs import parse, without_sweeps
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -85,12 +84,12 @@ def check_command(words: Words) -> None:
     if not overrides:
         return
     line = parse([word for word in overrides if word != "--help"])
-    settings, launching = split(line.overrides)
-    if not line.is_multirun or any(word.startswith("hydra/sweeper=") for word in launching):
-        compose([*COMMANDS[command].defaults, *first_run(settings)])
+    if not line.is_multirun or any(word.startswith("hydra/sweeper=") for word in line.of_hydra):
+        compose([*COMMANDS[command].defaults, *without_sweeps(line.settings)])
         return
-    for value in settings[0].partition("=")[2].split(","):
-        compose([f"{settings[0].partition('=')[0]}={value}", *settings[1:]])
+    key, _, values = line.settings[0].partition("=")
+    for value in values.split(","):
+        compose([f"{key}={value}", *line.settings[1:]])
 
 
 def check_python(words: Words) -> None:

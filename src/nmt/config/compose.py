@@ -4,7 +4,8 @@ Every mistake in a setting becomes a ConfigError of one line.
 """
 
 import difflib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -13,12 +14,13 @@ import hydra
 import yaml
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import OmegaConf, open_dict
 
 from nmt.config import registry
 from nmt.config.checks import check_effect, is_utf8
@@ -30,6 +32,7 @@ from nmt.config.conf_folder import (
     own_folders,
     own_groups,
 )
+from nmt.config.folders import local_folder
 from nmt.config.keys import all_keys, open_keys, value_of
 from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.saved import schema_tree, to_config
@@ -52,25 +55,35 @@ class OwnSettings(SearchPathPlugin):
 
 def compose(overrides: Sequence[str]) -> Config:
     """Return the settings that `conf/` and these overrides (`training.steps=3`, `model=big`) give."""
-    return compose_with_hydra(overrides)[0]
-
-
-def compose_with_hydra(overrides: Sequence[str], launching: Sequence[str] = ()) -> tuple[Config, DictConfig]:
-    """Return the settings, and Hydra's own ones with overrides for these (`hydra/launcher=joblib`)."""
     check_named_folders()
     known_groups = groups()
     for override in overrides:
-        _check_override(override, known_groups)
+        check_override(override, known_groups)
     register_schema()
-    words = [*adding_keys(overrides), *launching]
-    with one_line_errors(overrides), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        tree = hydra.compose(ROOT, overrides=words, return_hydra_config=bool(launching))
+    words = adding_keys(overrides)
+    with (
+        one_line_errors(overrides),
+        _hydra_released(),
+        hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"),
+    ):
+        tree = hydra.compose(ROOT, overrides=words)
         with open_dict(tree):
-            of_hydra = tree.pop("hydra", DictConfig({}))
-        return _trusting(to_config(tree)), of_hydra
+            tree.pop("hydra", None)
+        return trusting(to_config(tree))
 
 
-def _trusting(config: Config) -> Config:
+@contextmanager
+def _hydra_released() -> Iterator[None]:
+    """Release Hydra's global state, which a job of Hydra that composes settings holds; restore it afterwards."""
+    outer = GlobalHydra.instance().hydra
+    GlobalHydra.instance().clear()
+    try:
+        yield
+    finally:
+        GlobalHydra.instance().hydra = outer
+
+
+def trusting(config: Config) -> Config:
     """Let the code be imported that the user's settings name, such as training.optimizer=mine:Lion."""
     for setting in registry.CHOICES:
         if ":" in (value := value_of(config, setting)):
@@ -80,12 +93,12 @@ def _trusting(config: Config) -> Config:
 
 def given_settings(overrides: Sequence[str]) -> frozenset[str]:
     """Return the settings and groups (`training.steps`, `model`) that these overrides name, without their values."""
-    return frozenset(str(_parse(override).key_or_group) for override in overrides)
+    return frozenset(str(parsed(override).key_or_group) for override in overrides)
 
 
-def check_effects(config: Config, overrides: Sequence[str]) -> None:
-    """Refuse settings that these overrides give but that have no effect with the value of another one."""
-    for name in sorted(given_settings(overrides)):
+def check_effects(config: Config, given: Collection[str]) -> None:
+    """Refuse settings that the user gives but that have no effect with the value of another one."""
+    for name in sorted(given):
         group, _, key = name.partition(".")
         settings = getattr(config, group, None)
         if is_dataclass(settings) and key in {each.name for each in fields(settings)}:
@@ -123,6 +136,7 @@ def _register_once() -> None:
     # a launcher may have brought the functions to this process
     OmegaConf.register_new_resolver("folder_name", _folder_name, replace=True)
     OmegaConf.register_new_resolver("direction_of", direction_of, replace=True)
+    OmegaConf.register_new_resolver("local_folder", lambda name: str(local_folder(name)), replace=True)
     Plugins.instance().register(OwnSettings)
 
 
@@ -131,11 +145,11 @@ def _folder_name(path: str) -> str:
     return Path(path).resolve().name if path else Config().name
 
 
-def _check_override(text: str, known_groups: Collection[str]) -> None:
+def check_override(text: str, known_groups: Collection[str], *, several: bool = False) -> None:
     """Refuse overrides that Hydra would reject with a long report, or accept and ignore."""
     if "\0" in text or not is_utf8(text):
         raise ConfigError(f"{text!r} contains a NUL or is not UTF-8: no setting accepts such text")
-    override = _parse(text)
+    override = parsed(text)
     key = str(override.key_or_group)
     inside = any(key.startswith(f"{name}.") for name in open_keys())  # such keys are checked elsewhere
     known = key in known_groups or key in all_keys() or inside
@@ -145,7 +159,7 @@ def _check_override(text: str, known_groups: Collection[str]) -> None:
         raise ConfigError(f"{text}: settings cannot be removed; give it the value you want: {key}=...")
     if override.is_add() and not override.is_force_add() and key not in own_groups():
         raise ConfigError(f"{text}: the setting exists already; write it without the +")
-    if override.is_sweep_override():
+    if override.is_sweep_override() and not several:
         is_list = key in all_keys() and all_keys()[key].type.startswith("list")
         one = f"write a list as {key}=[a,b]" if is_list else "choose one"
         raise ConfigError(f"{text} gives several values and a run takes one: {one}, or add -m for a run with each")
@@ -153,7 +167,8 @@ def _check_override(text: str, known_groups: Collection[str]) -> None:
         _check_option(key, override)
 
 
-def _parse(text: str) -> Override:
+def parsed(text: str) -> Override:
+    """Return an override in Hydra's grammar."""
     if text.startswith("-"):
         raise ConfigError(f"{text} is not a setting: settings are written key=value, without dashes")
     try:
@@ -170,8 +185,12 @@ def _unreadable(text: str) -> str:
 
 
 def _check_option(group: str, override: Override) -> None:
-    chosen, known = override.value(), options(group)
-    if str(chosen) not in known:
-        close = difflib.get_close_matches(str(chosen), known, n=1, cutoff=0.6)
-        hint = f"did you mean {group}={close[0]}?" if close else f"choose from {', '.join(known)}"
-        raise ConfigError(f"there is no {group}={override.get_value_string()}; {hint}")
+    if override.is_sweep_override() and not override.is_choice_sweep():
+        return  # such as glob(*), of which Hydra takes what there is
+    known = options(group)
+    values = override.sweep_string_iterator() if override.is_sweep_override() else [override.get_value_string()]
+    for value in values:
+        if value.strip("'\"") not in known:
+            close = difflib.get_close_matches(value, known, n=1, cutoff=0.6)
+            hint = f"did you mean {group}={close[0]}?" if close else f"choose from {', '.join(known)}"
+            raise ConfigError(f"there is no {group}={value}; {hint}")

@@ -2,15 +2,17 @@
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import SequenceMatcher
 from functools import cache, reduce
+from hashlib import sha256
 from typing import Any
 
 from nmt.config import registry
-from nmt.config.checks import ADJUSTABLE
+from nmt.config.checks import ADJUSTABLE, MAX_NAME_CHARACTERS
 from nmt.config.other_toolkits import OURS
 from nmt.config.tree import Config
 
@@ -23,6 +25,7 @@ _TYPES_IN_WORDS = {
     "list[str]": "a list, such as [a,b]",
     "dict[str, typing.Any]": "settings by name",
 }
+_DIGEST_CHARACTERS = 8
 _MIN_SIMILARITY = 0.75
 """The lowest similarity at which an error message suggests a key."""
 _MIN_SIMILARITY_OF_LAST = 0.5
@@ -79,6 +82,23 @@ def written(value: object) -> str:
             return f"[{','.join(map(str, value))}]"
         case _:
             return str(value)
+
+
+def settings_name(values: Mapping[str, object]) -> str:
+    """Return settings as a name such as model.dropout_0.1-training.steps_500, sorted by key."""
+    return plain_name("-".join(f"{key}_{written(value)}" for key, value in sorted(values.items())))
+
+
+def plain_name(text: str, limit: int = MAX_NAME_CHARACTERS) -> str:
+    """Return a text as a name of a folder that needs no quotes on the command line, so it has no = and no commas.
+
+    A name with other characters, or of more than `limit`, ends with a digest, so that other texts have other names.
+    """
+    plain = re.sub(r"[^A-Za-z0-9._+-]", "_", text)
+    if plain == text and len(text) <= limit:
+        return text
+    digest = sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    return f"{plain[: max(0, limit - len(digest) - 1)]}-{digest}".lstrip("-")
 
 
 def with_values(config: Config, values: Mapping[str, Any]) -> Config:

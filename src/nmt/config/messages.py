@@ -63,14 +63,8 @@ def _explain(error: BaseException, overrides: Sequence[str]) -> str:
         return f"{file}{key} is not a setting: make `# @package _global_` the first line, and name groups: `model:`"
     if key and key not in all_keys():
         return file + unknown_setting(key)
-    for group, (extra, names) in _PLUG_INS.items():
-        if found := re.search(f"'{group}/([^']*)'", str(error)):
-            how = (
-                f"`pip install {DISTRIBUTION}[{extra}]` installs it"
-                if found[1] in names
-                else (f"choose from basic, {', '.join(names)}")
-            )
-            return f"{group}={found[1]} is not known or not installed: {how}"
+    if message := _about_plug_ins(str(error)):
+        return message
     if cause is None or not key:
         return file + " ".join(str(cause or error).partition("full_key:")[0].split())
     blamed = next((text for text in reversed(overrides) if text.lstrip("+").startswith(f"{key}=")), key)
@@ -78,6 +72,21 @@ def _explain(error: BaseException, overrides: Sequence[str]) -> str:
     if isinstance(cause, InterpolationResolutionError):
         return f"{file}{blamed} cannot be resolved: {reason}"
     return f"{file}{blamed} must be {all_keys()[key].kind}" + (f" ({reason})" if blamed == key else "")
+
+
+def _about_plug_ins(error: str) -> str:
+    """Return what to do if an error of Hydra is about its sweeper or launcher, else nothing."""
+    if "INTERVAL_SWEEP" in error:
+        return "interval(...) needs a search, such as hydra/sweeper=search; otherwise list the values: a,b,c"
+    for group, (extra, names) in _PLUG_INS.items():
+        if found := re.search(f"'{group}/([^']*)'", error):
+            how = (
+                f"`pip install {DISTRIBUTION}[{extra}]` installs it"
+                if found[1] in names
+                else f"choose from basic, {', '.join(names)}"
+            )
+            return f"{group}={found[1]} is not known or not installed: {how}"
+    return ""
 
 
 def _omegaconf_cause(error: BaseException) -> OmegaConfBaseException | None:

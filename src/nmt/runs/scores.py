@@ -8,7 +8,7 @@ from typing import Any
 
 from nmt.config.checks import NOT_OF_THE_SEARCH
 from nmt.config.decoding import DecodingConfig
-from nmt.config.plain_names import settings_name
+from nmt.config.keys import settings_name
 from nmt.config.registry import imported
 from nmt.config.saved import read_saved, read_settings
 from nmt.config.tree import Config

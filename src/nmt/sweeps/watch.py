@@ -5,8 +5,8 @@ from operator import itemgetter
 from pathlib import Path
 
 from nmt.config.commands import FIGURES
-from nmt.config.plain_names import settings_name
-from nmt.config.swept_run import SweptRun
+from nmt.config.jobs import Swept
+from nmt.config.keys import settings_name
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.record import read_evaluation
@@ -17,42 +17,39 @@ from nmt.runs.scores import scores_folder
 from nmt.storage.files import write_json
 
 
-def watch(swept: SweptRun, do: Callable[[], Config | None]) -> float | None:
+def watch(swept: Swept, command: str, config: Config, train: Callable[[], None]) -> float | None:
     """Do a run, and return its result: the metric that `sweep.metric` names, or None if it has none."""
     if swept.searching:
-        _check_metric(swept)
+        _check_metric(config, command)
     try:
-        config = do()
-        if config is None:
-            return None
+        train()
         result = read_result(config)
         reason = _missing(config) if result is None else ""
         if reason and swept.searching:
             raise UserError(reason)
     except Exception as error:
-        _record(swept, result=None, error=(str(error).strip().splitlines() or [type(error).__name__])[-1])
+        _record(swept, config, result=None, error=(str(error).strip().splitlines() or [type(error).__name__])[-1])
         raise
-    _record(swept, run=config.name, metric=config.sweep.metric, result=result, error=reason)
+    _record(swept, config, run=config.name, metric=config.sweep.metric, result=result, error=reason)
     return result
 
 
-def _check_metric(swept: SweptRun) -> None:
+def _check_metric(config: Config, command: str) -> None:
     """Refuse to search for a score that no run has when it ends."""
-    metric, splits = swept.base.sweep.metric, swept.base.evaluation.splits
+    metric, splits = config.sweep.metric, config.evaluation.splits
     if metric in FIGURES:
         return
-    if swept.command == "train":
+    if command == "train":
         raise ConfigError(f"sweep.metric={metric} is a score, which `nmt train` does not compute: use `nmt all`")
     if metric.partition(".")[0] not in splits:
         raise ConfigError(f"sweep.metric={metric} is a score of none of evaluation.splits=[{','.join(splits)}]")
 
 
-def _record(swept: SweptRun, **found: object) -> None:
+def _record(swept: Swept, config: Config, **found: object) -> None:
     """Write the result or error of a run on the main process, if the run has values of its own."""
     if swept.values and is_main_process():
-        folder = Path(swept.outputs, "sweeps", swept.base.name)
-        record = {"sweep": swept.base.name, "number": swept.number, "values": dict(swept.values), **found}
-        write_json(folder / f"{settings_name(swept.values)}.json", record)
+        record = {"sweep": swept.base, "number": swept.number, "values": dict(swept.values), **found}
+        write_json(config.runs_folder / "sweeps" / swept.base / f"{settings_name(swept.values)}.json", record)
 
 
 def read_result(config: Config) -> float | None:

@@ -11,7 +11,7 @@ import torch
 
 from nmt.commands import data, evaluate, train
 from nmt.config.compose import compose
-from nmt.config.multirun import multirun, split
+from nmt.config.folders import is_address
 from nmt.config.saved import flatten, read_saved, read_settings
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
@@ -36,27 +36,29 @@ def run(overrides: list[str]) -> None:
     """Train and score the chosen rows that are not done, and write the table."""
     if launched_processes() > 1:
         raise UserError("table3 was started by torchrun, but starts it for each row: start it alone, it uses all GPUs")
-    words, launching = split(overrides)
-    config = compose(words)
-    for word in words:
+    config = compose(overrides)
+    for folder in (config.paths.data, config.paths.outputs):
+        if is_address(folder):
+            raise ConfigError(f"`nmt table3` works in local folders only: {folder} is an address")
+    for word in overrides:
         if word.lstrip("+").startswith(("experiment=", "name=")):
             raise ConfigError(f"{word}: each row has its own name; choose rows with table3.rows=[base,a1]")
     wanted = config.table3
     names, seeds = choose_rows(wanted.rows), range(config.seed, config.seed + wanted.seeds)
-    words = [word for word in words if not word.startswith(SEED_WORDS)]
+    words = [word for word in overrides if not word.startswith(SEED_WORDS)]
     try:
         for seed in seeds:
-            _train_rows(names, seed, words, launching)
+            _train_rows(names, seed, words)
     except BaseException:
         with suppress(Exception):  # the error of the training says more
             _write_table(seeds, words)
         raise
     _write_table(seeds, words)
     if failed := [_label(name, seed) for seed in seeds for name in names if not is_done(settings(name, seed, words))]:
-        raise UserError(f"no results for {', '.join(failed)}: read the errors above, or in the logs of the launcher")
+        raise UserError(f"no results for {', '.join(failed)}: read the errors above")
 
 
-def _train_rows(names: list[str], seed: int, words: list[str], launching: list[str]) -> None:
+def _train_rows(names: list[str], seed: int, words: list[str]) -> None:
     """Train and score those rows that are not done with a seed, all on the same prepared data."""
     unfinished = [name for name in names if not _is_done(settings(name, seed, words))]
     for name in names:
@@ -64,10 +66,9 @@ def _train_rows(names: list[str], seed: int, words: list[str], launching: list[s
             print(f"{_label(name, seed)}: already done", flush=True)
     if not unfinished:
         return
-    base = settings("base", DEFAULT_SEED, words)
-    data.run(base)
-    experiments = ",".join(ROWS_FOLDER + name for name in unfinished)
-    multirun(train_and_score, [f"experiment={experiments}", f"seed={seed}", *words, *launching], str(base.runs_folder))
+    data.run(settings("base", DEFAULT_SEED, words))
+    for name in unfinished:
+        _train_and_score(name, seed, words)
 
 
 def settings(name: str, seed: int, words: list[str]) -> Config:
@@ -75,12 +76,8 @@ def settings(name: str, seed: int, words: list[str]) -> Config:
     return compose([*_row_overrides(name, seed, words), *words])
 
 
-def train_and_score(overrides: list[str]) -> None:
+def _train_and_score(name: str, seed: int, words: list[str]) -> None:
     """Train, or resume, and score one row; print its errors without stopping the other rows."""
-    (experiment,) = (word for word in overrides if word.startswith("experiment="))
-    (seed,) = (int(word.removeprefix("seed=")) for word in overrides if word.startswith("seed="))
-    name = experiment.removeprefix(f"experiment={ROWS_FOLDER}")
-    words = [word for word in overrides if word not in (experiment, f"seed={seed}")]
     print(f"\n== {_label(name, seed)} {TABLE_3[name].change} ==", flush=True)
     try:
         for stage in STAGES:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ import pytest
 
 from nmt.cli import main
 from nmt.config.compose import compose
-from nmt.config.multirun import multirun
-from nmt.config.swept_run import SweptRun
+from nmt.config.jobs import Swept
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
 from nmt.sweeps.watch import read_result, watch
@@ -82,15 +80,8 @@ def test_the_help_of_what_trains_explains_the_metric(command: str, capsys: pytes
     assert "* sweep.metric (str, bleu)\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["train", "all"])
-def test_a_search_over_its_own_metric_is_refused(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "-m", "sweep.metric=loss,bleu", "hydra.sweeper._target_=elsewhere.Sweeper"]) == 2
-    assert "a search cannot vary sweep.metric: " in capsys.readouterr().err
-
-
-def swept(folder: Path, number: int = 0, *words: str, searching: bool = True, **values: str) -> SweptRun:
-    named = {key.replace("__", "."): value for key, value in values.items()}
-    return SweptRun(number, named, compose(["experiment=demo", *words]), "all", str(folder), searching)
+def swept(*, searching: bool = True, **values: str) -> Swept:
+    return Swept(0, {key.replace("__", "."): value for key, value in values.items()}, "demo", searching)
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
@@ -102,8 +93,8 @@ def records(folder: Path) -> list[dict[str, Any]]:
 def test_a_search_without_a_result_is_told_what_to_do(tmp_path: Path) -> None:
     config = finished(tmp_path, "sweep.metric=test.comet")
     with pytest.raises(UserError, match=r"no test\.comet.*`nmt eval` does not compute it"):
-        watch(swept(tmp_path, seed="1"), lambda: config)
-    assert watch(swept(tmp_path, seed="1", searching=False), lambda: config) is None
+        watch(swept(seed="1"), "all", config, lambda: None)
+    assert watch(swept(seed="1", searching=False), "all", config, lambda: None) is None
 
 
 @pytest.mark.parametrize(
@@ -113,29 +104,29 @@ def test_a_search_without_a_result_is_told_what_to_do(tmp_path: Path) -> None:
 def test_a_search_for_a_score_that_is_not_computed_ends_before_its_first_run(
     command: str, metric: str, said: str, tmp_path: Path
 ) -> None:
-    searched = replace(swept(tmp_path, 0, f"sweep.metric={metric}"), command=command)
+    config = finished(tmp_path, f"sweep.metric={metric}")
     with pytest.raises(ConfigError, match=said):
-        watch(searched, lambda: pytest.fail("a run was trained"))
-    watch(replace(searched, searching=False), lambda: finished(tmp_path))
+        watch(swept(), command, config, lambda: pytest.fail("a run was trained"))
+    watch(swept(searching=False), command, config, lambda: None)
 
 
 def test_a_run_that_diverged_says_so_and_not_that_it_was_never_validated(tmp_path: Path) -> None:
     config = finished(tmp_path, validations=({"loss": float("nan")}, {"loss": float("inf")}))
     with pytest.raises(UserError, match=r"no loss.*has diverged"):
-        watch(swept(tmp_path, seed="1"), lambda: config)
-    assert watch(swept(tmp_path, seed="2", searching=False), lambda: config) is None
+        watch(swept(seed="1"), "all", config, lambda: None)
+    assert watch(swept(seed="2", searching=False), "all", config, lambda: None) is None
     assert [(each["result"], "has diverged" in each["error"]) for each in records(tmp_path)] == 2 * [(None, True)]
     unvalidated = finished(tmp_path / "other", validations=())
     with pytest.raises(UserError, match=r"lower training\.valid_every"):
-        watch(swept(tmp_path, seed="3"), lambda: unvalidated)
+        watch(swept(seed="3"), "all", unvalidated, lambda: None)
 
 
 def test_a_failed_run_is_recorded_and_raised(tmp_path: Path) -> None:
-    def fail() -> Config:
+    def fail() -> None:
         raise UserError("no data here")
 
     with pytest.raises(UserError, match="no data here"):
-        watch(swept(tmp_path, model__dropout="0.1"), fail)
+        watch(swept(model__dropout="0.1"), "all", finished(tmp_path), fail)
     (record,) = records(tmp_path)
     assert (record["error"], record["result"]) == ("no data here", None)
     assert record["values"] == {"model.dropout": "0.1"}
@@ -155,19 +146,8 @@ def test_a_failed_command_that_does_not_train_leaves_the_record_of_the_training(
     monkeypatch.setattr(import_module("nmt.commands.evaluate"), "run", fail)
     assert main(["train", *words]) == 0
     assert main(["eval", *words]) == 2
-    assert [(each["result"], each["error"]) for each in records(tmp_path)] == [(2.0, ""), (2.0, "")]
-
-
-def test_the_runs_of_a_grid_are_recorded_under_the_run_that_they_change(tmp_path: Path) -> None:
-    def job(overrides: list[str]) -> Config:
-        given = [word for word in overrides if not word.startswith(("experiment=", "paths."))]
-        return finished(tmp_path, *given)
-
-    words = ["experiment=demo", f"paths.outputs={tmp_path}", "model.dropout=0.1,0.2", "training.steps=30"]
-    multirun(job, words, recorded=("train", watch))
-    found = records(tmp_path)
-    assert [(each["number"], each["values"], each["result"]) for each in found] == [
-        (0, {"model.dropout": "0.1"}, 2.0),
-        (1, {"model.dropout": "0.2"}, 2.0),
+    found = [(each["number"], each["run"], each["values"], each["result"], each["error"]) for each in records(tmp_path)]
+    assert found == [
+        (number, f"demo-model.dropout_{value}", {"model.dropout": value}, 2.0, "")
+        for number, value in enumerate(("0.1", "0.2"))
     ]
-    assert [each["run"] for each in found] == ["demo-model.dropout_0.1", "demo-model.dropout_0.2"]

@@ -10,7 +10,7 @@ import yaml
 
 from nmt.config import compose as composing
 from nmt.config import saved
-from nmt.config.compose import check_effects, compose
+from nmt.config.compose import check_effects, compose, given_settings
 from nmt.config.conf_folder import conf_folder, groups, options
 from nmt.config.data import DataConfig
 from nmt.config.keys import all_keys, describe_keys
@@ -269,7 +269,7 @@ def test_a_mistake_is_reported_in_one_line(override: str, words: str) -> None:
 )
 def test_a_setting_without_effect_is_refused(override: str, words: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(words)):
-        check_effects(compose([override]), [override])
+        check_effects(compose([override]), given_settings([override]))
     check_effects(compose([override]), [])  # not given
 
 
@@ -285,7 +285,7 @@ def test_a_setting_without_effect_is_refused(override: str, words: str) -> None:
     ],
 )
 def test_settings_that_have_an_effect_or_their_defaults_are_not_refused(overrides: list[str]) -> None:
-    check_effects(compose(overrides), overrides)
+    check_effects(compose(overrides), given_settings(overrides))
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_settings_that_have_an_effect_or_their_defaults_are_not_refused(override
 )
 def test_the_search_for_candidates_decides_which_settings_have_an_effect(overrides: list[str], words: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(words)):
-        check_effects(compose(overrides), overrides)
+        check_effects(compose(overrides), given_settings(overrides))
 
 
 def test_the_last_of_two_overrides_wins() -> None:
