@@ -11,15 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.compute import processes
 from nmt.compute.cores import usable_cores
 from nmt.model.kernels.c.library import use_operations
 from tests.browser import Browser, start
-from tests.quick_processes import COPIES
-from tests.quick_settings import make_settings_quick
 
-make_settings_quick()
-processes.SPAWN = COPIES  # type: ignore[assignment] # a fresh process takes 0.6 s to start, a copy 0.03 s
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 << 30
 """Bytes that the temporary folders of all tests may take together."""

@@ -20,7 +20,6 @@ from tests.integration.toy import environment
 COPIES = get_context("forkserver")
 COPIES.set_forkserver_preload(
     [
-        "tests.remembered_settings",  # before others import the functions that it replaces
         *("nmt.config.compose", "nmt.commands.train", "nmt.synthesis.command", "nmt.serving.server"),
         "torch._dynamo",  # optimizers import it
         "tests.compiled_operations",

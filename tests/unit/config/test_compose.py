@@ -90,11 +90,6 @@ CHOSEN = {
 """The files that the root of the settings chooses, by group."""
 
 
-def test_every_shipped_file_has_a_comment() -> None:
-    for file in conf_folder().rglob("*.yaml"):
-        assert file.read_text(encoding="utf-8").removeprefix("# @package _global_\n").startswith("# "), file
-
-
 @pytest.mark.parametrize("group", [group for group in groups() if group != "experiment"])
 def test_chosen_files_show_defaults_and_others_only_differences(group: str) -> None:
     defaults = flat(Config())
@@ -159,11 +154,10 @@ def changes(experiment: str) -> dict[str, object]:
 PAPER = [name for name in options("experiment") if name.startswith(("wmt14_", "table3/", "parsing/wsj"))]
 
 
-@pytest.mark.parametrize("experiment", options("experiment"))
-def test_only_the_papers_experiments_fix_the_number_of_averaged_checkpoints(experiment: str) -> None:
-    averaging = composed("experiment", experiment).averaging
-    expected = (20 if experiment.startswith("wmt14_") and experiment.endswith("_big") else 5) * (experiment in PAPER)
-    assert averaging.last == expected
+def test_only_the_papers_experiments_fix_the_number_of_averaged_checkpoints() -> None:
+    for name in options("experiment"):
+        expected = (20 if name.startswith("wmt14_") and name.endswith("_big") else 5) * (name in PAPER)
+        assert composed("experiment", name).averaging.last == expected, name
 
 
 def test_there_is_an_experiment_for_each_of_the_twenty_rows_of_table_3() -> None:
@@ -199,52 +193,34 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
     [
         ("training.stepz=3", "there is no setting training.stepz; did you mean training.steps?"),
         ("+trainig.steps=3", "there is no setting trainig.steps; did you mean training.steps?"),
-        ("++trainig.steps=3", "there is no setting trainig.steps; did you mean training.steps?"),
         ("steps=3", "did you mean training.steps?"),
-        ("optimizer.beta2=0.9", "it is training.adam_beta2 here: "),
         ("training.lr=3", "there is no setting training.lr; it is training.learning_rate here: peak learning rate"),
-        ("trainer.max-epochs=3", "there is no setting trainer.max-epochs; it is training.steps here: "),
-        ("experiment=tatoeba", "there is no experiment=tatoeba; choose from demo, "),
         ("training=small,base", "gives several values and a run takes one: choose one, or add -m"),
         ("data.train=a,b", "write a list as data.train=[a,b], or add -m"),
-        ("experimet=demo", "did you mean experiment?"),
         ("xyzzy=3", "`nmt COMMAND --help` lists the settings"),
         ("averaging=5", "averaging; it is a group of settings: set averaging.last"),
-        ("data.train.0=x", "did you mean data.train?"),
         ("model@model=big", "there is no setting model@model"),
         ("+training.steps=3", "write it without the +"),
         ("~training.steps", "settings cannot be removed"),
         ("experiment=tabel3/a1", "there is no experiment=tabel3/a1; did you mean experiment=table3/a1?"),
         ("model=enormous", "choose from base, big, modern, small, tiny"),
-        ("model=[base,big]", "there is no model=[base,big]"),
-        ("training={steps: 3}", "there is no training={steps: 3}"),
         ("training.steps=abc", "training.steps=abc must be a whole number"),
-        ("training.steps=1.5", "training.steps=1.5 must be a whole number"),
         ("model.dropout=high", "model.dropout=high must be a number"),
         ("runtime.cuda_graphs=perhaps", "runtime.cuda_graphs=perhaps must be true, false or null"),
         ("data.train=a", "data.train=a must be a list, such as [a,b]"),
         ("training.steps=null", "training.steps=null must be a whole number"),
         ("name=null", "name=null must be text"),
-        ("training.steps=???", "training.steps=??? must be a whole number"),
         ("name=${nowhere}", "name=${nowhere} cannot be resolved: Interpolation key 'nowhere' not found"),
-        ("training.steps", "cannot read 'training.steps': write key=value"),
-        ("=3", "cannot read '=3'"),
         ("", "cannot read ''"),
         ("input=a b(c", "quote a value with special characters"),
         ("--steps", "settings are written key=value, without dashes"),
-        ("training.steps=1,2", "a run takes one"),
         ("model.heads=7", "model.heads=7 does not divide model.d_model=512"),
         ("training.batch_tokens=-1", "training.batch_tokens=-1 must be at least 1"),
         ("averaging.last=9", "averaging.last=9 is more than the training.keep_last=5"),
         ("training.learning_rate=nan", "training.learning_rate=nan must be at least 0"),
         ("tokenizer=separate", "model.tie_embeddings=true needs tokenizer.joint=true"),
         ("model.d_model=9223372036854775808", "model.d_model=9223372036854775808 must be below 2^63"),
-        ("training.batch_tokens=1e300", "training.batch_tokens"),
         ("tokenizer.vocab_size=1000000000", "tokenizer.vocab_size=1000000000 must be at least 8 and at most 10000000"),
-        ("tokenizer.character_coverage=0.97", "tokenizer.character_coverage=0.97 must be at least 0.98 and at most 1"),
-        ("decoding.beam=1000000000", "decoding.beam=1000000000 must be at least 1 and at most 10000"),
-        ("runtime.workers=100000", "runtime.workers=100000 must be at least 0 and at most 1024"),
-        ("data.hold_out=0.5", "data.hold_out=0.5 must be at least 0 and below 0.5"),
         ("name=../elsewhere", "name=../elsewhere must be one or more plain names of folders"),
         ("evaluation.splits=[test,valid,test]", "evaluation.splits names test twice"),
     ],
@@ -261,8 +237,6 @@ def test_a_mistake_is_reported_in_one_line(override: str, words: str) -> None:
             "decoding.temperature has no effect on a search with strategy=beam: leave it out, or set "
             "decoding.strategy=sample",
         ),
-        ("decoding.candidates=8", "decoding.candidates has no effect with decoding.strategy=beam"),
-        ("training.muon_rate=0.5", "training.muon_rate has no effect with training.optimizer=adam"),
         ("training.muon_rate=9", "has no effect with training.optimizer=adam"),
         ("model.max_positions=90", "has no effect with model.positions=sinusoidal"),
     ],
@@ -277,10 +251,8 @@ def test_a_setting_without_effect_is_refused(override: str, words: str) -> None:
     "overrides",
     [
         ["decoding.temperature=0.5", "decoding.strategy=mbr"],
-        ["decoding.strategy=sample", "decoding.alpha=0.2"],
         ["decoding.strategy=mbr", "decoding.candidates_by=beam", "decoding.alpha=0.2"],
         ["decoding.strategy=sample", "decoding.beam=4"],  # the default
-        ["training.muon_rate=0.5", "training.optimizer=muon"],
         ["decoding.temperature=1"],
     ],
 )
@@ -292,7 +264,6 @@ def test_settings_that_have_an_effect_or_their_defaults_are_not_refused(override
     ("overrides", "words"),
     [
         (["decoding.strategy=sample", "decoding.beam=8"], "decoding.beam has no effect with decoding.strategy=sample"),
-        (["decoding.strategy=mbr", "decoding.beam=8"], "decoding.beam has no effect with decoding.strategy=mbr"),
         (
             ["decoding.strategy=mbr", "decoding.candidates_by=beam", "decoding.top_k=5"],
             "decoding.top_k has no effect on a search with strategy=beam",
@@ -326,7 +297,6 @@ def other_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("layerz: 3", "conf/model/mine.yaml: there is no setting model.layerz; did you mean model.layers?"),
         ("layers: abc", "conf/model/mine.yaml: model.layers must be a whole number (Value 'abc'"),
-        ("layers: null", "conf/model/mine.yaml: model.layers must be a whole number"),
         ("layers: [1", "mine.yaml"),
         ("heads: 7", "model.heads=7 does not divide model.d_model=512"),
     ],
@@ -336,9 +306,8 @@ def test_a_mistake_in_a_file_names_the_file(other_conf: Path, text: str, words: 
     assert words in error_message()
 
 
-@pytest.mark.parametrize("experiment", ["table3/b1", "demo"])
-def test_saved_settings_are_read_back_unchanged(experiment: str) -> None:
-    config = compose([f"experiment={experiment}", "input='a: b, [c] = ü'", "training.adam_eps=1e-9"])
+def test_saved_settings_are_read_back_unchanged() -> None:
+    config = compose(["experiment=table3/b1", "input='a: b, [c] = ü'", "training.adam_eps=1e-9"])
     assert from_yaml(to_yaml(config)) == config
 
 
@@ -402,12 +371,6 @@ def test_differences_list_the_settings_that_differ() -> None:
         "data.train": (["train"], ["a", "b"]),
         "training.steps": (100_000, 3),
     }
-
-
-def test_every_setting_has_a_type_in_words_and_a_meaning() -> None:
-    for key in all_keys().values():
-        assert key.kind, key
-        assert key.meaning.endswith((".", ")")), key
 
 
 def test_keys_are_found_by_group_and_by_name() -> None:
