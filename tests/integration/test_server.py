@@ -25,7 +25,6 @@ pytest.importorskip("python_multipart", reason="needs the extra serve")
 
 import nmt
 from load_test import __main__ as load_test
-from load_test import hostile, worst_cases
 from nmt.cli import main
 from shared.processes import is_alive
 from shared.processes import model_processes as processes_of_models
@@ -162,40 +161,6 @@ def test_load_with_bad_clients_has_no_errors(server: Server) -> None:
     assert set(found["statuses"]) <= {"200", "429", "503"}
     assert found["errors"] == 0
     assert 0 < found["p50"] <= found["p99"]
-
-
-@pytest.mark.slow
-def test_worst_case_of_each_hostile_kind_is_measured(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worst_cases, "SETTLE_SECONDS", 0)
-    monkeypatch.setattr(worst_cases, "ATTACK_SECONDS", 0.3)
-    every = worst_cases.requests("en", "de")
-    long = ("a wide beam for many sentences", "terms that nearly match", "a form of escaped letters")
-    quick = [each for each in every if each[0] not in long]
-    monkeypatch.setattr(worst_cases, "requests", lambda *_: quick)
-    odd = hostile.odd_attacks()
-    found = asyncio.run(worst_cases.measure(server.address[1], server.process.pid, odd))
-    statuses = {name: each["status"] for name, each in found.items()}
-    assert statuses.keys() >= odd.keys()
-    assert statuses.keys() >= {name for name, *_ in quick}
-    assert {name for name, status in statuses.items() if status == "not read"} == odd.keys()
-    chunks = statuses.pop("a body in chunks of one byte")
-    assert chunks in (413, "ConnectionResetError")  # refused while it is still being sent
-    assert {status for name, status in statuses.items() if name not in odd} <= {200, 400, 413, 421}
-    assert (statuses["a form of very many fields"], statuses["very many lines"]) == (400, 413)
-    assert worst_cases.table(found).count("\n") == len(found) + 2
-    assert post(server, "/v1/translate", {"text": LINES[0]})[0] == 200
-
-
-def test_table_of_worst_cases_ends_with_the_largest_figures() -> None:
-    first = {"status": 413, "bytes": 90, "seconds": 0.5, "pause": 0.01, "MiB more": 12}
-    second = {"status": 200, "bytes": 1_200, "seconds": 0.1, "pause": 0.2, "MiB more": 3}
-    lines = worst_cases.table({"a": first, "b": second, "c": {"status": 421}}).splitlines()
-    assert lines[2:] == [
-        "| a | 413 | 90 | 0.5 | 0.01 | 12 |",
-        "| b | 200 | 1,200 | 0.1 | 0.2 | 3 |",
-        "| c | 421 |  |  |  |  |",
-        "| the worst of all |  | 1,200 | 0.5 | 0.2 | 12 |",
-    ]
 
 
 def test_while_a_model_process_is_replaced_the_other_one_answers(server: Server, expected: list[str]) -> None:

@@ -1,33 +1,21 @@
 """The benchmark harness counts tokens correctly, measures nmt, and names a missing peer."""
 
-import argparse
 import importlib
 import json
-import re
-import subprocess
-import sys
-import time
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nmt.compute.cores import cpu_description
 from nmt.config.compose import compose
 from nmt.config.saved import to_yaml
-from nmt.config.training import TrainingConfig
-from nmt.data.prepare import prepare
-from nmt.data.store import PairStore
 from nmt.runs.checkpoint_files import write
-from nmt.training.clock import reachable_step
-from nmt.training.schedule import until
 from tests.integration.toy import pairs
 from tests.quick_processes import Running, run_script
 from tests.unit.small_models import make_model, make_tokenizer
 
 BENCH = Path(__file__).parents[2] / "scripts" / "bench"
-COMPARE_STEPS = BENCH.parent / "dev" / "compare_steps"
 
 
 @pytest.fixture(scope="module")
@@ -99,24 +87,6 @@ def test_a_peer_without_a_result_is_refused_with_the_reason(
     assert json.loads(line) == {"engine": "eole", "precision": "", "kind": "speed", "refused": reason}
 
 
-def test_engines_that_train_for_hours_have_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(BENCH))
-    import engines
-    import minutes
-
-    seen = []
-
-    def train(_: object, bench: Any, *__: object) -> dict[str, Any]:
-        seen.append(bench.timeout)
-        return {"refused": "not installed"}
-
-    monkeypatch.setattr(minutes, "train_peer", train)
-    options = argparse.Namespace(engines=["huggingface"], precision="fp32", minutes=120.0, cpu_time=True)
-    options.shape, options.batch_tokens, options.beam = "tiny", 600, 1
-    minutes.measure(options, engines.Bench(Path("peers"), threads=1, record=Path("record.jsonl")))
-    assert seen == [3600.0 + 3 * 7200]
-
-
 @pytest.mark.slow
 def test_phases_of_a_step_fill_its_time(tmp_path: Path, settings: list[str]) -> None:
     output = tmp_path / "figures.json"
@@ -128,12 +98,6 @@ def test_phases_of_a_step_fill_its_time(tmp_path: Path, settings: list[str]) -> 
     phases = figures["breakdown"]["fp32"]["milliseconds"]
     assert all(milliseconds > 0 for milliseconds in phases.values()), phases
     assert figures["pipeline"]["updates"] > 0
-
-
-def test_unknown_engine_is_refused_by_name() -> None:
-    result = Running(run_script, BENCH, "train", "--engines=fairsec").wait()
-    assert result.returncode == 2
-    assert "'fairsec' is not one of ours, huggingface" in result.stderr
 
 
 def test_a_checkpoint_is_refused_if_it_is_missing_or_has_another_tokenizer(tmp_path: Path, settings: list[str]) -> None:
@@ -172,90 +136,3 @@ def test_padding_is_not_counted_as_tokens(tmp_path: Path, settings: list[str], m
         if sentences == len(text["source"]):
             break
     assert counted == expected
-
-
-def test_peer_translates_after_the_same_minutes(
-    tmp_path: Path, settings: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A peer that returns the references has 100 BLEU; it gets all that the drivers read from a job."""
-    monkeypatch.syspath_prepend(str(BENCH))
-    monkeypatch.syspath_prepend(str(BENCH / "drivers"))
-    import minutes
-    import translating
-
-    jobs = []
-
-    class Peer:
-        threads = 1
-
-        def run(self, name: str, job: dict[str, Any]) -> dict[str, Any]:
-            jobs.append((name, job))
-            assert translating.translated_controls(job, {}) == {}
-            test = PairStore.open(Path(job["data"]), "test")
-            assert job["sources"] == [test.source(index).tolist() for index in range(len(test))]
-            hypotheses = [test.target(index).tolist() for index in range(len(test))]
-            return {"updates": 150, "seconds": 60.0, "perplexity": 2.0, "hypotheses": hypotheses}
-
-    options = argparse.Namespace(shape="tiny", batch_tokens=600, rate=1e-3, dropout=0.1, minutes=1.0, warmup=0.0)
-    options.seconds, options.overrides, options.beam, options.cpu_time = 10.0, settings, 5, True
-    peer: Any = Peer()
-    result = minutes.train_peer(options, peer, "huggingface", "fp32", tmp_path)
-    assert result == {"updates": 150, "seconds": 60.0, "perplexity": 2.0, "bleu": pytest.approx(100)}
-    ((name, job),) = jobs
-    assert (name, job["kind"], job["minutes"], job["cpu_time"]) == ("huggingface", "minutes", 1.0, True)
-    config = TrainingConfig(**job["training"])
-    assert reachable_step(50, 20.0, config) == 150  # the minute ends the schedule
-    assert until(150, config).warmup_steps == pytest.approx(400 / 6, abs=1)
-    assert until(2000, config).warmup_steps == 240  # 12% of the steps, as in our own recipes
-
-
-def test_cpu_time_is_counted_by_the_clock_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(BENCH / "drivers"))
-    import protocol
-
-    assert protocol.clock_of({"cpu_time": True}) is time.process_time
-    assert protocol.clock_of({}) is time.perf_counter
-
-
-def test_measurement_counts_complete_updates_after_the_warmup(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(BENCH / "drivers"))
-    import protocol
-
-    seconds = iter([10.0, 11.0, 12.0, 12.0, 13.0, 14.0, 14.0])
-    measurement = protocol.Measurement({"warmup": 2, "seconds": 2}, lambda: next(seconds))
-    assert [measurement.update(protocol.Counts(1 << n, 100 << n)) for n in range(5)] == [False] * 4 + [True]
-    assert measurement.result() == {"source_tokens": 8 + 16, "target_tokens": 800 + 1600, "seconds": 2.0, "updates": 2}
-
-
-@pytest.mark.slow
-def test_compared_versions_train_on_the_same_batches(settings: list[str]) -> None:
-    overrides = [
-        *settings,
-        "model.d_model=16",
-        "model.heads=2",
-        "model.d_ff=16",
-        "data.max_pieces=100",
-        "training.batch_tokens=200",
-    ]
-    prepare(compose(overrides), print)
-    command = [sys.executable, str(COMPARE_STEPS), "--rounds=2", "--turn=2", "--warmup", "1", "1"]
-    result = subprocess.run([*command, *overrides], capture_output=True, text=True, check=False, timeout=600)
-    assert result.returncode == 0, result.stderr
-    assert "cpu seconds, second divided by first" in result.stdout
-    first, second = re.findall(r"\d+\.\d{4}", result.stdout.splitlines()[-1])
-    assert first == second
-
-
-@pytest.mark.slow
-def test_the_row_of_this_machine_has_figures_of_the_demo(tmp_path: Path) -> None:
-    output = tmp_path / "figures.json"
-    demo = ["training.steps=60", "training.warmup_steps=10", "decoding.extra_length=2"]
-    options = ["--seconds=0.2", "--threads=1", "--cpu=avx2", f"--output={output}", f"--record={tmp_path}/record.jsonl"]
-    result = Running(run_script, BENCH, "machine", *options, *demo).wait(600)
-    assert result.returncode == 0, result.stderr
-    row = json.loads(output.read_text(encoding="utf-8"))
-    assert row["precision"] == "fp32"
-    assert len(row["demo_bleu"]) == len(row["sentences_per_second"]) == 2
-    for figure in (row["peak_flops"], row["tokens_per_second"], row["demo_minutes"], *row["sentences_per_second"]):
-        assert figure > 0
-    assert f"| {row['machine']}, 1 threads | fp32 |" in " ".join(result.stdout.split())

@@ -16,7 +16,6 @@ MAKEFILE = TOP / "Makefile"
 TARGETS = re.findall(r"^([a-z0-9-]+):.*## ", MAKEFILE.read_text(encoding="utf-8"), re.MULTILINE)
 LAUNCHED = sorted({*TARGETS} - {"help", "setup", "wheels", "lock", "all", "lint", "format", "clean"})
 CHAIN = ["data", "train", "average", "eval", "report"]
-PARALLEL = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
 HOSTILE = """name=x; touch ran `touch ran` $(shell touch ran) $$(touch ran) $(touch ran) | touch ran && touch ran
     $(eval X := $(shell touch ran)) ${oc.env:HOME} "$(shell touch ran)" '$(touch ran)' > ran c=[d,e] * # % $@ \\$$"""
 
@@ -153,32 +152,12 @@ def test_args_are_split_by_the_shells_quoting_rules_only(tmp_path: Path, argumen
     assert not (tmp_path / "ran").exists()
 
 
-def test_args_are_passed_to_pytest(tmp_path: Path) -> None:
-    assert launched(tmp_path, "test", "-k 'one or two'")[:2] == (7, [["pytest", *PARALLEL, "-k", "one or two"]])
-
-
-def test_all_tests_run_without_a_choice_of_markers(tmp_path: Path) -> None:
-    assert launched(tmp_path, "test-all", "-k beam")[:2] == (7, [["pytest", *PARALLEL, "-m", "", "-k", "beam"]])
-
-
 def test_unclosed_quotation_mark_is_an_error_and_nothing_starts(tmp_path: Path) -> None:
     code, started, errors = launched(tmp_path, "data", "name='x")
     assert (code, started) == (2, [])
     assert (
         errors == "launch: ARGS cannot be split into words (No closing quotation): close or escape the quotation mark\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("", ["machine"]),
-        ("runtime.precision=fp32", ["machine", "runtime.precision=fp32"]),
-        ("decode --beam=1; x", ["decode", "--beam=1;", "x"]),
-    ],
-)
-def test_bench_measures_this_machine_by_default(tmp_path: Path, arguments: str, words: list[str]) -> None:
-    assert launched(tmp_path, "bench", arguments)[:2] == (7, [["bench", *words]])
 
 
 @pytest.mark.parametrize("gpus", [0, 1])
