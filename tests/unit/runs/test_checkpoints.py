@@ -17,8 +17,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt import errors
-from nmt.compute import distributed
 from nmt.config.saved import from_yaml, read_saved
 from nmt.errors import ConfigError, UserError
 from nmt.runs import checkpoint_files as checkpoint_format
@@ -127,11 +125,9 @@ def test_links_are_relative_and_point_to_the_last_and_the_best(run: Path, save: 
 @pytest.mark.parametrize(
     ("best_by", "keep_last", "keep_best", "kept", "best"),
     [
-        ("loss", 1, 0, [6], 6),
         ("loss", 2, 1, [3, 5, 6], 3),
         ("bleu", 2, 1, [2, 5, 6], 2),
         ("loss", 1, 3, [1, 3, 4, 6], 3),
-        ("loss", 9, 9, [1, 2, 3, 4, 5, 6], 3),
     ],
 )
 def test_prune_keeps_the_last_and_the_best(
@@ -194,9 +190,7 @@ def test_resolve_finds_every_kind_of_name(run: Path, save: Save) -> None:
     assert resolve(run, "last") == second
 
 
-def test_an_outdated_average_is_found_with_a_warning(
-    run: Path, save: Save, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_outdated_average_is_found_with_a_warning(run: Path, save: Save, capsys: pytest.CaptureFixture[str]) -> None:
     averaged = run / "checkpoints" / "averaged"
     shutil.copytree(save(1000), averaged)
     assert resolve(run, "averaged") == averaged
@@ -208,9 +202,6 @@ def test_an_outdated_average_is_found_with_a_warning(
     assert capsys.readouterr().err == warning
     resolve(run, "1000")
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(errors, "has_makefile", lambda: False)
-    resolve(run, "averaged")
-    assert "`nmt average` updates it" in capsys.readouterr().err
 
 
 def test_a_damaged_description_is_skipped_with_a_warning_or_an_error(
@@ -229,8 +220,6 @@ def test_a_damaged_description_is_skipped_with_a_warning_or_an_error(
     [
         ("averaged", "no checkpoint averaged in .*; there are step-00000001: run `make average`"),
         ("best", "no checkpoint best .*no checkpoint was validated"),
-        ("7", "no checkpoint 7 in .*; there are step-00000001: choose one"),
-        ("step-00000007", "no checkpoint step-00000007 in .*; there are step-00000001: choose one"),
         ("some/folder", "checkpoint=some/folder is not the folder of a checkpoint"),
         ("../..", "is not the folder of a checkpoint"),
         ("", "no checkpoint"),
@@ -242,9 +231,7 @@ def test_resolve_of_an_unknown_name_lists_the_checkpoints(run: Path, save: Save,
         resolve(run, name)
 
 
-@pytest.mark.parametrize(
-    ("name", "folder"), [("averaged", "averaged"), ("7", "7"), ("step-7", "step-7"), ("7", "step-7")]
-)
+@pytest.mark.parametrize(("name", "folder"), [("averaged", "averaged"), ("7", "step-7")])
 def test_a_folder_of_the_same_name_elsewhere_is_not_the_checkpoint(
     run: Path, save: Save, name: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,10 +244,9 @@ def test_a_folder_of_the_same_name_elsewhere_is_not_the_checkpoint(
     assert resolve(run, f"./{folder}") == Path(folder)
 
 
-@pytest.mark.parametrize("name", ["averaged", "best", "last", "5"])
-def test_resolve_without_a_run_names_make_train(run: Path, name: str) -> None:
+def test_resolve_without_a_run_names_make_train(run: Path) -> None:
     with pytest.raises(UserError, match=r"there are none: run `make train`"):
-        resolve(run, name)
+        resolve(run, "last")
     assert load_last_good(run) is None
 
 
@@ -280,17 +266,6 @@ def test_every_kind_of_damage_to_a_file_is_found_and_named(run: Path, save: Save
     path.unlink()
     with pytest.raises(DamagedError, match=f"step-00000001/{re.escape(file)} is damaged .it is missing"):
         load(path.parent, trainer=True)
-
-
-def test_a_checkpoint_that_training_has_removed_meanwhile_is_not_called_damaged(
-    save: Save, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = save(1)
-    meta = checkpoint_format.read_meta(path)
-    monkeypatch.setattr(checkpoint_format, "read_meta", lambda _: meta)
-    shutil.rmtree(path)
-    with pytest.raises(DamagedError, match=r"step-00000001 is not there any more; .* run the command again$"):
-        load(path)
 
 
 def test_a_flipped_bit_in_meta_json_never_changes_its_meaning_unnoticed(save: Save) -> None:
@@ -338,10 +313,7 @@ def test_a_checkpoint_of_a_newer_format_is_an_error_and_never_skipped(
         {"step": "7"},
         {"files": {"../../x": "0"}},
         {"files": {}},
-        {"files": 3},
         {"valid": None},
-        {"newest_step": "7"},
-        {"averaged_from": 5},
         {"averaged_from": [5]},
     ],
 )
@@ -385,11 +357,6 @@ def test_a_pipe_in_place_of_a_file_is_refused_without_waiting(save: Save, name: 
             read_saved(path / name, from_yaml)
 
 
-def test_a_damaged_tokenizer_of_a_checkpoint_advises_to_use_another_checkpoint(save: Save) -> None:
-    with pytest.raises(UserError, match="not a SentencePiece model: restore the checkpoint, or use another one"):
-        load(save(1)).tokenizer()
-
-
 def test_the_newest_undamaged_checkpoint_is_used_with_a_warning(
     run: Path, save: Save, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -416,20 +383,6 @@ def test_the_newest_undamaged_checkpoint_is_used_with_a_warning(
         load_last_good(run)
 
 
-def test_only_the_first_process_warns(
-    run: Path, save: Save, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for step in (1, 2):
-        save(step)
-    (run / "checkpoints" / "step-00000002" / "trainer.pt").write_bytes(b"")
-    warned = []
-    for rank in (0, 1):
-        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
-        assert load_last_good(run) is not None
-        warned.append(capsys.readouterr().err.count("warning"))
-    assert warned == [1, 0]
-
-
 def test_weights_of_another_model_are_named(tmp_path: Path) -> None:
     expected = {"a": torch.Size([2]), "b": torch.Size([3, 4]), "c": torch.Size([1])}
     check_weights(expected, {name: torch.zeros(shape) for name, shape in expected.items()}, tmp_path)
@@ -450,7 +403,7 @@ def limited() -> Iterator[Callable[[int], None]]:
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("size", [0, 200, 4000, 100_000])
+@pytest.mark.parametrize("size", [0, 4000])
 def test_a_failed_write_keeps_the_earlier_checkpoints(
     run: Path, save: Save, limited: Callable[[int], None], size: int
 ) -> None:
@@ -481,34 +434,6 @@ def test_a_write_error_at_any_call_keeps_the_earlier_checkpoints(
             save(2)
     assert names(run / "checkpoints") == ["last", "step-00000001"]
     assert load(resolve(run, "last"), trainer=True).step == 1
-
-
-@pytest.mark.parametrize("message", ["basic_ios::clear: iostream error", "[enforce fail] PytorchStreamWriter failed"])
-def test_a_failure_of_torchs_writer_is_reported_as_one_of_the_disk(
-    run: Path, save: Save, monkeypatch: pytest.MonkeyPatch, message: str
-) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError(message)
-
-    monkeypatch.setattr("torch.save", fail)
-    with pytest.raises(UserError, match=rf"cannot write .*step-00000001: {re.escape(message)}"):
-        save(1)
-
-
-def test_other_errors_of_torchs_writer_are_not_hidden(run: Path, save: Save, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError("another error")
-
-    monkeypatch.setattr("torch.save", fail)
-    with pytest.raises(RuntimeError, match="another error"):
-        save(1)
-
-
-def test_an_unwritable_folder_is_reported_in_one_line(run: Path, save: Save, tmp_path: Path) -> None:
-    run.parent.mkdir()
-    run.write_text("a file where a folder should be")
-    with pytest.raises(UserError, match=r"cannot write .*demo/checkpoints/step-00000001: Not a directory"):
-        save(1)
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ SOURCES = Packed.from_sentences(SENTENCES)
 TARGETS = Packed.from_sentences([[2, 7, 9], [2], [2, 30], [2, 4], [2, 90, 91, 92]])
 
 
-@pytest.mark.parametrize("rows", [1, 5, 6, 7, 12, 13, 97, 200])
+@pytest.mark.parametrize("rows", [1, 6, 13, 97])
 @pytest.mark.parametrize(("inputs", "outputs"), [(48, 64), (7, 1), (16, 33), (130, 95)])
 @pytest.mark.parametrize("rectify", [False, True])
 @pytest.mark.parametrize("has_bias", [False, True])
@@ -55,7 +55,7 @@ def test_a_product_does_not_hide_nan() -> None:
         assert found.isnan().all(1).tolist() == [False, True, False]
 
 
-@pytest.mark.parametrize("rows", [1, 5, 16, 17, 32, 33, 97, 200])
+@pytest.mark.parametrize("rows", [1, 16, 33, 97])
 @pytest.mark.parametrize(("inputs", "outputs"), [(48, 64), (7, 1), (16, 33), (130, 95)])
 @pytest.mark.parametrize("rectify", [False, True])
 @pytest.mark.parametrize("has_bias", [False, True])
@@ -76,7 +76,7 @@ def in_bf16(numbers: Tensor) -> Tensor:
     return numbers.bfloat16().double()
 
 
-@pytest.mark.parametrize("rows", [1, 5, 6, 12, 13, 97, 200])
+@pytest.mark.parametrize("rows", [1, 6, 13, 97])
 @pytest.mark.parametrize(("inputs", "outputs"), [(48, 64), (4, 1), (16, 33), (132, 95)])
 @pytest.mark.parametrize("rectify", [False, True])
 def test_a_product_in_int8_is_exact_but_for_the_rounding(rows: int, inputs: int, outputs: int, rectify: bool) -> None:
@@ -266,35 +266,21 @@ def test_translations_equal_those_of_the_plain_model(config: str, beam: int) -> 
 
 
 @few_threads
+@pytest.mark.parametrize(("precision", "int8", "largest"), [(torch.float32, True, 0.1), (torch.bfloat16, False, 0.03)])
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_layers_in_int8_equal_their_products_one_by_one(
-    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+def test_rounded_layers_equal_their_products_one_by_one(
+    config: dict[str, Any], precision: torch.dtype, int8: bool, largest: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = random_model(**config)
     with torch.inference_mode():
-        fused, exact = prepare_for_cpu(model, torch.float32, int8=True), model(SOURCES, TARGETS)
-        monkeypatch.setattr(prepared_weights, "fuse", lambda model: None)
-        found = [each(SOURCES, TARGETS) for each in (fused, prepare_for_cpu(model, torch.float32, int8=True))]
-    # a sum that differs in its last digit may be rounded to the next integer
-    assert (found[0] - found[1]).abs().mean() < 0.002
-    assert 0 < (found[0] - exact).abs().mean() < 0.1
-
-
-@few_threads
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_layers_in_bf16_equal_their_products_one_by_one(
-    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = random_model(**config)
-    with torch.inference_mode():
-        fused, exact = prepare_for_cpu(model, torch.bfloat16), model(SOURCES, TARGETS)
+        fused, exact = prepare_for_cpu(model, precision, int8=int8), model(SOURCES, TARGETS)
         assert isinstance(fused, BaseModel)
         assert fused.fused_decoder is not None
         monkeypatch.setattr(prepared_weights, "fuse", lambda model: None)
-        found = [each(SOURCES, TARGETS) for each in (fused, prepare_for_cpu(model, torch.bfloat16))]
+        found = [each(SOURCES, TARGETS) for each in (fused, prepare_for_cpu(model, precision, int8=int8))]
     # a sum that differs in its last digit may be rounded to the next number
     assert (found[0] - found[1]).abs().mean() < 0.002
-    assert 0 < (found[0] - exact).abs().mean() < 0.03
+    assert 0 < (found[0] - exact).abs().mean() < largest
 
 
 @few_threads
