@@ -19,7 +19,6 @@ from nmt.decoding.load_engine import load_engine
 from nmt.decoding.translation import Candidate
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.comet import comet_score
-from nmt.evaluation.comet_model import Comet
 from nmt.evaluation.comet_utility import by_comet, comet_utility
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import score_text
@@ -203,21 +202,3 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
         comet_score(translated(str(tmp_path)))
     with pytest.raises(UserError, match="needs the package unbabel-comet"):
         comet_utility(str(tmp_path), "decoding.comet", CPU)
-
-
-@pytest.mark.parametrize(("device", "gpus"), [("cpu", 0), ("mps", 0), ("cuda", 1)])
-def test_the_metric_uses_a_gpu_only_if_it_translated(device: str, gpus: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    class Scores:
-        system_score = 0.5
-
-    class Model:
-        def predict(self, data: object, *, gpus: int, **_: object) -> Scores:
-            asked.append(gpus)
-            return Scores()
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr("nmt.evaluation.comet.load", lambda *_: Comet(Model(), "2.2", Path(__file__)))
-    assert comet_score(replace(translated("model"), device=device)).score == 50
-    assert asked == [gpus]

@@ -1,25 +1,19 @@
 """COMET as a utility: its model is loaded for the searches that use it, and once for each engine."""
 
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.config.compose import compose
 from nmt.config.decoding import DecodingConfig
-from nmt.decoding.torch_engine import TorchEngine
-from nmt.decoding.utilities import Utility
 from nmt.evaluation import comet_utility as utility
 from nmt.evaluation.comet_model import Comet
-from tests.unit.small_models import LINES, make_model, make_tokenizer
 
 DEVICE = torch.device("meta")
 """Not that of the machine."""
@@ -28,30 +22,6 @@ IDS = ("input_ids", "attention_mask")
 
 def with_settings(config: DecodingConfig, **settings: Any) -> DecodingConfig:
     return replace(config, **settings)
-
-
-def test_the_model_is_loaded_for_minimum_bayes_risk_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[str] = []
-
-    def load(name: str, setting: str, device: torch.device) -> Utility:
-        assert (setting, device.type) == ("decoding.comet", "cpu")
-        loaded.append(name)
-        return compare
-
-    def compare(texts: Sequence[str], source: str) -> NDArray[np.float64]:
-        return np.ones((len(texts), len(texts)))
-
-    monkeypatch.setattr(utility, "comet_utility", load)
-    beam = with_settings(compose(["decoding.extra_length=6"]).decoding, utility="comet", comet="model")
-    risk, tokenizer = with_settings(beam, strategy="mbr", candidates=2), make_tokenizer()
-    engine = TorchEngine([make_model(tokenizer)], tokenizer, beam, torch.device("cpu"))
-    list(engine.translate(LINES))
-    list(engine.with_search(with_settings(beam, alpha=1.0, comet="other"), 1).translate(LINES))
-    assert not loaded
-    by_risk = engine.with_search(risk, 1)
-    assert loaded == ["model"]
-    assert by_risk.maximises == "comet"
-    assert [each.candidates[0].score for each in by_risk.translate(["a dog"])] == [1.0]
 
 
 def test_a_strangers_model_does_not_name_the_model_of_comet() -> None:

@@ -136,14 +136,6 @@ def test_the_same_model_in_other_words_fits(tmp_path: Path, written: dict[str, i
     begin_from(new_model(tokenizer, shape), tokenizer, saved(tmp_path, tokenizer), config(shape))
 
 
-@pytest.mark.parametrize("written", [{"d_k": 4}, {"kv_heads": 1}, {"encoder_layers": 2}, {"layers": 2}])
-def test_another_model_in_similar_words_is_refused(tmp_path: Path, written: dict[str, int]) -> None:
-    tokenizer = Tokenizer(learn(OLD, 45))
-    shape = replace(MODEL, **written)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=r"set .*model\."):
-        begin_from(new_model(tokenizer, shape), tokenizer, saved(tmp_path, tokenizer), config(shape))
-
-
 def test_another_tokenizer_is_refused_unless_the_settings_ask_for_it(tmp_path: Path) -> None:
     old, new = Tokenizer(learn(OLD, 45)), Tokenizer(learn(NEW, 45))
     origin = saved(tmp_path, old)

@@ -140,13 +140,6 @@ def test_a_tag_that_is_a_word_of_the_text_is_refused(mixed: Config, tmp_path: Pa
         run(mixed)
 
 
-def test_a_tag_twice_is_refused(mixed: Config, tmp_path: Path) -> None:
-    path = tmp_path / "more.source"
-    path.write_text("".join(f"<bt> {line}\n" for line in path.read_text().splitlines()))
-    with pytest.raises(UserError, match="the tag <bt> is a word of the text"):
-        run(mixed)
-
-
 def test_data_of_other_settings_of_a_corpus_is_refused(mixed: Config) -> None:
     run(mixed)
     with pytest.raises(UserError, match=r"prepared with data\.mixture\.more\.max_words=25, not 24: "):

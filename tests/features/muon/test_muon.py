@@ -80,18 +80,6 @@ def test_a_state_of_torchs_muon_is_continued(store: PairStore) -> None:
     assert same(weights(continued), weights(ours))
 
 
-def test_memory_bounds_the_matrices_that_are_updated_together(
-    store: PairStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    together, alone = trainer(MUON), trainer(MUON)
-    batch = batches_of(store, MUON, 1)[0]
-    together.update(batch)
-    monkeypatch.setattr("nmt.training.muon.MAX_NUMBERS", 1)
-    alone.update(batch)
-    for name, weight in weights(together).items():
-        torch.testing.assert_close(weights(alone)[name], weight, rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_matrices_that_share_a_core_are_updated_as_alone(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)

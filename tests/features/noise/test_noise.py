@@ -53,10 +53,6 @@ def ids(store: PairStore) -> list[tuple[list[int], list[int]]]:
     return [(store.source(index).tolist(), store.target(index).tolist()) for index in range(len(store))]
 
 
-def test_no_noise_by_default(tokenizer: Tokenizer) -> None:
-    assert make_noise(NoiseConfig(), tokenizer, 1, 99) is None
-
-
 @pytest.mark.parametrize("shares", [*({name: share} for name, share in ALL.items()), ALL])
 def test_noise_depends_on_seed_epoch_and_sentence_alone(
     tokenizer: Tokenizer, store: PairStore, shares: dict[str, float]

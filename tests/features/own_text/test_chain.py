@@ -3,28 +3,18 @@
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
 from nmt.cli import composed_settings
-from nmt.compute.contention import Contention
-from nmt.compute.machine import prepare_machine
-from nmt.config.keys import value_of
 from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
-from nmt.data.loader import GlobalBatch, MicroBatch
-from nmt.data.training_text import open_training_text
 from nmt.own_text import speed
 from nmt.own_text.prepare import plan_training
 from nmt.runs.layout import RunLayout
-from nmt.text.tokenizer import Tokenizer
-from nmt.training.trainer import Trainer
 from tests.integration.toy import pairs, refuse, succeed
 
-TOP = Path(__file__).parents[3]
 TINY = ["model.layers=1", "model.d_model=32", "model.d_ff=32", "model.heads=2", "training.valid_sentences=0"]
 
 
@@ -75,56 +65,6 @@ def test_run_is_measured_planned_and_resumed_as_planned(
     assert "nan" not in succeed(["eval", *words, "decoding.beam=1", "decoding.extra_length=0"])
 
 
-def test_steps_are_timed_in_micro_batches_that_fit_in_memory(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    succeed(["data", *words])
-    config = composed_settings([*words, "training.batch_tokens=300", "data.max_pieces=60"])
-    sizes = list[int]()
-
-    def try_out(_: Trainer, batch: MicroBatch) -> None:
-        if len(batch.labels) > 150:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-
-    def update(_: Trainer, batch: GlobalBatch) -> None:
-        sizes.extend(len(each.labels) for each in batch.micro_batches)
-
-    monkeypatch.setattr(Trainer, "try_out", try_out)
-    monkeypatch.setattr(speed, "update", update)
-    pairs_of_run = open_training_text(config.data_folder, config.data)
-    vocabulary = Tokenizer.load(config.data_folder).target_size
-    seconds = speed.seconds_per_step(config, prepare_machine(config.runtime), pairs_of_run, (vocabulary, vocabulary))
-    assert 0 < seconds < 5
-    assert 0 < max(sizes) <= 150
-
-
-def test_minutes_that_end_the_run_leave_steps_for_a_machine_that_is_faster_than_measured(
-    words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nmt.own_text.prepare.seconds_per_step", lambda *_: 60 * 0.9 / 30.5)
-    succeed(["data", *words])
-    planned = plan_training(composed_settings([*words, "own.minutes=1"]))
-    by_time = plan_training(composed_settings([*words, "training.max_training_minutes=1"]))
-    both = plan_training(composed_settings([*words, "own.minutes=1", "training.max_training_minutes=2"]))
-    assert planned.config.training.steps == both.config.training.steps == 30
-    assert by_time.config.training.steps > 100
-    assert "at most" not in planned.message
-    assert "give about 30 steps, " in by_time.message
-    assert f" and at most {by_time.config.training.steps:,} if there is time, about 1.0 minutes: " in by_time.message
-    assert replace(by_time.config.training, steps=30, max_training_minutes=0.0) == planned.config.training
-
-
-@pytest.mark.parametrize(("share", "limit", "said"), [(0.14, "own.minutes", False), (0.15, "own.minutes", True),
-                                                      (0.9, "training.max_training_minutes", False),
-                                                      (0.9, "training.steps=30 own.minutes", False)])  # fmt: skip
-def test_a_plan_says_that_other_programs_delayed_the_timed_steps(
-    words: list[str], monkeypatch: pytest.MonkeyPatch, share: float, limit: str, said: bool
-) -> None:
-    monkeypatch.setattr("nmt.own_text.prepare.seconds_per_step", lambda *_: 0.5)
-    monkeypatch.setattr(Contention, "share", lambda _: share)
-    succeed(["data", *words])
-    message = plan_training(composed_settings([*words, *f"{limit}=1".split()])).message
-    assert (f"0.500 s per step (they waited for a processor for {share:.0%} of their time" in message) == said
-
-
 def lower_memory(monkeypatch: pytest.MonkeyPatch, most_tokens: int) -> None:
     """Let batches of more tokens run out of memory; in a minute, others make 20 steps."""
 
@@ -152,20 +92,6 @@ def test_a_memory_that_is_too_small_for_the_smallest_batch_is_an_error_of_one_li
     succeed(["data", *words])
     said = refuse(["train", *words, "own.minutes=1"])
     assert "the memory is too small for a training step of 1,024 tokens with model.d_model=32" in said
-
-
-@pytest.mark.parametrize(("type_of_pieces", "share", "dropout"), [("bpe", 0.1, 0.2), ("unigram", 0.0, 0.3)])
-def test_many_passes_drop_merges_of_bpe(
-    words: list[str], monkeypatch: pytest.MonkeyPatch, type_of_pieces: str, share: float, dropout: float
-) -> None:
-    monkeypatch.setattr("nmt.own_text.prepare.seconds_per_step", lambda *_: 0.001)
-    words = [*words, f"tokenizer.model_type={type_of_pieces}"]
-    succeed(["data", *words])
-    planned = plan_training(composed_settings(words))
-    assert planned.config.model.dropout == dropout
-    for side in ("source", "target"):
-        assert value_of(planned.config, f"noise.bpe_dropout_{side}") == share
-        assert f"noise.bpe_dropout_{side}={share}" in planned.message
 
 
 def test_processes_that_train_together_measure_together(words: list[str], tmp_path: Path) -> None:
@@ -219,20 +145,6 @@ def test_other_text_for_a_run_is_refused_before_its_corpus_is_overwritten(words:
     for language, content in kept.items():
         (tmp_path / f"train.{language}").write_bytes(content)
     succeed(["data", *words])
-
-
-def test_minutes_that_are_too_few_are_a_warning_that_says_how_many_would_do(
-    words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    succeed(["data", *words])
-    for seconds, warned in ((0.5, True), (0.1, False)):  # 108 and 540 steps in a minute
-        monkeypatch.setattr("nmt.own_text.prepare.seconds_per_step", lambda *_, seconds=seconds: seconds)
-        found = plan_training(composed_settings([*words, "own.minutes=1"]))
-        assert ("own.minutes=1 is too little: after 100 steps" in found.warning) == warned
-    monkeypatch.setattr("nmt.own_text.prepare.seconds_per_step", lambda *_: 0.5)
-    warning = plan_training(composed_settings([*words, "own.minutes=1"])).warning
-    (minutes,) = re.findall(r"own.minutes=(\d+) would do", warning)
-    assert not plan_training(composed_settings([*words, f"own.minutes={minutes}"])).warning
 
 
 def test_back_translated_text_and_another_model_keep_the_plan_of_the_minutes(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.commands import DERIVED, SHAPE, OwnText
+from nmt.config.commands import DERIVED, SHAPE
 from nmt.config.compose import compose, given_settings
 from nmt.config.keys import value_of, with_values
 from nmt.config.saved import to_yaml
@@ -127,14 +127,6 @@ def test_other_text_for_a_run_that_has_begun_is_derived_anew(words: list[str], t
     assert (config.data.source_lang, config.data.target_lang) == ("en", "de")
 
 
-def test_run_of_a_version_without_the_feature_goes_on_with_its_values(words: list[str]) -> None:
-    old = compose([*words, "own.derive=false"])
-    begin(old)
-    config = completed(words)
-    assert not config.own.derive
-    assert [value_of(config, name) for name in DERIVED] == [value_of(old, name) for name in DERIVED]
-
-
 def test_damaged_settings_of_a_checkpoint_are_left_to_the_command(words: list[str]) -> None:
     config = completed(words)
     begin(config)
@@ -170,8 +162,3 @@ def test_empty_text_is_refused_in_one_line_by_data(words: list[str], tmp_path: P
     for language in ("en", "de"):
         (tmp_path / f"train.{language}").write_text("")
     assert "is empty: check data.train" in refuse(["data", *words])
-
-
-def test_unknown_setting_to_keep_is_an_error_of_settings() -> None:
-    with pytest.raises(ConfigError, match=r"own\.keep names x"):
-        OwnText(keep=["x"])

@@ -95,16 +95,6 @@ def test_base_needs_much_text_and_a_fast_machine() -> None:
     assert plan(HUGE, 60, machine(1000), Given(shape=NARROW)).shape == NARROW
 
 
-@pytest.mark.parametrize(("seconds", "shape"), [(0.243, BASE), (0.45, WIDE), (math.inf, WIDE)])
-def test_base_must_read_enough_in_large_batches(seconds: float, shape: Shape) -> None:
-    def speed(shape: Shape, batch_tokens: int) -> float:
-        return seconds if (shape, batch_tokens) == (BASE, 8192) else 0.05
-
-    chosen = plan(HUGE, 60, speed)
-    assert chosen.shape == shape
-    assert shape != BASE or chosen.steps * chosen.batch_tokens >= 100_000_000
-
-
 @pytest.mark.parametrize("minutes", [0, 60])
 @pytest.mark.parametrize("given", [Given(), Given(shape=BASE), Given(batch_tokens=1024)])
 @pytest.mark.parametrize("text", [SMALL, CAPTIONS, HUGE])
@@ -112,23 +102,6 @@ def test_memory_that_is_too_small_for_every_step_is_an_error(text: Text, minutes
     shape = given.shape or NARROW
     with pytest.raises(CommonError, match=f"1,024 tokens with model.d_model={shape.d_model} .*: free memory, lower"):
         plan(text, minutes, lambda *_: math.inf, given)
-
-
-def test_large_batches_of_base_are_not_measured_on_a_slow_machine() -> None:
-    def speed(shape: Shape, batch_tokens: int) -> float:
-        return unmeasured(shape, batch_tokens) if (shape, batch_tokens) == (BASE, 8192) else 1.0
-
-    assert plan(HUGE, 60, speed).shape == WIDE
-
-
-@pytest.mark.parametrize("minutes", [0, 600])
-def test_short_text_trains_a_narrow_model_even_if_there_is_time(minutes: float) -> None:
-    def speed(shape: Shape, batch_tokens: int) -> float:
-        return machine(2000)(shape, batch_tokens) if shape == NARROW else unmeasured(shape, batch_tokens)
-
-    chosen = plan(SMALL, minutes, speed)
-    assert chosen.shape == NARROW
-    assert chosen.steps == 2570  # 80 passes of 32.2 batches, in tens
 
 
 def seconds_of(seconds: dict[int, float]) -> Callable[[Shape, int], float]:
@@ -152,21 +125,6 @@ def test_batches_grow_while_they_leave_enough_steps(seconds: dict[int, float], b
     chosen = plan(LARGE, 60, seconds_of(seconds))
     assert (chosen.batch_tokens, chosen.steps) == (batch, steps)
     assert chosen.step_seconds == seconds[batch]
-
-
-def test_batches_grow_less_if_the_text_is_short() -> None:
-    chosen = plan(CAPTIONS, 600, seconds_of({1024: 0.01, 2048: 0.011, 4096: 0.012, 8192: 0.013}))
-    assert (chosen.batch_tokens, chosen.steps) == (4096, 3360)  # 30 passes; with 8,192 tokens they are 1,684 steps
-    seconds = seconds_of({1024: 1.05, 2048: 1.95})  # 1,660 steps of 2,048 tokens
-    for tokens, batch in [(350_000, 2048), (330_000, 1024)]:  # 9.7 and 10.3 passes
-        assert plan(Text(20_000, tokens), 60, seconds).batch_tokens == batch
-
-
-def test_no_larger_batch_is_measured_if_the_smallest_leaves_too_few_steps() -> None:
-    def speed(shape: Shape, batch_tokens: int) -> float:
-        return 2.7 if batch_tokens == 1024 else unmeasured(shape, batch_tokens)
-
-    assert plan(LARGE, 60, speed).steps == 1200
 
 
 def test_text_decides_if_no_minutes_are_given() -> None:

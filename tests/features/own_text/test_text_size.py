@@ -88,11 +88,6 @@ def test_text_with_a_small_side_or_few_short_pairs_can_be_prepared(tmp_path: Pat
     assert prepare(config, say=lambda _: None).tokenizer().target_vocabulary == config.tokenizer.vocab_size
 
 
-def test_smallest_vocabulary_is_one_that_the_settings_allow(tmp_path: Path) -> None:
-    assert vocabulary_for(TextSize(characters=2, words=1, alphabet=2)) == 8
-    assert completed(write(tmp_path, [("a", "a")] * 50, **{"data.hold_out": 0.1})) == 8
-
-
 def test_text_that_grew_is_the_reason_why_training_refuses_it(tmp_path: Path) -> None:
     prepare(_completed(write(tmp_path, pairs(200, 1))), say=lambda _: None)
     grown = _completed(write(tmp_path, pairs(9000, 2)))
@@ -109,20 +104,6 @@ def test_text_that_is_missing_or_empty_leaves_the_vocabulary_as_it_is(tmp_path: 
     assert (values_for_text(config, OF_DATA), completed(config)) == (named, usual)
     (tmp_path / "train.de").unlink()
     assert (values_for_text(config, OF_DATA), completed(config)) == (named, usual)
-
-
-def test_text_without_a_pair_is_reported_by_the_preparation(tmp_path: Path) -> None:
-    config = write(tmp_path, [])
-    assert completed(config) == config.tokenizer.vocab_size
-    with pytest.raises(UserError, match="train"):
-        prepare(config, say=lambda _: None)
-
-
-def test_text_with_a_line_too_few_is_reported_by_the_preparation(tmp_path: Path) -> None:
-    config = write(tmp_path, pairs(40, 1))
-    with (tmp_path / "train.de").open("a", encoding="utf-8") as file:
-        file.write("mehr\n")
-    assert values_for_text(config, OF_DATA).keys() == {*LANGUAGES}
 
 
 def test_prepared_corpus_keeps_its_vocabulary_until_its_text_changes(tmp_path: Path) -> None:

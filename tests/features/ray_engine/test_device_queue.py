@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from nmt.config.tree import RuntimeConfig
-from nmt.data.ray import devices
 from nmt.data.ray.devices import DeviceWorker, RayDevices
 from nmt.data.ray.task import Task, versions
 from nmt.errors import UserError
@@ -115,19 +114,6 @@ def test_there_is_a_worker_per_gpu_or_else_per_few_cores(
     assert ray.options["max_restarts"] == ray.options["max_task_retries"] == 0
 
 
-def test_actors_are_started_for_items_only_and_kept() -> None:
-    ray = FakeRay(CPU=4)
-    workers = workers_on(ray)
-    assert list(workers.map([])) == []
-    assert ray.started == 0
-    assert list(workers.map([3])) == [6]
-    assert ray.started == 1
-    assert sorted(workers.map(range(9))) == ALL
-    assert 1 < ray.started <= 4
-    workers.close()
-    assert ray.killed == ray.started
-
-
 @pytest.mark.parametrize("last_first", [False, True])
 @pytest.mark.parametrize("deadly", [[0], [8], [4, 4, 4], ["prepare", "prepare"], ["prepare", 0, 1, 2, 3, 8]])
 def test_each_item_is_done_once_whatever_is_lost(deadly: list[object], last_first: bool) -> None:
@@ -145,51 +131,8 @@ def test_the_work_of_a_lost_machine_goes_on_elsewhere() -> None:
     assert sorted(workers_on(ray).map(range(9))) == ALL
 
 
-@pytest.mark.parametrize("deadly", ["prepare", 5])
-def test_what_ends_every_actor_is_an_error_of_one_line(deadly: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "RETRIES", 3)
-    ray = FakeRay(CPU=2)
-    ray.deadly = [deadly] * 100
-    with pytest.raises(UserError, match=r"^a Ray worker that doubles failed \(the actor died\): run the same command"):
-        list(workers_on(ray).map(range(9)))
-    assert ray.deadly == [deadly] * 96
-
-
-def test_few_items_are_read_ahead() -> None:
-    read = []
-
-    def items() -> Any:
-        for item in range(12):
-            read.append(item)
-            yield item
-
-    ahead = []
-    for done, _ in enumerate(workers_on(FakeRay(CPU=2)).map(items())):
-        ahead.append(len(read) - done)
-    assert max(ahead) <= 2 * 2 + 1
-
-
 def test_errors_of_the_function_end_the_work() -> None:
     with pytest.raises(UserError, match=r"^thirteen$"):
         list(workers_on(FakeRay(CPU=2)).map(range(20)))
     with pytest.raises(UserError, match=r"a Ray worker that doubles failed .*unsupported operand"):
         list(workers_on(FakeRay(CPU=2)).map([{}]))
-
-
-def test_the_user_is_told_if_the_cluster_has_no_place(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ray, wait, empty = FakeRay(CPU=1), FakeRay.wait, iter([True, True, False, False])
-    monkeypatch.setattr(
-        FakeRay,
-        "wait",
-        lambda self, waiting, **options: ([], waiting) if next(empty) else wait(self, waiting, **options),
-    )
-    assert list(workers_on(ray).map([1])) == [2]
-    assert capsys.readouterr().err == 2 * "waiting for a place for a worker in the Ray cluster\n"
-
-
-def test_a_device_worker_of_another_version_is_refused() -> None:
-    task = Task(doubling, (), {**versions("torch"), "torch": "1.0"}, "doubles")
-    with pytest.raises(UserError, match=r"has torch \d+\.\d+\.\d+, but 1\.0 is here"):
-        DeviceWorker().prepare(task)

@@ -4,7 +4,6 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,23 +98,6 @@ def test_runs_of_another_task_are_compared_by_its_metrics(
     assert "BLEU" not in output  # of symbols
     assert "significantly" not in output  # nothing was tested
     assert ">Bracket F1<" in html
-
-
-@pytest.mark.parametrize("letter", ["x", "語"])
-def test_the_page_of_many_runs_with_long_names_has_a_short_name(
-    first: Config, letter: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    names = [f"{number}{letter * 59}" for number in range(5)]
-    for name in names:
-        shutil.copytree(first.run_folder, first.runs_folder / name)
-    pages = []
-    for compared in (names, [*names[:-1], "second"]):
-        report.run(with_values(first, {"compare": compared}))
-        pages.append(capsys.readouterr().out.splitlines()[-1].removeprefix("report: "))
-    assert len({*pages}) == 2
-    assert all(Path(page).is_file() for page in pages)
-    for name in names:
-        shutil.rmtree(first.runs_folder / name)
 
 
 def test_runs_without_a_common_split_still_show_their_settings(

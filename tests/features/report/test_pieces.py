@@ -10,7 +10,6 @@ import pytest
 import sacrebleu
 
 from nmt.config.compose import compose
-from nmt.config.decoding import DecodingConfig
 from nmt.config.tree import Config
 from nmt.data.filters.counts import filter_counts
 from nmt.data.manifest import read_manifest
@@ -18,11 +17,10 @@ from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.evaluation.paper_figures import paper_bleu, paper_perplexity
 from nmt.evaluation.record import EvaluationRecord
-from nmt.report import about, curves
+from nmt.report import curves
 from nmt.report.charts import HEIGHT, MAX_POINTS, WIDTH, draw, thin_out
 from nmt.report.run import Evaluated, Run, read_run
 from nmt.report.sentences import Sentence, mark_differences, sentences, worst_and_best
-from nmt.runs.checkpoint_record import CheckpointRecord
 
 
 def read(config: Config, name: str = "first") -> Run:
@@ -38,24 +36,8 @@ def test_error_for_a_missing_run_names_the_most_similar_run(first: Config) -> No
         read(first, "frist")
 
 
-def test_error_without_any_run_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="run `make train` first"):
-        read_run(tmp_path, "a", tmp_path)
-
-
 def test_training_time_excludes_the_time_between_interruption_and_resume(first: Config) -> None:
     assert read(first).training_seconds() == 12.0 + 9.0
-
-
-def test_recipe_says_after_how_many_minutes_a_run_ends() -> None:
-    steps, limit = "training.steps=700", "training.max_training_minutes=2.5"
-    assert "; 700 steps of " in about.recipe(compose([steps]))
-    assert "; 700 steps or 2.5 minutes of " in about.recipe(compose([steps, limit]))
-
-
-@pytest.mark.parametrize(("seconds", "words"), [(50, "50 s"), (600, "10 min"), (7200, "2.0 h")])
-def test_duration_has_a_suitable_unit(seconds: float, words: str) -> None:
-    assert about.duration(seconds) == words
 
 
 def test_missing_text_of_a_split_is_refused_by_name(first: Config, tmp_path: Path) -> None:
@@ -83,16 +65,6 @@ def test_thinned_curves_keep_their_first_and_last_points(count: int) -> None:
     assert len(thinned) <= MAX_POINTS + 1
     assert [*thinned[:1], *thinned[-1:]] == [*points[:1], *points[-1:]]
     assert set(thinned) <= set(points)
-
-
-def test_the_scored_checkpoint_and_search_are_named() -> None:
-    averaged = CheckpointRecord("averaged", 1500, averaged_from=("a", "b", "c"))
-    assert about.scored_checkpoint(evaluation(checkpoint=averaged, decoding=DecodingConfig(beam=4, alpha=0.6))) == (
-        "checkpoint averaged of 3, step 1,500; beam 4, length penalty 0.6"
-    )
-    sampled = evaluation(checkpoint=CheckpointRecord("best", 7), decoding=DecodingConfig(strategy="sample"))
-    assert about.scored_checkpoint(sampled) == "checkpoint best, step 7; sampled"
-    assert about.scored_checkpoint(evaluation()) == ""
 
 
 def test_filter_counts_add_up(first: Config) -> None:
@@ -139,11 +111,6 @@ def test_a_chart_places_the_points_of_a_curve_between_its_axes() -> None:
     assert 'class="series-2 single"' in html
 
 
-@pytest.mark.parametrize("value", [0.0, 1e-9, -3.0, 7e8])
-def test_a_curve_of_equal_values_has_an_axis(value: float) -> None:
-    assert "nan" not in draw("", {"a": [(10, value), (20, value)]}, zero=value > 0)
-
-
 def test_curves_leave_out_values_that_are_not_finite(first: Config) -> None:
     assert curves.points(read(first), "train", "loss") == [(10, 5.0)]
 
@@ -154,19 +121,3 @@ def test_every_reference_counts_and_the_most_similar_one_is_compared() -> None:
     (shown,) = sentences(evaluated)
     assert shown.chrf == pytest.approx(sacrebleu.sentence_chrf(evaluated.hypotheses[0], ["p q r", *others[1]]).score)
     assert shown.reference == "der Hund sah die Katze"
-
-
-def test_the_machine_names_its_precision_if_it_is_known(first: Config) -> None:
-    environment = read(first).environment
-    assert environment is not None
-    assert " in " not in about.machine(replace(environment, precision="auto"))
-    assert about.machine(replace(environment, precision="bf16")).endswith(" in bf16")
-    moved = replace(environment, precision="bf16", earlier=[replace(environment, precision="fp32")])
-    assert about.machine(moved).endswith(
-        "threads in fp32, then " + about.machine(replace(environment, precision="bf16"))
-    )
-
-
-def test_settings_that_change_no_model_are_not_compared() -> None:
-    other = compose(["training.log_every=7", "describe.gpus=2", "training.warmup_steps=9"])
-    assert about.differences({"a": compose([]), "b": other}) == [("training.warmup_steps", [4000, 9])]

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -84,71 +83,6 @@ def test_short_sentences_do_not_wait_for_long_ones_and_long_ones_take_their_turn
             queue.add(PLAIN, requests(*["y " * 15] * 4))
             found += taken(queue)
         assert len(found) <= 10
-
-    asyncio.run(scenario())
-
-
-class Clock:
-    """The time that the queue sees."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 100.0
-        monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: self.now))
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
-
-
-def test_a_long_text_does_not_hold_up_later_requests(clock: Clock) -> None:
-    async def scenario() -> None:
-        queue = batcher()
-        queue.add(PLAIN, requests(*["long text"] * 90))
-        clock.now += batching.QUIET_SECONDS / 10
-        queue.add(PLAIN, requests("short"))
-        found = [text for _ in range(5) for text in taken(queue)]
-        assert "short" in found
-        assert taken(queue) == []  # nothing else has its turn
-        clock.now += 2 * batching.QUIET_SECONDS
-        assert len(found) + len([text for _ in range(20) for text in taken(queue)]) == 91
-
-    asyncio.run(scenario())
-
-
-def test_a_text_that_is_alone_waits_only_at_its_beginning(clock: Clock) -> None:
-    async def run(batch: Batch) -> list[Answer | Failure]:
-        clock.now += 0.5
-        return await echo(batch)
-
-    async def scenario() -> None:
-        queue = batcher(run)
-        queue.add(PLAIN, requests(*["a sentence"] * 80))
-        clock.now += 2 * batching.QUIET_SECONDS
-        for _ in range(10):
-            batch = queue.take()
-            assert len(batch) == 8
-            await queue._translate(batch)
-
-    asyncio.run(scenario())
-
-
-def test_turns_follow_the_measured_speed(clock: Clock) -> None:
-    seconds_per_cost = 0.002
-
-    async def run(batch: Batch) -> list[Answer | Failure]:
-        clock.now += seconds_per_cost * work_of(batch.task, batch.requests)
-        return await echo(batch)
-
-    async def scenario() -> None:
-        queue = batcher(run, parallel=2)
-        for _ in range(200):
-            queue.add(PLAIN, requests("a sentence"))
-            await queue._translate(queue.take())
-        wide = Task(beam=16)
-        queue.add(wide, requests("x " * 300))
-        alone = seconds_per_cost * (work_of(wide, requests("x " * 300)) - batching.FREE_COST) / queue.parallel
-        assert queue.waiting[0].turn - clock.now == pytest.approx(batching.SLOWDOWN * alone, rel=0.01)
 
     asyncio.run(scenario())
 
@@ -281,26 +215,5 @@ def test_sentences_that_cost_much_are_taken_a_few_at_a_time() -> None:
         sizes = [len(batch) for batch in await drain(queue)]
         assert sum(sizes) == 8
         assert max(sizes) == batching.MAX_BATCH_COST // work_of(Task(beam=16), requests("x " * 300))
-
-    asyncio.run(scenario())
-
-
-def test_a_sentence_that_costs_more_than_a_batch_is_taken_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        monkeypatch.setattr(batching, "MAX_BATCH_COST", 1)
-        queue = batcher()
-        queue.add(PLAIN, requests("a", "b"))
-        assert await drain(queue) == [["a"], ["b"]]
-
-    asyncio.run(scenario())
-
-
-def test_an_expensive_text_does_not_hold_up_later_requests(clock: Clock) -> None:
-    async def scenario() -> None:
-        queue = batcher()
-        queue.add(Task(beam=16), requests(*["x " * 300] * 20))
-        clock.now += 1
-        queue.add(PLAIN, requests("short"))
-        assert [taken(queue) for _ in range(3)] == [["x " * 300], ["short"], []]
 
     asyncio.run(scenario())

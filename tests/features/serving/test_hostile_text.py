@@ -36,23 +36,6 @@ def post(client: Client, content: bytes) -> tuple[int, bytes]:
     return int(answer.split()[1]), answer.partition(b"\r\n\r\n")[2]
 
 
-@pytest.mark.parametrize(("letters", "in_loop"), [(10, True), (60_000, False)])
-def test_a_form_of_many_escaped_letters_is_read_in_a_thread(
-    client: Client, monkeypatch: pytest.MonkeyPatch, letters: int, in_loop: bool
-) -> None:
-    threads, parse = [], fields._parse_form
-
-    def noted(body: bytes) -> dict[str, str]:
-        threads.append(threading.current_thread())
-        return parse(body)
-
-    monkeypatch.setattr(fields, "_parse_form", noted)
-    status, answer = post(client, LANGUAGES + b"%41" * letters)
-    assert (threads == [client.thread]) == in_loop
-    assert status == (200 if in_loop else 400)
-    assert in_loop or b"may not have more than 20 sentences" in answer  # of 600 letters each
-
-
 def test_a_form_of_many_fields_is_refused_before_it_is_read(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     unescaped: list[str] = []
 
@@ -108,16 +91,3 @@ def test_markup_that_is_left_open_is_kept_and_not_translated(
     status, answer = post(client, LANGUAGES + markup.encode() + b"&format=html")
     assert (status, json.loads(answer)) == (200, {"translatedText": markup})
     assert sentences_found == []
-
-
-def test_texts_are_counted_before_they_are_checked(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    checked: list[object] = []
-
-    def check(_: str, value: object) -> str:
-        checked.append(value)
-        return ""
-
-    monkeypatch.setattr(fields, "_checked", check)
-    for path, name in (("/v1/translate", "text"), ("/translate", "q"), ("/detect", "q")):
-        assert client.post(path, json={name: [""] * 45_000}).status_code in (400, 413)
-    assert checked == []

@@ -21,11 +21,9 @@ from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.serving import cost, worker
-from nmt.serving.batcher import MAX_BATCH_COST
 from nmt.serving.hosts import accepted_hosts, is_accepted
 from nmt.serving.markup import texts_between_tags
 from nmt.serving.requests import Batch, Failure, Task
-from nmt.serving.v1 import MAX_BEGINNING
 from tests.features.serving.harness import Client
 from tests.unit.small_models import LINES, make_model, make_tokenizer
 
@@ -91,32 +89,6 @@ def test_cost_grows_with_the_hypotheses_of_the_search() -> None:
     assert cost_of(Task(beam=16), [Request("dog")]) == cost_of(Task(nbest=16), [Request("dog")]) == 4 * usual
 
 
-@pytest.mark.parametrize(
-    ("settings", "hypotheses"),
-    [
-        ({"beam": 7}, 7),
-        ({"strategy": "sample", "nbest": 5}, 5),
-        ({"strategy": "mbr", "candidates": 64}, 64),
-    ],
-)
-def test_a_model_tells_the_hypotheses_of_its_search(
-    model: LoadedModel, settings: dict[str, Any], hypotheses: int
-) -> None:
-    engine = model.engine.with_search(replace(model.engine.config, **settings), 1)
-    assert worker.facts_of(replace(model, engine=engine)).hypotheses == hypotheses
-
-
-def test_a_model_tells_the_checksum_of_its_weights(model: LoadedModel) -> None:
-    assert len(model.checkpoint.sha256) == 64
-    assert model.checkpoint.sha256 in worker.facts_of(model).weights
-
-
-def test_next_words_after_long_beginnings_are_found_one_by_one() -> None:
-    """They are found for one sentence after the other, so few of them keep a process busy."""
-    assert 2 * work_of(Task(choices=1), [Request("dog", "x" * MAX_BEGINNING)]) > MAX_BATCH_COST
-    assert 20 * work_of(Task(choices=8), [Request("x " * 100, "x " * 10)]) < MAX_BATCH_COST
-
-
 def test_cost_of_details_grows_with_the_words_that_a_translation_begins_with() -> None:
     plain, begun = (cost_of(Task(details=True), [Request("a " * 100, "a " * words)]) for words in (0, 100))
     assert begun > 1.9 * plain
@@ -159,37 +131,6 @@ def test_a_sentence_whose_attention_is_too_large_is_refused_alone(
     assert response.status_code == 413
     assert "0 MiB" in response.json()["error"]
     assert client.post("/v1/translate", json={"text": long}).status_code == 200
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The options of the translations that models are asked for, which they do not make."""
-    asked: list[dict[str, Any]] = []
-
-    def translate(_: LoadedModel, lines: list[str], **options: Any) -> list[Any]:
-        asked.append(options)
-        return []
-
-    monkeypatch.setattr(LoadedModel, "translate", translate)
-    return asked
-
-
-def test_a_wide_beam_has_smaller_batches(model: LoadedModel, asked: list[dict[str, Any]]) -> None:
-    usual = model.engine.config
-    for beam in (None, 1, 4 * usual.beam):
-        worker._translate(model, Batch(Task(beam=beam), []))
-    assert [each["batch_tokens"] for each in asked] == [
-        usual.batch_tokens, usual.batch_tokens, usual.batch_tokens // 4
-    ]  # fmt: skip
-
-
-def test_several_samples_have_smaller_batches_and_no_beam(model: LoadedModel, asked: list[dict[str, Any]]) -> None:
-    usual = replace(model.engine.config, strategy="sample", nbest=1)
-    drawing = replace(model, engine=model.engine.with_search(usual, 1))
-    for nbest in (1, 4):
-        worker._translate(drawing, Batch(Task(nbest=nbest), []))
-    assert [each["batch_tokens"] for each in asked] == [usual.batch_tokens, usual.batch_tokens // 4]
-    assert not any("beam" in each for each in asked)
 
 
 @pytest.mark.parametrize("strategy", ["sample", "mbr"])

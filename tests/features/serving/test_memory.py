@@ -83,17 +83,6 @@ def test_a_gpu_that_does_nothing_any_more_ends_the_process_and_others_do_not(
         worker.answer(model, batch)
 
 
-def test_memory_is_freed_after_each_sentence_that_needs_too_much(
-    model: LoadedModel, batches: list[list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    freed: list[torch.device] = []
-    monkeypatch.setattr(worker, "free_cached_memory", freed.append)
-    (found,) = worker.answer(model, Batch(Task(), [Request(POISON)]))
-    assert isinstance(found, Failure)
-    assert found.status == 503
-    assert (batches, len(freed)) == ([[POISON]], 1)
-
-
 def test_the_sentence_is_found_by_halving(model: LoadedModel, batches: list[list[str]]) -> None:
     texts = [f"{LINES[0]} {number}" for number in range(16)]
     texts[11] = POISON

@@ -74,12 +74,6 @@ def test_other_metrics_are_refused(metric: str) -> None:
         compose([f"sweep.metric='{metric}'"])
 
 
-@pytest.mark.parametrize("command", ["train", "all"])
-def test_the_help_of_what_trains_explains_the_metric(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "sweep.metric=bleu", "--help"]) == 0
-    assert "* sweep.metric (str, bleu)\n" in capsys.readouterr().out
-
-
 def swept(*, searching: bool = True, **values: str) -> Swept:
     return Swept(0, {key.replace("__", "."): value for key, value in values.items()}, "demo", searching)
 

@@ -14,7 +14,7 @@ from nmt.config.compose import compose
 from nmt.data.engine import DeviceWorkers, LocalProcesses
 from nmt.runs.layout import TRAINER
 from nmt.synthesis import command, elsewhere
-from nmt.synthesis.elsewhere import Chunk, Translated
+from nmt.synthesis.elsewhere import Chunk
 from nmt.synthesis.model import pack
 from tests.features.synthesis.test_command import contents, made, refused
 from tests.features.synthesis.test_command import shards as shards  # noqa: PLC0414 - a fixture
@@ -147,26 +147,6 @@ def test_further_processes_of_torchrun_do_nothing(
     monkeypatch.setenv("RANK", "1")
     assert succeed(["synthesize", *words]) == ""
     assert not (tmp_path / "made").exists()
-
-
-def test_workers_of_another_kind_are_refused(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = Backwards.map
-
-    def on_gpu(self: Backwards, items: Iterable[Any]) -> Iterator[Any]:
-        for each in answer(self, items):
-            other = isinstance(each, Translated) and each.number == 0
-            yield each._replace(machine="cuda in bf16") if other else each
-
-    monkeypatch.setattr(Backwards, "map", on_gpu)
-    assert "some workers translate on cuda in bf16, others on cpu in fp32" in refused(words)
-    assert len(contents(tmp_path / "made")) == 3
-
-
-def test_a_warning_of_a_worker_is_shown(words: list[str], text: Path) -> None:
-    text.write_text("\n".join(["the king", "the king sees a stone " * 400]))
-    said = call(["synthesize", *words])
-    assert said.returncode == 0
-    assert "line 2" in said.stderr
 
 
 def test_missing_files_and_other_engines_are_refused(words: list[str]) -> None:

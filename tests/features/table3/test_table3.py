@@ -16,10 +16,9 @@ from nmt.config.model import ModelConfig
 from nmt.config.saved import to_yaml
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config, PathsConfig
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError
 from nmt.evaluation.paper_table3 import TABLE_3
 from nmt.runs.checkpoints import Checkpoints
-from nmt.table3 import command
 from nmt.table3.command import settings
 from nmt.table3.effects import effects, pooled_spread
 from nmt.table3.findings import findings, spearman
@@ -157,24 +156,6 @@ def test_the_table_has_means_and_standard_deviations_of_seeds() -> None:
     runs = [RunResult(perplexity, 20.0, 21.0, 2_000_000, 0.5) for perplexity in (5.0, 6.0, 7.0)]
     cells = [cell.strip() for cell in as_markdown({"base": runs}).splitlines()[2].split("|")[1:-1]]
     assert cells[2:] == ["6.00 ± 1.00", "4.92", "20.0 ± 0.0", "21.0 ± 0.0", "25.8", "2.000", "65", "0.500", "12"]
-
-
-def test_overrides_that_do_not_suit_a_row_leave_it_out_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    words, result = ["table3.scale=small", "model.d_model=16"], RunResult(5.0, 20.0, 21.0, 2_000_000, 0.5)
-    monkeypatch.setattr(command, "read_result", lambda *_: result)
-    assert [command._results(name, [1, 2], words, 100) for name in ("base", "a4")] == [[result, result], []]
-    with pytest.raises(ConfigError, match=r"model\.heads=32 does not divide model\.d_model=16"):
-        settings("a4", 1, words)
-
-
-def test_an_error_of_the_table_does_not_hide_that_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*values: object) -> None:
-        raise UserError("training" if len(values) > 2 else "table")
-
-    monkeypatch.setattr(command, "_train_rows", fail)
-    monkeypatch.setattr(command, "_write_table", fail)
-    with pytest.raises(UserError, match="training"):
-        command.run(["table3.scale=small"])
 
 
 def test_rank_correlation_equals_pearsons_of_mean_ranks() -> None:

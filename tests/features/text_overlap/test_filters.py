@@ -133,15 +133,6 @@ def test_runs_do_not_cross_texts_and_have_an_order() -> None:
     assert len(runs_of(["a b"], 3)[0]) == len(runs_of([], 3)[0]) == 0
 
 
-def test_runs_of_many_sentences_are_phrases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_runs, "MAX_SENTENCES", 2)
-    config = data(overlap_share=0.5, overlap_words=3)
-    text = [HeldOutPair(EN_DE, f"read more about {each}", "") for each in ("this", "that", "them")]
-    twice = [HeldOutPair(EN_DE, "one two three", "")] * 9
-    found: list[Pair] = [("read more about it", "x"), ("more about that", "x"), ("zero one two three", "x")]
-    assert kept(config, found, [*text, *twice]) == found[:1]
-
-
 def test_copies_with_changes_are_dropped_by_their_share() -> None:
     words = list("abcdefghijklmnopqrst")
     text = [HeldOutPair(EN_DE, " ".join(words), "z")]

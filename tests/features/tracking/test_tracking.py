@@ -1,6 +1,5 @@
 """Weights & Biases and TensorBoard get what happens to a run, and never stop it."""
 
-import builtins
 import json
 import math
 import sys
@@ -9,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,8 +21,6 @@ from nmt.runs.metrics import read_metrics
 from nmt.runs.start import listening, open_listeners
 from nmt.runs.tracker import Tracker
 from tests.integration.conftest import corpus, settings
-from tests.integration.test_training import losses
-from tests.integration.toy import succeed
 
 __all__ = ["corpus", "settings"]
 
@@ -161,20 +157,6 @@ def test_wandb_offline_gets_scores_and_translations(
     assert tables["translations"]["data"] == [list(row) for row in scored(tmp_path).translations]
 
 
-def test_an_evaluation_continues_if_wandb_fails(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Broken:
-        def log(self, _: Any) -> None:
-            raise BrokenPipeError("the service is gone")
-
-        def finish(self, exit_code: int) -> None: ...
-
-    monkeypatch.setattr(wandb_module, "start_run", lambda *_: Broken())
-    tell(settings_of(tmp_path, wandb="online"), scored(tmp_path))
-    assert "Weights & Biases does not work (the service is gone" in capsys.readouterr().err
-
-
 def test_tensorboard_reads_the_curves_and_the_translations(tmp_path: Path) -> None:
     reading = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator", reason="needs the extra tensorboard"
@@ -246,30 +228,3 @@ def test_if_wandb_fails_during_the_run_the_run_continues(
 
     monkeypatch.setattr(wandb_module, "start_run", lambda *_: Broken())
     goes_on_with_one_warning(tmp_path, capsys, "the service is gone")
-
-
-def test_a_disabled_wandb_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def watch(name: str, *arguments: Any, **more: Any) -> Any:
-        assert name != "wandb"
-        return real(name, *arguments, **more)
-
-    monkeypatch.setattr(builtins, "__import__", watch)
-    with start(tmp_path) as tracker:
-        tracker.log("train", 1)
-    assert not (tmp_path / "demo" / "wandb-id.txt").exists()
-
-
-def test_wandb_gets_the_events_of_a_run(settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    logged: list[dict[str, Any]] = []
-
-    def start(run_folder: Path, *_: object) -> SimpleNamespace:
-        assert run_folder == tmp_path / "toy"
-        return SimpleNamespace(log=logged.append, finish=lambda exit_code: logged.append({"exit": exit_code}))
-
-    monkeypatch.setattr(wandb_module, "start_run", start)
-    command = ["train", *settings, f"paths.outputs={tmp_path}", "tracking.wandb=offline", "training.steps=3"]
-    succeed(command)
-    assert [row["train/loss"] for row in logged if "train/loss" in row] == [loss for _, loss, _ in losses(tmp_path)]
-    assert logged[-1] == {"exit": 0}

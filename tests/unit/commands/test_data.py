@@ -108,21 +108,6 @@ def test_text_that_is_no_use_is_warned_of_in_one_line(tmp_path: Path, capsys: py
     assert few.endswith("pairs: scores of fewer than 100 say little; name more text, or raise data.hold_out")
 
 
-def test_size_that_a_kept_tokenizer_does_not_have_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for side, language in enumerate(("en", "de")):
-        lines = "".join(f"{pair[side]}\n" for pair in pairs(60, 1))
-        (tmp_path / f"train.{language}").write_text(lines, encoding="utf-8")
-    words = [f"data.train=[{tmp_path}/train.en,{tmp_path}/train.de]", f"paths.data={tmp_path}", "data.hold_out=0.1"]
-    data.run(compose(["experiment=own", *words, "data.corpus=first", "tokenizer.vocab_size=90"]))
-    for size, said in (
-        (90, "tokenizer.folder\n"),
-        (77, "tokenizer.folder, with its own pieces, not tokenizer.vocab_s"),
-    ):
-        kept = [f"tokenizer.folder={tmp_path}/first", f"tokenizer.vocab_size={size}"]
-        data.run(compose(["experiment=own", *words, *kept]))
-        assert f"tokenizer kept from {said}" in capsys.readouterr().out
-
-
 def test_two_models_that_share_a_vocabulary_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for side, language in enumerate(("en", "de")):
         lines = "".join(f"{pair[side]}\n" for pair in pairs(60, 1))

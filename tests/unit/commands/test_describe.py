@@ -77,32 +77,12 @@ def test_a_device_without_fused_operations_stores_dropout_masks() -> None:
     assert v100 > a100
 
 
-def test_regularisers_are_in_the_estimates() -> None:
-    device = "describe.device=h100"
-    plain = describe(compose([device]), 1)
-    twice, averaged = (
-        describe(compose([device, setting]), 1) for setting in ("training.r_drop=5", "training.ema=0.999")
-    )
-    assert twice.flops_per_step == 2 * plain.flops_per_step
-    assert 1.8 < twice.memory.activations / plain.memory.activations < 2
-    assert averaged.memory == plain.memory._replace(optimizer=12 * plain.parameters.total)
-    assert twice.estimate.hours == 2 * plain.estimate.hours
-
-
 def test_time_follows_from_the_flops_and_the_peak(capsys: pytest.CaptureFixture[str]) -> None:
     found = describe(compose(["describe.device=l4"]), 2)
     assert found.estimate.hours == pytest.approx(found.flops / (2 * 0.4 * 121e12) / 3600)
     run(compose(["describe.device=l4", "describe.gpus=2"]))
     assert "on 2 x l4, if training reaches 40% of 121 TFLOP/s in bf16" in capsys.readouterr().out
     assert describe(compose(["runtime=cpu"]), 1).estimate.hours > 0
-
-
-@pytest.mark.parametrize(("steps", "warned"), [(3999, True), (4000, False)])
-def test_a_warmup_longer_than_training_gives_a_warning(
-    steps: int, warned: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(compose([f"training.steps={steps}", "runtime=cpu"]))
-    assert ("warning: training.warmup_steps=4000 is above" in capsys.readouterr().out) == warned
 
 
 def test_mixture_has_figures_only_if_all_its_corpora_are_prepared(

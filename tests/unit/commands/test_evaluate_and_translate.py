@@ -11,35 +11,29 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 import sacrebleu
 import sentencepiece
 import torch
-from sacrebleu.tokenizers import tokenizer_ja_mecab
 from torch.nn import functional as F
 
 from nmt.cli import main
-from nmt.commands import evaluate as evaluating
-from nmt.compute import distributed
 from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig
 from nmt.config.saved import to_yaml
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.errors import UserError
 from nmt.evaluation import evaluate as evaluation
-from nmt.evaluation.evaluate import reference_nll, translate_together
+from nmt.evaluation.evaluate import reference_nll
 from nmt.evaluation.metric import Score, Translated
 from nmt.evaluation.metrics import score_text
 from nmt.evaluation.split import Split, read_split
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
-from nmt.runs import start
 from nmt.runs.checkpoints import Checkpoints, load
-from nmt.runs.listener import Scored
 from nmt.runs.scores import scores_folder, scores_to_show
 from nmt.storage.files import checksum
 from nmt.text.special import BOS, EOS, PAD, UNK
@@ -239,48 +233,6 @@ def test_scores_to_show_are_those_of_the_named_search_if_there_are_any(run: Run)
     assert scores_folder(other) == folder / "extra_length_50"
 
 
-def test_a_run_without_config_yaml_has_the_default_checkpoint(run: Run) -> None:
-    config, _ = run
-    (config.run_folder / "config.yaml").unlink()
-    assert scores_folder(replace(config, checkpoint="averaged")) == config.run_folder / "eval"
-    assert scores_folder(config) == config.run_folder / "eval" / "last"
-
-
-def test_score_folders_of_long_ensembles_have_short_names(run: Run) -> None:
-    config, _ = run
-    named = [replace(config.decoding, ensemble=[f"{step:08}" for step in range(first, 40)]) for first in (0, 1)]
-    names = [scores_folder(replace(config, decoding=each)).name for each in named]
-    assert names[0] != names[1]
-    assert all(len(name) < 200 for name in names)
-
-
-def test_trackers_get_only_the_files_that_a_checkpoint_lists(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    config, overrides = run
-    tracked: list[Scored] = []
-    monkeypatch.setattr(evaluating, "tell_scored", lambda _, scored: tracked.append(scored))
-    (weights_path(config).parent / "notes.txt").write_text("not for others", encoding="utf-8")
-    assert main(["eval", *overrides]) == 0
-    assert [file.name for file in tracked[0].files] == [
-        "config.yaml",
-        "meta.json",
-        "model.safetensors",
-        "tokenizer.model",
-    ]
-
-
-def test_a_tracker_that_cannot_be_opened_ends_the_command_before_it_translates(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def refuse(*_: object) -> NoReturn:
-        raise UserError("this needs the package board")
-
-    config, overrides = run
-    monkeypatch.setattr(start, "open_listeners", refuse)
-    assert main(["eval", *overrides]) == 2
-    assert capsys.readouterr().err == "nmt: this needs the package board\n"
-    assert not list(config.run_folder.glob("eval/**/*.hyp.txt"))
-
-
 def test_tags_are_no_part_of_the_sources_that_metrics_see(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     config, overrides = run
     ten = " ".join(["dog"] * 10)
@@ -308,16 +260,6 @@ def test_bleu_has_the_tokenizer_of_the_settings(run: Run) -> None:
     assert report["bleu_tokenizer"] == "char"
 
 
-def test_a_missing_tokenizer_of_bleu_is_refused_before_translation(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, overrides = run
-    monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
-    monkeypatch.setattr(evaluation, "translate_together", lambda *_: pytest.fail("it translates"))
-    assert main(["eval", *overrides, "evaluation.bleu_tokenizer=ja-mecab"]) == 2
-    assert re.fullmatch(r"nmt: BLEU needs the tokenizer ja-mecab, .*sacrebleu\[ja\].*\n", capsys.readouterr().err)
-
-
 def test_batched_nll_equals_the_nll_of_each_reference_alone(run: Run) -> None:
     config, _ = run
     translator = translator_of(config)
@@ -330,31 +272,6 @@ def test_batched_nll_equals_the_nll_of_each_reference_alone(run: Run) -> None:
             total += float(F.cross_entropy(model.logits(output), labels, reduction="sum"))
         tokens += len(labels)
     assert reference_nll(translator, Split("test", SOURCES, REFERENCES)) == pytest.approx(total / tokens, rel=1e-5)
-
-
-def test_each_process_translates_its_share_and_returns_all_translations(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config, _ = run
-    translator = translator_of(config)
-    lines = [*SOURCES, "a dog " * 200]
-    alone = translate_together(translator, lines)
-    shares: list[list[str]] = []
-
-    def gather(share: list[str]) -> list[list[str]]:
-        shares.append(share)
-        return [*shares, *([""] * 2 for _ in range(3 - len(shares)))]
-
-    monkeypatch.setattr(distributed, "world_size", lambda: 3)
-    monkeypatch.setattr(distributed, "gather_objects", gather)
-    capsys.readouterr()
-    together: list[str] = []
-    for rank in range(3):
-        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
-        together = translate_together(translator, lines)
-    assert together == alone
-    assert [len(share) for share in shares] == [2, 2, 2]
-    assert "line 6 has" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -1,19 +1,14 @@
 """The number of cores is found on every system, and in one place."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 import torch
 
-import nmt
 from nmt.compute import control_group, cores
 from nmt.compute.cores import computing_threads, usable_cores
-from nmt.compute.machine import memory_of, prepare_machine
-from nmt.config.tree import RuntimeConfig
-
-PROJECT = Path(nmt.__file__).parents[2]
+from nmt.compute.machine import memory_of
 
 
 @pytest.fixture
@@ -110,35 +105,6 @@ def test_small_cores_of_arm_do_not_compute(system: Path) -> None:
     for number, capacity in enumerate([1024, 1024, 800, 800, 400, 400, 400, 400]):
         write(cpu(system, number) / "cpu_capacity", str(capacity))
     assert (usable_cores(), computing_threads()) == (8, 4)
-
-
-@pytest.mark.usefixtures("system")
-@pytest.mark.parametrize(("said", "expected"), [("4", 4), ("nothing", 8)])
-def test_a_mac_names_its_performance_cores(said: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.compute.cores.platform.system", lambda: "Darwin")
-    monkeypatch.setattr(
-        "nmt.compute.cores.subprocess.run", lambda *_, **__: subprocess.CompletedProcess([], 0, said, "")
-    )
-    assert computing_threads() == expected
-
-
-def test_machine_is_prepared_without_an_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)  # as on macOS
-    threads: list[int] = []
-    monkeypatch.setattr("torch.set_num_threads", threads.append)
-    monkeypatch.setattr(os, "cpu_count", lambda: 6)
-    prepare_machine(RuntimeConfig(device="cpu"), local_processes=2)
-    monkeypatch.setattr(os, "cpu_count", lambda: None)
-    prepare_machine(RuntimeConfig(device="cpu"))
-    assert threads == [3, 1]
-
-
-def test_only_the_cores_module_counts_cores() -> None:
-    ways = ("sched_getaffinity", "cpu_count")
-    scripts = [path for path in (PROJECT / "scripts").rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    files = [*(PROJECT / "src").rglob("*.py"), *scripts]
-    counting = [path.name for path in files if any(way in path.read_text(encoding="utf-8") for way in ways)]
-    assert counting == ["cores.py"]
 
 
 ADDRESS = "0000:3b:00.0"

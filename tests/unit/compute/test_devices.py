@@ -1,7 +1,6 @@
 """The device of a process is chosen by what PyTorch finds; what a device cannot do is refused in one line."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -14,13 +13,9 @@ from torch.utils._pytree import tree_leaves
 
 from nmt.compute import cores
 from nmt.compute import machine as module
-from nmt.compute.joining import session
 from nmt.compute.machine import (
     Machine,
-    free_cached_memory,
-    has_bf16,
     is_out_of_memory,
-    memory_of,
     prepare_machine,
 )
 from nmt.config.registry import CHOICES
@@ -28,11 +23,10 @@ from nmt.config.tree import RuntimeConfig
 from nmt.data.store import PairStore
 from nmt.errors import CommonError, UserError
 from nmt.model.build import build_model
-from nmt.model.kernels.backend import has_flash_attention
 from nmt.training.loss import Losses
 from nmt.training.objective import Objective
 from nmt.training.statistics import LossSums
-from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store, trainer, weights
+from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store
 
 __all__ = ["store"]
 MPS = torch.device("mps")
@@ -118,29 +112,6 @@ def test_a_gpu_that_pytorch_has_no_kernels_for_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("architecture", "precision"),
-    [
-        ("gfx906", "fp16"),
-        ("gfx1030", "fp16"),
-        ("gfx90a:sramecc+:xnack-", "bf16"),
-        ("gfx942", "bf16"),
-        ("gfx1100", "bf16"),
-    ],
-)
-def test_amds_gpus_are_told_apart_by_their_architecture_and_use_padded_attention(
-    found: Any, monkeypatch: pytest.MonkeyPatch, architecture: str, precision: str
-) -> None:
-    found(gpus=1)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (10, 3))  # AMD's numbers mean something else
-    monkeypatch.setattr(torch.version, "hip", "6.4")
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: Mock(gcnArchName=architecture))
-    machine = prepare_machine(RuntimeConfig())
-    assert machine.precision_name == precision
-    assert has_bf16(machine.device) == (precision == "bf16")
-    assert not has_flash_attention(machine.device, machine.precision)
-
-
-@pytest.mark.parametrize(
     ("message", "is_memory"),
     [
         ("CUDA error: out of memory", True),
@@ -201,28 +172,6 @@ def test_a_cpu_computes_in_bf16_only_if_that_is_faster(
     assert prepare_machine(RuntimeConfig(device="cpu")).precision_name == "fp32"
 
 
-def test_several_processes_on_apples_gpu_are_refused_before_they_wait(
-    found: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found(apple=True)
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(CommonError, match="several processes cannot train on Apple's GPU"), session(RuntimeConfig()):
-        pass
-
-
-def test_the_memory_of_apples_gpu_is_what_metal_recommends(monkeypatch: pytest.MonkeyPatch) -> None:
-    emptied: list[str] = []
-    monkeypatch.setattr(torch.mps, "recommended_max_memory", lambda: 12 * 10**9)
-    monkeypatch.setattr(torch.mps, "empty_cache", lambda: emptied.append("mps"))
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append("cuda"))
-    assert memory_of(MPS) == 12 * 10**9
-    for device in ("mps", "cuda", "cpu"):
-        free_cached_memory(torch.device(device))
-    assert emptied == ["mps", "cuda"]
-    assert is_out_of_memory(RuntimeError("MPS backend out of memory (MPS allocated: 9.00 GB, ...)"))
-    assert not is_out_of_memory(RuntimeError("MPS: unsupported"))
-
-
 class NoFloat64(TorchDispatchMode):
     """Refuses float64, which Apple's GPU does not have."""
 
@@ -254,40 +203,3 @@ def test_a_pass_after_the_first_needs_no_float64(store: PairStore, positions: st
     objective(batch.micro_batches[0])  # makes tables of positions, on the CPU
     with NoFloat64():  # type: ignore[no-untyped-call]
         objective(batch.micro_batches[0]).smoothed.backward()
-
-
-def test_apples_gpu_skips_a_step_whose_gradient_is_not_finite(
-    store: PairStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours = trainer()
-    (batch,) = batches_of(store, TRAINING, 1)
-    ours.update(batch)
-    before, fused = weights(ours), torch._fused_adamw_
-
-    def like_mps(*what: Any, found_inf: Tensor, **more: Any) -> None:
-        fused(*what, found_inf=torch.zeros_like(found_inf), **more)
-
-    monkeypatch.setattr(torch, "_fused_adamw_", like_mps)
-    ours.machine = Machine(MPS, torch.float32)
-    for parameter in ours.model.parameters():
-        parameter.grad = torch.full_like(parameter, torch.nan)
-    ours._step_optimizer(torch.tensor(False))
-    assert all(torch.equal(value, before[name]) for name, value in weights(ours).items())
-    assert all(parameter.grad is None for parameter in ours.model.parameters())
-    for parameter in ours.model.parameters():
-        parameter.grad = torch.ones_like(parameter)
-    ours._step_optimizer(torch.tensor(True))
-    assert not all(torch.equal(value, before[name]) for name, value in weights(ours).items())
-
-
-@pytest.mark.parametrize(("processes", "bound"), [(1, []), (2, ["0000:3b:00.0"])])
-def test_one_of_several_processes_is_bound_to_cores_near_its_gpu(
-    processes: int, bound: list[str], found: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found(gpus=2)
-    address = SimpleNamespace(pci_domain_id=0, pci_bus_id=0x3B, pci_device_id=0)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: address)
-    asked: list[str] = []
-    monkeypatch.setattr(module, "bind_near", asked.append)
-    prepare_machine(RuntimeConfig(device="cuda"), local_rank=1, local_processes=processes)
-    assert asked == bound

@@ -11,20 +11,6 @@ from shared.processes import is_alive
 from tests.quick_processes import wait_for
 
 
-def test_a_result_that_nobody_awaits_any_more_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "end_with_parent", lambda: None)
-    receiver, sender = processes.SPAWN.Pipe(duplex=False)
-    receiver.close()
-    processes._call(sender, len, ("abc",), {})
-
-
-def test_an_error_is_sent_as_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "end_with_parent", lambda: None)
-    receiver, sender = processes.SPAWN.Pipe(duplex=False)
-    processes._call(sender, int, ("no number",), {})
-    assert isinstance(receiver.recv(), ValueError)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process that is stopped does not end with its parent")
 def test_a_process_that_is_stopped_ends_with_its_parent() -> None:
     command = [sys.executable, "-m", "tests.unit.compute.stopping_helper"]

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from nmt.compute import threads
 from nmt.compute.machine import Machine
 from nmt.compute.threads import concurrent_workers, run_in_threads, run_tasks_in_threads
 from nmt.config.model import ModelConfig
@@ -129,30 +128,6 @@ def test_results_come_while_tasks_run() -> None:
     assert next(results) == (0, 0)
     first_is_known.set()
     assert sorted(results) == [(1, 1), (2, 2)]
-
-
-def test_no_task_begins_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[int] = []
-    both, exhausted = threading.Barrier(2, timeout=60), threading.Event()
-    exhaust = threads._exhaust
-
-    def note(waiting: Iterator[object]) -> None:
-        exhaust(waiting)
-        exhausted.set()
-
-    monkeypatch.setattr(threads, "_exhaust", note)
-
-    def work(task: int) -> None:
-        begun.append(task)
-        if task < 2:
-            both.wait()
-        if task == 1:
-            raise ValueError("not this one")
-        assert exhausted.wait(10)  # until the error is known
-
-    with pytest.raises(ValueError, match="not this one"):
-        list(run_tasks_in_threads(work, range(100), 2))
-    assert sorted(begun) == [0, 1]
 
 
 class LongTasks:

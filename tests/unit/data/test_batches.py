@@ -1,11 +1,10 @@
 from functools import partial
 from itertools import islice
-from threading import Event
 
 import numpy as np
 import pytest
 
-from nmt.data import batches, length_order
+from nmt.data import length_order
 from nmt.data.batches import EpochPlan, PairLengths, plan_epoch, planned_batches, split_batch
 from nmt.data.batching import Batching
 from nmt.data.micro_batch_size import changed_micro_batch_tokens, full_micro_batch_tokens, micro_batch_tokens
@@ -100,15 +99,6 @@ def test_plan_does_not_depend_on_the_pairs_that_are_sorted_together(
         np.testing.assert_array_equal(plan.bounds, expected.bounds)
 
 
-@pytest.mark.parametrize("longest", [65_534, 131_000])
-def test_long_sentences_are_sorted_in_parts(monkeypatch: pytest.MonkeyPatch, longest: int) -> None:
-    monkeypatch.setattr(length_order, "PART_PAIRS", 50)
-    lengths = random_lengths(400, longest=longest)
-    plan, expected = (plan(lengths, Batching(200_000, seed=3), 1) for plan in (plan_epoch, planned_at_once))
-    np.testing.assert_array_equal(plan.order, expected.order)
-    np.testing.assert_array_equal(plan.bounds, expected.bounds)
-
-
 @pytest.mark.parametrize("by_length", [True, False])
 def test_plan_depends_on_seed_and_epoch_only(by_length: bool) -> None:
     lengths = random_lengths(1000)
@@ -179,26 +169,6 @@ def test_planned_batches_are_those_of_each_epochs_own_plan() -> None:
     for first in (0, 3, len(plan_of(0)) - 1):
         planned = islice(planned_batches(plan_of, 0, first), len(expected) - first)
         assert [(epoch, index, plan[index].tolist()) for epoch, plan, index in planned] == expected[first:]
-
-
-def test_the_next_epoch_is_planned_while_the_last_batches_of_this_one_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "PLANNED_AHEAD", 2)
-    lengths, begun, may_finish = random_lengths(200), Event(), Event()
-
-    def slow_plan(epoch: int) -> EpochPlan:
-        if epoch == 1:
-            begun.set()
-            assert may_finish.wait(60)
-        return plan_epoch(lengths, Batching(150, seed=1), epoch)
-
-    stream = planned_batches(slow_plan, 0, 0)
-    count = len(plan_epoch(lengths, Batching(150, seed=1), epoch=0))
-    assert [index for _, _, index in islice(stream, count - 2)] == list(range(count - 2))
-    assert not begun.is_set()  # so that there are not two plans all the time
-    assert [index for _, _, index in islice(stream, 2)] == [count - 2, count - 1]  # does not wait for the next plan
-    assert begun.wait(60)
-    may_finish.set()
-    assert next(stream)[0] == 1
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ import pytest
 from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import prepare, tokenizer_task
-from nmt.data.manifest import PreparationTasks
 from nmt.data.prepared import require_prepared, require_text
 from nmt.data.sources import registry
 from nmt.errors import UserError
@@ -69,12 +68,6 @@ def test_other_files_are_refused_with_both_names(config: Config, tmp_path: Path,
     require_prepared(changed)
 
 
-@pytest.mark.parametrize("split", SPLITS)
-def test_files_that_do_not_exist_are_refused_too(config: Config, split: str) -> None:
-    with pytest.raises(UserError, match=rf"data\.{split}=\[.*\], not \[gone\.parquet\]"):
-        require_prepared(with_data(config, **{split: ["gone.parquet"]}))
-
-
 def test_text_that_changed_under_the_same_name_is_refused(config: Config) -> None:
     write_pairs(Path(config.data.train[0]), 7)
     with pytest.raises(
@@ -104,17 +97,6 @@ def test_token_ids_of_text_that_was_collected_again_are_refused(
         require_prepared(config)
     prepare.prepare(config, lambda _: None)
     require_prepared(config)
-
-
-def test_token_ids_that_were_written_after_their_record_are_refused(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(PreparationTasks, "_save", killed)
-        with pytest.raises(KilledError):
-            prepare.prepare(with_data(config, max_pieces=3), lambda _: None)
-    with pytest.raises(UserError, match=r"is not prepared \(encode train\): run `make data`"):
-        require_prepared(config)
 
 
 def test_raw_files_may_be_moved_away_or_elsewhere(config: Config, tmp_path: Path) -> None:
@@ -180,15 +162,6 @@ def test_other_languages_and_tags_of_the_test_text_are_refused(config: Config) -
         require_text(with_data(config, target_lang="fr"), ["test"])
     with pytest.raises(UserError, match=r"data\.tag=, not @de@"):
         require_text(with_data(config, tag="@de@"), ["test"])
-
-
-def test_manifest_without_settings_is_judged_by_the_content_of_files(config: Config, tmp_path: Path) -> None:
-    edit_manifest(config, lambda content: content.pop("settings"))
-    require_prepared(config)
-    with pytest.raises(
-        UserError, match=r"prepared from other text of test than data\.test=\[.*/other\.parquet\] has now"
-    ):
-        require_prepared(with_data(config, test=[write_pairs(tmp_path / "other.parquet", 500)]))
 
 
 def test_interrupted_preparation_keeps_the_settings_of_the_finished_one(config: Config, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import beam_search, ensemble_scorers, length_penalty, most_probable, remaining, top
+from nmt.decoding.beam import beam_search, ensemble_scorers, length_penalty, most_probable, top
 from nmt.text.special import BOS, EOS, PAD
 from tests.unit.decoding.toys import VOCABULARY, WORDS, Prefix, Toy, ToyScorer, exhaustive, found
 
@@ -132,11 +132,6 @@ def test_the_most_probable_continuations_are_twice_the_beam_best_first(rows: int
         expected = sorted(everything, reverse=True)[: 2 * beam]
         found_ = zip(*(each[sentence].tolist() for each in (totals, tokens, parents)), strict=True)
         assert list(found_) == [(pytest.approx(total), token, row) for total, token, row in expected]
-
-
-def test_few_of_the_remaining_sentences_are_moved() -> None:
-    done = torch.tensor([False, True, False, True, False, False, True, False])
-    assert remaining(done).tolist() == [0, 5, 2, 7, 4]
 
 
 def test_the_result_of_a_sentence_does_not_depend_on_its_batch() -> None:

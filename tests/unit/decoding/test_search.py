@@ -73,32 +73,6 @@ def test_every_hypothesis_keeps_every_control(strategy: str) -> None:
             assert words[: len(constraint.beginning)] == constraint.beginning
 
 
-@pytest.mark.parametrize(
-    ("settings", "plain"),
-    [
-        ({}, True),
-        ({"nbest": 3}, True),
-        ({"strategy": "sample", "nbest": 3, "top_k": 2}, True),
-        ({"no_repeat_ngram": 2}, False),
-        ({"min_length": 2}, False),
-    ],
-)
-def test_a_search_without_controls_calls_the_model_itself(
-    settings: dict[str, int | float | str | bool], plain: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scorers: list[object] = []
-
-    def record(scorer: object, *_: object, choose: object = None, **__: object) -> list[list[Hypothesis]]:
-        scorers.append(scorer)
-        assert choose is None
-        return []
-
-    monkeypatch.setattr("nmt.decoding.search.beam_search", record)
-    monkeypatch.setattr("nmt.decoding.search.sample", record)
-    search([Toy(1)], [5], [UNCONSTRAINED], **settings)
-    assert [isinstance(scorer, ToyScorer) for scorer in scorers] == [plain]
-
-
 def test_the_result_of_a_sentence_does_not_depend_on_its_batch() -> None:
     toys, limits = [Toy(seed) for seed in range(12)], [seed % 9 + 3 for seed in range(12)]
     constraints = [

@@ -1,16 +1,12 @@
 """Searches with required terms, compared with exhaustive search and with a plain search that follows the definition."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from nmt.decoding.constraints import Constraints
-from nmt.decoding.terms import RequiredTerms
-from nmt.text.special import BOS, EOS, UNK
+from nmt.text.special import EOS, UNK
 from tests.unit.decoding.test_search import EVERYTHING, LIMIT, A, B, C, search
 from tests.unit.decoding.toys import Prefix, Toy, exhaustive, found
 
@@ -111,37 +107,6 @@ def test_a_narrow_beam_equals_a_direct_implementation_of_the_definition(beam: in
     results = search(toys, limits, [Constraints(terms=each) for each in terms], beam=beam, nbest=beam)
     for toy, limit, each, result in zip(toys, limits, terms, results, strict=True):
         assert found(result)[:1] == plain_search(toy, limit, beam, each)[:1]
-
-
-class Counting(TorchDispatchMode):
-    """Counts the numbers that operations return."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.numbers = 0
-
-    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = operation(*args, **(kwargs or {}))
-        self.numbers += sum(each.numel() for each in tree_leaves(result) if isinstance(each, torch.Tensor))
-        return result
-
-
-def numbers_of_a_step(size: int) -> int:
-    """Return how many numbers a step computes for a term of this many different tokens."""
-    vocabulary = EOS + 1 + size
-    terms = RequiredTerms(
-        [[tuple(range(EOS + 1, vocabulary))]], torch.tensor([size + 1]), torch.ones(vocabulary, dtype=torch.bool), 1
-    )
-    scorer = terms.wrap(lambda tokens, parents: torch.zeros(1, vocabulary))
-    counting = Counting()
-    with counting:
-        scores = scorer(torch.tensor([BOS]), torch.tensor([0]))
-        terms.choose(scores.log_softmax(1), torch.zeros(1, 1))
-    return counting.numbers
-
-
-def test_a_step_takes_time_in_proportion_to_the_term() -> None:
-    assert numbers_of_a_step(400) < 5 * numbers_of_a_step(100)
 
 
 def test_sentences_without_terms_are_searched_as_ever() -> None:

@@ -2,7 +2,6 @@
 
 import io
 import math
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -196,32 +195,6 @@ def test_parallel_decoding_gives_the_same_translations(
     assert sum(told) == len(lines)
     parallel = Executor(Parallelism.FORKS, 4) if max_fork_hypotheses else Executor(Parallelism.THREADS, 2)
     assert used == [Executor(), parallel]
-
-
-def test_an_error_in_a_progress_callback_ends_the_workers(
-    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(count: int) -> None:
-        if count:
-            raise RuntimeError("the bar is broken")
-
-    monkeypatch.setattr(batches, "can_fork", lambda: False)
-    before, threads = threading.active_count(), torch.get_num_threads()
-    sources = tokenizer.encode_source(["the small cat sees a dog"] * 20)
-    try:
-        torch.set_num_threads(2)
-        with pytest.raises(RuntimeError, match="the bar is broken"):
-            translator([random_model(tokenizer)], tokenizer, batch_tokens=1).translate_ids(sources, done=fail)
-    finally:
-        torch.set_num_threads(threads)
-    assert threading.active_count() == before
-
-
-def test_empty_lines_are_translated_without_the_model(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = random_model(tokenizer)
-    monkeypatch.setattr(model, "start", None)
-    translations = list(translator([model], tokenizer, nbest=2).translate(["", " \t", ""]))
-    assert [[candidate.text for candidate in each.candidates] for each in translations] == [[""], [""], [""]]
 
 
 def test_translations_are_yielded_as_soon_as_their_window_is_done(tokenizer: Tokenizer) -> None:

@@ -1,18 +1,16 @@
 """BLEU's tokenizer follows the target language, as sacreBLEU's own does, or the settings."""
 
 import sys
-from pathlib import Path
-from urllib.error import URLError
 
 import pytest
 import sacrebleu
 import torch
 from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.tokenizers import tokenizer_ja_mecab, tokenizer_ko_mecab, tokenizer_spm
+from sacrebleu.tokenizers import tokenizer_ja_mecab, tokenizer_ko_mecab
 
 from nmt.compute.machine import Machine
 from nmt.config.data import DataConfig
-from nmt.config.decoding import BLEU_TOKENIZERS, EvaluationConfig
+from nmt.config.decoding import EvaluationConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
@@ -90,25 +88,8 @@ def test_a_missing_package_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch,
     validation.check_bleu(Config(data=DataConfig(target_lang=language), training=without), ["valid"])
 
 
-def test_a_model_of_a_tokenizer_that_cannot_be_downloaded_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise URLError("no\nnetwork")
-
-    monkeypatch.setattr(tokenizer_spm, "SACREBLEU_DIR", str(tmp_path))
-    monkeypatch.setattr(tokenizer_spm, "download_file", fail)
-    with pytest.raises(UserError, match=r"flores200, .*could not be downloaded \(.*no network") as caught:
-        make_bleu("flores200")
-    assert "\n" not in str(caught.value)
-
-
 def test_an_unknown_tokenizer_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"evaluation\.bleu_tokenizer=14a is not one of auto, 13a, zh"):
         EvaluationConfig(bleu_tokenizer="14a")
     with pytest.raises(UserError, match="sacreBLEU has no tokenizer 14a: set"):
         make_bleu("14a")
-
-
-def test_the_setting_knows_sacrebleus_tokenizers() -> None:
-    assert {*BLEU_TOKENIZERS} == {"auto", *BLEU.TOKENIZERS}

@@ -14,7 +14,6 @@ from nmt.model.attention import Attend, FlashAttend, PaddedAttend, ShortAttend, 
 from nmt.model.attention_choice import plan_for
 from nmt.model.attention_plan import AttentionSpec, plan_attention
 from nmt.model.fused_attention import FusedPaddedAttend
-from nmt.model.kernels import backend
 from nmt.model.packed import Packed
 
 MODE = FakeTensorMode()
@@ -44,25 +43,6 @@ def test_setting_chooses_attention_on_a_gpu(kind: str, longest: int, expected: t
     with MODE:
         chosen = plan_attention(AttentionSpec(sentences, sentences, False, 16, torch.bfloat16), kind)
     assert type(chosen) is expected
-
-
-@pytest.mark.parametrize(
-    ("config", "precision", "triton", "expected"),
-    [
-        (replace(SMALL, d_k=64), torch.bfloat16, True, ShortAttend),
-        (replace(SMALL, d_k=65), torch.bfloat16, True, FlashAttend),
-        (SMALL, torch.float16, True, FlashAttend),
-        (SMALL, torch.bfloat16, False, FlashAttend),
-    ],
-)
-def test_training_takes_short_attention_first_if_the_device_and_the_model_allow_it(
-    config: ModelConfig, precision: torch.dtype, triton: bool, expected: type, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(attention_choice, "has_triton", lambda: triton)
-    monkeypatch.setattr(backend, "_has_bf16", lambda device: True)
-    spec = AttentionSpec(stream(20), stream(20), False, config.key_size, precision)
-    with MODE:
-        assert type(plan_for("auto", "cuda", precision, config)(spec)) is expected
 
 
 def test_short_attention_needs_both_sides_to_be_short() -> None:
@@ -118,15 +98,6 @@ def test_fused_attention_equals_padded_attention(
     expected = results(PaddedAttend(queries, keys, causal=causal), torch.float64)
     assert {each.dtype for each in found} == {dtype}
     torch.testing.assert_close([each.double() for each in found], expected, rtol=tolerance, atol=tolerance)
-
-
-def test_fp16_on_a_cpu_uses_the_attention_of_old_gpus_unless_a_plan_is_special() -> None:
-    sentences = Packed.from_sentences([[1, 2], [3]])
-    spec = AttentionSpec(sentences, sentences, causal=True, head_width=16, precision=torch.float16)
-    assert type(plan_attention(spec)) is FusedPaddedAttend
-    assert type(plan_attention(spec, "padded")) is PaddedAttend
-    for special in ({"biased": True}, {"dropout": 0.1}, {"prefix": torch.tensor([1, 1])}):
-        assert type(plan_attention(spec._replace(**special))) is PaddedAttend
 
 
 def test_scores_are_scaled_before_they_overflow_in_fp16() -> None:

@@ -1,11 +1,7 @@
 """The registered names of settings, against the code that they name."""
 
-import ast
-from pathlib import Path
-
 import pytest
 
-import nmt
 from nmt.config.keys import all_keys
 from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES, load
@@ -32,12 +28,3 @@ def test_an_unknown_choice_is_refused_and_the_choices_are_named(field: str) -> N
     with pytest.raises(ConfigError) as refused:
         ModelConfig(**{field: "nosuch"})  # type: ignore[arg-type]
     assert f"model.{field}=nosuch is not one of {', '.join(CHOICES[f'model.{field}'])}" in str(refused.value)
-
-
-def test_only_build_model_constructs_models() -> None:
-    """No other code names an architecture's class or module."""
-    homes = {choice.code.partition(":")[0] for choice in CHOICES["model.architecture"].values()}
-    for file in Path(nmt.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom):
-                assert node.module not in homes, file

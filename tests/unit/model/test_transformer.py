@@ -3,7 +3,7 @@
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 import torch
@@ -14,7 +14,6 @@ from nmt.config.registry import CHOICES
 from nmt.model.build import build_model
 from nmt.model.layers import DecoderLayer
 from nmt.model.packed import Packed
-from nmt.model.positions import sinusoidal
 from nmt.model.positions.base import Places
 from nmt.model.positions.sinusoidal import SinusoidTable, sinusoids
 from nmt.model.transformer import Transformer
@@ -200,19 +199,6 @@ def test_rows_with_a_long_common_prefix_attend_only_to_their_own_tokens(name: st
             torch.testing.assert_close(scores, full[:, -1], rtol=1e-9, atol=1e-9)
 
 
-class ReplacedTable(SinusoidTable):
-    """Its table is replaced by a shorter one as soon as it is set, as another thread may do."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, sinusoids(256, self.width) if name == "table" and len(value) > 256 else value)
-
-
-def test_a_thread_does_not_index_the_shorter_sinusoid_table_of_another() -> None:
-    positions = torch.tensor([0, 299, 17])
-    rows = ReplacedTable(8)(Places(positions, 300), torch.float64)
-    torch.testing.assert_close(rows, sinusoids(300, 8)[positions], rtol=0, atol=0)
-
-
 def test_sinusoids_follow_the_formula() -> None:
     table = sinusoids(50, 12)
     for position in (0, 1, 49):
@@ -227,18 +213,6 @@ def test_the_sinusoid_table_grows_for_longer_sentences() -> None:
     short, long = sentences([3], 1), sentences([700], 2)
     model.encode(Packed.from_sentences(short))
     assert model.encode(Packed.from_sentences(long)).isfinite().all()
-
-
-@pytest.mark.parametrize("architecture", CHOICES["model.architecture"])
-@pytest.mark.parametrize("positions", [name for name in CHOICES["model.positions"] if name != "learned"])
-def test_no_forward_pass_computes_a_table_that_was_built_before(
-    architecture: str, positions: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = build_model(replace(TINY, architecture=architecture, positions=positions), VOCABULARY, VOCABULARY)
-    model.build_position_tables(300)
-    monkeypatch.delattr(sinusoidal, "sinusoids")
-    source, target = (Packed.from_sentences(sentences([300, 4], seed)) for seed in (1, 2))
-    assert model(source, target).isfinite().all()
 
 
 def test_training_can_use_the_sinusoid_table_that_inference_made() -> None:

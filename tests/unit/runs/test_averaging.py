@@ -66,13 +66,6 @@ def test_the_average_is_the_mean(run: Path) -> None:
         np.testing.assert_array_equal(weight.numpy(), numpy_mean(steps, name))
 
 
-def test_equal_checkpoints_average_to_themselves_in_their_own_type(run: Path) -> None:
-    weights = {"half": torch.randn(9).bfloat16(), "whole": torch.tensor([3, 2**40])}
-    averaged = average([save(run, step, weights) for step in range(1, 8)])
-    assert all(torch.equal(averaged[name], weight) for name, weight in weights.items())
-    assert averaged["half"].dtype == torch.bfloat16
-
-
 def test_the_averaged_checkpoint_loads_as_any_other(run: Path) -> None:
     paths = [save(run, step) for step in (100, 200, 300)]
     folder = write_averaged(run, paths[::-1], 300)
@@ -91,32 +84,6 @@ def test_the_averaged_checkpoint_loads_as_any_other(run: Path) -> None:
     assert [saved.step for saved in Checkpoints(run).steps()] == [100, 200, 300]
     write_averaged(run, paths[:2], 300)
     assert load(folder).step == 200
-
-
-def test_a_stale_average_gives_a_warning(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_averaged(run, [save(run, 1)], 1)
-    resolve(run, "averaged")
-    assert capsys.readouterr().err == ""
-    save(run, 2)
-    resolve(run, "averaged")
-    assert "averaged is of step 1, training is at step 2: `make average`" in capsys.readouterr().err
-
-
-def test_an_average_is_stale_if_training_has_saved_a_checkpoint_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = Config(paths=PathsConfig(outputs=str(tmp_path)), averaging=AveragingConfig(last=1))
-    save(config.run_folder, 1)
-
-    def choose_before_a_save(checkpoints: Checkpoints, count: int) -> list[Path]:
-        chosen = last_checkpoints(checkpoints, count)
-        save(config.run_folder, 2)
-        return chosen
-
-    monkeypatch.setattr(stage, "last_checkpoints", choose_before_a_save)
-    stage.run(config)
-    resolve(config.run_folder, "averaged")
-    assert "averaged is of step 1, training is at step 2" in capsys.readouterr().err
 
 
 def last_steps(run: Path, count: int) -> list[int]:

@@ -4,7 +4,6 @@ import importlib.metadata
 import json
 import platform
 import subprocess
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,13 +12,11 @@ import torch
 
 import nmt
 from nmt.compute.cores import usable_cores
-from nmt.config.tree import Config, PathsConfig
+from nmt.config.tree import Config
 from nmt.data.manifest import PreparationTasks
 from nmt.errors import UserError
 from nmt.runs import environment as module
-from nmt.runs.environment import DataState, Environment, GitState, environment, read_environment
-from nmt.runs.layout import RunLayout
-from nmt.runs.start import start_tracker
+from nmt.runs.environment import Environment, GitState, environment, read_environment
 from nmt.storage.files import checksum, write_json
 
 
@@ -55,14 +52,6 @@ def test_environment_is_read_as_it_was_written(tmp_path: Path) -> None:
     written = environment(Config(seed=7), tmp_path)
     write_json(tmp_path / "environment.json", written.to_json())
     assert read_environment(tmp_path / "environment.json") == written
-
-
-def test_fields_of_other_versions_are_ignored_or_have_defaults(tmp_path: Path) -> None:
-    old = {"cpu": "a processor", "data": {"manifest": "abc"}, "git": {"commit": "1"}, "color": "red"}
-    write_json(tmp_path / "environment.json", old)
-    assert read_environment(tmp_path / "environment.json") == Environment(
-        cpu="a processor", data=DataState("abc", None), git=GitState("1", None)
-    )
 
 
 def test_a_resumed_run_keeps_what_was_different_before() -> None:
@@ -114,15 +103,3 @@ def test_the_git_state_of_a_repository_is_recorded(tmp_path: Path, monkeypatch: 
     assert module._git_state(tmp_path) == GitState(git("rev-parse", "HEAD"), dirty=True)
     monkeypatch.setenv("PATH", "")
     assert module._git_state(tmp_path) is None
-
-
-def test_only_a_run_that_is_resumed_keeps_an_earlier_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = replace(Config(), name="run", paths=PathsConfig(outputs=str(tmp_path), data=str(tmp_path / "data")))
-    file = RunLayout(config.run_folder).environment
-    start_tracker(config, 0).close()
-    first = read_environment(file)
-    monkeypatch.setattr(module, "cpu_model", lambda: "another")
-    start_tracker(config, 5).close()
-    assert (read_environment(file).cpu, read_environment(file).earlier) == ("another", [first])
-    start_tracker(config, 0).close()
-    assert read_environment(file).earlier == []

@@ -13,8 +13,8 @@ import pytest
 
 from nmt.errors import UserError
 from nmt.runs.listener import Listener, Scored
-from nmt.runs.metrics import event_of, read_metrics, truncate_after
-from nmt.runs.tracker import NullTracker, Tracker
+from nmt.runs.metrics import event_of, read_metrics
+from nmt.runs.tracker import Tracker
 
 
 def start(run: Path, step: int = 0) -> Tracker:
@@ -83,17 +83,6 @@ def test_a_truncated_file_is_continued_with_whole_lines(tmp_path: Path) -> None:
         assert [event["step"] for event in events] == [*range(1, whole + 1), 4]
 
 
-def test_a_file_without_changes_is_not_rewritten(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    truncate_after(path, 0)
-    assert not path.exists()
-    with start(tmp_path) as tracker:
-        tracker.log("train", 1)
-    before = path.stat().st_ino
-    truncate_after(path, 1)
-    assert path.stat().st_ino == before
-
-
 @pytest.mark.parametrize("line", ["{", "[]", "7", '{"event": "train"}', '{"step": "7"}', "\0\0", "[" * 100_000])
 def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "metrics.jsonl"
@@ -116,13 +105,6 @@ def test_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> None:
     tracker._file = io.TextIOWrapper(io.BufferedWriter(io.FileIO("/dev/full", "w")))
     with pytest.raises(UserError, match=r"cannot write .*metrics\.jsonl: No space left on device"), tracker:
         tracker.log("train", 1)
-
-
-def test_the_null_tracker_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with NullTracker() as tracker:
-        tracker.log("train", 1, loss=1.0)
-    assert list(tmp_path.iterdir()) == []
 
 
 class Told(Listener):

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -63,25 +62,6 @@ def test_two_writers_do_not_touch_what_the_other_one_writes(
     assert names(tmp_path / "made") == ["file", "last"]
     assert (tmp_path / "made" / "file").read_text() == (tmp_path / "file").read_text() == "slow"
     assert names(tmp_path) == ["file", "made"]
-
-
-@pytest.mark.parametrize("way", [replacing, replacing_folder])
-def test_what_somebody_removes_before_it_is_locked_is_created_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Callable[[Path], AbstractContextManager[Path]]
-) -> None:
-    opened, taken = os.open, list[str | Path]()
-
-    def remove_first(path: str | Path, flags: int, *mode: int, **more: Any) -> int:
-        if flags in (os.O_RDONLY, os.O_RDWR) and not taken:
-            taken.append(path)
-            remove(Path(path))
-        return opened(path, flags, *mode, **more)
-
-    monkeypatch.setattr(os, "open", remove_first)
-    with way(tmp_path / "made") as partial:
-        assert partial.exists()
-    assert taken
-    assert names(tmp_path) == ["made"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs an operation of Linux")
@@ -183,17 +163,6 @@ def test_planted_links_are_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "link").readlink() == Path("file")
 
 
-def test_a_link_at_the_temporary_name_is_refused_and_not_followed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plant(tmp_path, f"file.{'0' * 12}{PARTIAL}")
-    monkeypatch.setattr("secrets.token_hex", lambda size: "00" * size)
-    monkeypatch.setattr(files, "_remove_leftovers", lambda path: None)
-    with pytest.raises(UserError, match=r"cannot write .*file: File exists"):
-        write_text(tmp_path / "file", "new")
-    assert (tmp_path / "victim").read_text() == "precious"
-
-
 def test_files_have_the_permissions_of_any_new_file(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
@@ -280,16 +249,6 @@ def test_remove_deletes_anything_and_follows_no_link(tmp_path: Path) -> None:
         remove(tmp_path / name)
     assert names(tmp_path) == ["kept"]
     assert names(tmp_path / "kept") == ["file"]
-
-
-def test_a_failure_to_delete_is_reported_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(30, "Read-only file system")
-
-    (tmp_path / "file").touch()
-    monkeypatch.setattr("os.unlink", refuse)
-    with pytest.raises(UserError, match=r"cannot delete .*/file: Read-only file system"):
-        remove(tmp_path / "file")
 
 
 def test_json_is_written_for_readers_and_read_back(tmp_path: Path) -> None:

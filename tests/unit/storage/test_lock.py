@@ -116,49 +116,6 @@ def test_what_is_held_is_so_under_any_name_until_the_end_of_the_block(tmp_path: 
         assert free
 
 
-def test_a_file_is_held_where_only_what_may_be_written_can_be_locked_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flock = fcntl.flock
-
-    def of_nfs(descriptor: int, operation: int) -> None:
-        """Lock as NFS does, which wants a file to be open for writing (flock(2))."""
-        if operation & fcntl.LOCK_EX and fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        flock(descriptor, operation)
-
-    monkeypatch.setattr(fcntl, "flock", of_nfs)
-    path = tmp_path / "unfinished"
-    with held(path, path.touch), unheld(path) as free:
-        assert not free
-    with unheld(path) as free:
-        assert free
-
-
-def test_what_is_removed_while_its_lock_is_waited_for_is_created_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, flock, created, opened = tmp_path / "unfinished", fcntl.flock, [], set()
-
-    def create() -> None:
-        path.touch()
-        created.append(path.stat().st_ino)
-
-    def remove_the_first(descriptor: int, operation: int) -> None:
-        opened.add(descriptor)
-        if len(created) == 1:
-            path.unlink()
-        flock(descriptor, operation)
-
-    monkeypatch.setattr(fcntl, "flock", remove_the_first)
-    with held(path, create):
-        assert len(created) == 2
-        assert path.exists()
-    for descriptor in opened:
-        with pytest.raises(OSError, match="Bad file descriptor"):
-            os.fstat(descriptor)
-
-
 def test_links_and_pipes_are_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "file")

@@ -6,7 +6,6 @@ from random import Random
 import pytest
 
 from nmt.errors import UserError
-from nmt.text import glossary
 from nmt.text.glossary import WORD_OR_CHARACTER, Glossary
 
 TERMS = {"machine": "Maschine", "machine learning": "maschinelles Lernen", "US": "USA", "don't": "nicht", "C++": "C++"}
@@ -104,19 +103,6 @@ def test_terms_with_common_beginnings_are_found_as_by_trying_all_of_them() -> No
         terms = {source: f"{number}" for number, source in enumerate(sorted(sources))}
         line = " ".join(random.choices(["a", "A", "b", "B", "c", "C", "#"], k=30))
         assert Glossary(terms).find(line) == longest_terms(terms, line)
-
-
-def test_each_word_is_compared_once_per_beginning_of_a_term(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared, following = [], glossary._following
-
-    def count(node: glossary._Node, word: str) -> object:
-        compared.append(word)
-        return following(node, word)
-
-    monkeypatch.setattr(glossary, "_following", count)
-    terms = {"#" * length + "x": "y" for length in range(20)}
-    Glossary(terms).find("#" * 600)
-    assert len(compared) <= 20 + 600  # not 20 times for each of the 600 places
 
 
 def test_terms_with_some_words_in_lower_case_and_others_as_written_are_found_in_any_order() -> None:

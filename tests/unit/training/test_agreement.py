@@ -61,32 +61,6 @@ def test_the_interval_grows_until_it_takes_the_time_between_agreements(per_step:
 
 
 @pytest.mark.usefixtures("two_processes")
-def test_the_interval_shrinks_as_soon_as_steps_take_longer() -> None:
-    def slower() -> Iterator[float]:
-        for _ in range(1000):
-            yield 0.005
-        yield from constant(0.1)
-
-    found = agreements(AgreementSchedule(0, 0.0), slower(), 1400)
-    gaps = np.diff([seconds for _, seconds in found])
-    assert gaps[-1] == pytest.approx(AGREEMENT_SECONDS)
-    assert (np.diff([step for step, _ in found])[-1]) == 5
-
-
-@pytest.mark.usefixtures("two_processes")
-def test_agreements_at_validations_do_not_lengthen_the_interval() -> None:
-    """The steps of a GPU seem to take no time until the process has to wait for it."""
-    schedule = AgreementSchedule(0, 0.0)
-    for step in (1, 3, 7):
-        assert schedule.is_due(step)
-        schedule.plan_next(step, 0.0, 1)
-    for step in (8, 8, 9, 9):  # before and after a validation
-        assert not schedule.is_due(step)
-        schedule.plan_next(step, 0.0, 1)
-    assert next(step for step in range(10, 30) if schedule.is_due(step)) == 17
-
-
-@pytest.mark.usefixtures("two_processes")
 def test_processes_with_clocks_of_their_own_agree_at_the_same_steps() -> None:
     random = np.random.default_rng(1)
     processes = [AgreementSchedule(0, 0.0) for _ in range(4)]
@@ -170,21 +144,3 @@ def test_a_validation_that_a_signal_ends_is_followed_by_an_agreement(
     ours.validate = signalled
     assert ours.train(store) == Ending.SIGNAL
     assert agreed == [1, 3, 5, 5]
-
-
-@pytest.mark.usefixtures("agreed")
-def test_processes_take_the_last_step_that_they_agree_on(
-    tmp_path: Path, time_of: Clock, store: PairStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Processes whose clocks differ by a little would otherwise have different rates."""
-    own: list[int] = []
-
-    def agree(decision: Decision) -> Decision:
-        own.append(decision.last_step)
-        return decision._replace(last_step=decision.last_step + 1)
-
-    monkeypatch.setattr(distributed, "agree", agree)
-    ours = build(tmp_path, time_of, {"schedule": "linear", "learning_rate": 1e-3, "max_training_minutes": 205 / 60})
-    assert ours.train(store) == Ending.BUDGET
-    assert own[0] == 20  # ten seconds per step
-    assert ours.trainer.last_step == own[-1] + 1

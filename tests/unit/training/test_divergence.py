@@ -7,7 +7,7 @@ import torch
 
 from nmt.data.loader import DataPosition, MicroBatch
 from nmt.model.packed import Packed
-from nmt.training.divergence import MAX_NAMED_PAIRS, DivergenceMonitor, weight_hashes
+from nmt.training.divergence import DivergenceMonitor, weight_hashes
 from nmt.training.state import BestValidation
 
 EMPTY = Packed.from_sentences([[3]])
@@ -53,22 +53,6 @@ def test_the_count_of_bad_steps_ends_with_a_good_step() -> None:
     assert (divergence.consecutive, divergence.first_bad) == (1, 6)
     divergence.reset_count()
     assert divergence.consecutive == 0
-
-
-def test_a_recorded_norm_is_a_copy() -> None:
-    norm = torch.tensor(1.0)
-    divergence = DivergenceMonitor()
-    divergence.record(1, DataPosition(), norm, [])
-    norm.fill_(math.nan)
-    assert divergence.take_bad_steps() == []
-
-
-def test_the_number_of_named_pairs_is_limited() -> None:
-    divergence = DivergenceMonitor()
-    divergence.record(
-        1, DataPosition(), torch.tensor(math.nan), [MicroBatch(EMPTY, EMPTY, torch.tensor([3]), np.arange(1000))]
-    )
-    assert divergence.take_bad_steps()[0].pairs == list(range(MAX_NAMED_PAIRS))
 
 
 def test_the_warning_names_the_step_with_the_largest_gradient() -> None:

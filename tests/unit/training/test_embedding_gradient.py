@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from nmt.compute import distributed, replication
+from nmt.compute import replication
 from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES
 from nmt.data.batching import Batching
@@ -21,7 +21,7 @@ from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.word_vectors import WordVectors
 from nmt.text.special import BOS, EOS, PAD
-from nmt.training.embedding_gradient import EmbeddingGradient, embedding_gradient
+from nmt.training.embedding_gradient import EmbeddingGradient
 from nmt.training.objective import Objective
 from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store, trainer
 
@@ -68,16 +68,6 @@ def test_the_model_reads_the_weights_that_the_optimizer_changes(store: PairStore
     assert torch.equal(inside, vectors_of(ours.model)("source", tokens))
 
 
-def test_a_single_process_or_separate_or_frozen_matrices_need_no_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    tied, untied = (build_model(replace(MODEL, tie_embeddings=tie), VOCABULARY, VOCABULARY) for tie in (True, False))
-    assert embedding_gradient(tied) is None
-    monkeypatch.setattr(distributed, "world_size", lambda: 2)
-    assert embedding_gradient(untied) is None
-    assert embedding_gradient(tied) is not None
-    tied.projection.requires_grad_(False)
-    assert embedding_gradient(tied) is None
-
-
 @pytest.mark.parametrize("devices", [1, 3])
 def test_each_device_knows_the_words_of_the_whole_batch(store: PairStore, devices: int) -> None:
     streams = [
@@ -96,13 +86,6 @@ def test_each_device_knows_the_words_of_the_whole_batch(store: PairStore, device
             else:
                 assert batch.words is not None
                 assert batch.words.tolist() == sorted(words)
-
-
-def test_words_are_not_counted_if_nobody_needs_them(store: PairStore) -> None:
-    stream = global_batches(
-        store, Batching(60, seed=1), device_tokens=0, start=DataPosition(), rank=0, devices=2, with_words=False
-    )
-    assert next(stream).words is None
 
 
 def test_on_a_gpu_words_without_a_gradient_fill_up_the_number_of_rows() -> None:

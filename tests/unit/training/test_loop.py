@@ -1,10 +1,8 @@
 """Training ends within its time limits; the test has a clock of its own, which steps and saves move on."""
 
 import math
-import signal
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.compute.signals import Interruptible, StopRequest
+from nmt.compute.signals import Interruptible
 from nmt.config.training import TrainingConfig
 from nmt.data.batching import Batching
 from nmt.data.loader import global_batches
 from nmt.data.store import PairStore
 from nmt.estimate.parameters import count_parameters
-from nmt.runs.checkpoint_files import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, load, load_last_good
 from nmt.runs.tracker import NullTracker
 from nmt.training import clock
@@ -134,28 +131,6 @@ def test_a_process_past_its_limit_still_makes_one_step(tmp_path: Path, time_of: 
     assert ours.trainer.step == 1
 
 
-def test_a_validation_past_the_limit_is_repeated_on_resume(
-    tmp_path: Path, time_of: Clock, store: PairStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    allowed = []
-
-    @contextmanager
-    def late_after(self: StopRequest, seconds: float) -> Iterator[None]:
-        allowed.append(seconds)
-        self.late = True  # as if the alarm had fired immediately
-        yield
-
-    monkeypatch.setattr(StopRequest, "late_after", late_after)
-    ours = build(tmp_path, time_of, {"max_minutes": 2, "valid_every": 9})
-    assert ours.train(store) == Ending.TIME
-    assert allowed == [pytest.approx(120 - 90 - 7 - LEAVING_SECONDS)]
-    assert ours.trainer.step == 9
-    kept = load_last_good(tmp_path)
-    assert kept is not None
-    assert kept.trainer is not None
-    assert kept.trainer["loop"]["unseen"]
-
-
 def test_the_training_time_budget_counts_only_steps_and_survives_a_resume(
     tmp_path: Path, time_of: Clock, store: PairStore
 ) -> None:
@@ -191,30 +166,6 @@ def test_the_weights_that_the_minutes_gave_are_validated_once_and_count_as_the_r
     assert not again.state.validation_due
 
 
-def test_weights_that_time_and_a_signal_ended_together_are_validated_on_resuming(
-    tmp_path: Path, time_of: Clock, store: PairStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = {"max_training_minutes": 55 / 60}
-    update = Trainer.update
-
-    def stopping(self: Trainer, *what: Any) -> None:
-        update(self, *what)
-        if self.step == 6:
-            signal.raise_signal(signal.SIGTERM)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "update", stopping)
-        assert build(tmp_path, time_of, settings).train(store) == Ending.SIGNAL
-    kept = load_last_good(tmp_path)
-    assert kept is not None
-    assert (kept.step, kept.meta.valid) == (6, {})
-    again = build(tmp_path, time_of, settings, kept)
-    assert again.state.validation_due
-    assert again.train(store) == Ending.BUDGET
-    last = Checkpoints(tmp_path).steps()[-1]
-    assert (last.step, last.interim, last.valid) == (6, False, {"loss": 1 / 7})
-
-
 @pytest.mark.parametrize("schedule", ["linear", "cosine"])
 def test_the_rate_ends_where_the_minutes_end(
     tmp_path: Path, time_of: Clock, store: PairStore, schedule: str, monkeypatch: pytest.MonkeyPatch
@@ -242,25 +193,6 @@ def test_the_rate_ends_where_the_minutes_end(
     planned = TrainingConfig(**settings, warmup_steps=3, steps=20)
     expected = [1e-3 / 5, *(learning_rate(step, planned, MODEL.d_model) for step in range(2, 21))]
     assert rates[:20] == pytest.approx(expected)
-
-
-def test_a_step_that_takes_longer_than_expected_is_still_validated(
-    tmp_path: Path, time_of: Clock, store: PairStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    update = Trainer.update
-
-    def slower(self: Trainer, *what: Any) -> None:
-        update(self, *what)
-        if self.step == 6:  # too long for the longest validation so far, but not for the one that follows
-            time_of.now += 10.0
-            time_of.validation = 20.0
-
-    monkeypatch.setattr(Trainer, "update", slower)
-    limit = 6 * time_of.step + 2 * time_of.validation + 2 * time_of.save + LEAVING_SECONDS + 1
-    ours = build(tmp_path, time_of, {"max_minutes": limit / 60, "valid_every": 3, "save_every": 3})
-    assert ours.train(store) == Ending.TIME
-    assert time_of.now + LEAVING_SECONDS <= limit
-    assert [saved.step for saved in Checkpoints(tmp_path).steps() if saved.valid] == [3, 6]
 
 
 def test_the_figures_of_a_checkpoint_are_those_of_its_weights(
@@ -300,30 +232,3 @@ def test_the_best_steps_are_saved_beside_the_scheduled_ones(
     found = Checkpoints(tmp_path).steps()
     assert [each.step for each in found if each.only_best] == [4, 8, 16]
     assert [each.step for each in found if not each.only_best] == [6, 12, 17]
-
-
-def test_an_interrupted_validation_is_no_training_time(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
-    ours = build(tmp_path, time_of, {"valid_every": 4})
-
-    def interrupted(interruptible_together: Interruptible) -> dict[str, float]:
-        with interruptible_together():
-            time_of.now += time_of.validation
-            signal.raise_signal(signal.SIGTERM)
-        raise AssertionError("the signal must end the block")
-
-    ours.validate = interrupted
-    assert ours.train(store) == Ending.SIGNAL
-    kept = load_last_good(tmp_path)
-    assert kept is not None
-    assert kept.trainer is not None
-    assert kept.trainer["loop"]["unseen"]
-    assert kept.trainer["loop"]["training_seconds"] == 4 * time_of.step
-
-
-def test_a_checkpoint_without_training_time_counts_as_zero(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
-    saved = trainer()
-    trainer_pt = {"trainer": saved.to_save(), "loop": {"best": None, "stale": 0, "skipped": 0}}
-    checkpoint = Checkpoint(tmp_path, 0, saved.model.state_dict(), trainer_pt, "", CheckpointMeta(step=0))
-    ours = build(tmp_path, time_of, {"max_training_minutes": 25 / 60}, checkpoint)
-    assert ours.train(store) == Ending.BUDGET
-    assert ours.trainer.step == 3

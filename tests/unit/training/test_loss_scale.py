@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from nmt.compute.machine import Machine
 from nmt.config.model import ModelConfig
@@ -155,17 +154,6 @@ def test_the_scale_has_a_least_value() -> None:
     assert float(adapted([False] * 100).scale) == MIN_SCALE
 
 
-def test_scaling_waits_for_nothing() -> None:
-    """Fake tensors have no values, so reading one raises an error."""
-    with FakeTensorMode():
-        ours = LossScale(CPU)
-        ours.multiply(torch.ones(()))
-        gradients = [torch.ones(3), torch.ones(2, 2)]
-        ours.unscale(gradients)
-        ours.update(torch.ones(()).isfinite())
-        assert ours.scale.dtype == torch.float32
-
-
 def reloaded(value: Any) -> Any:
     file = io.BytesIO()
     torch.save(value, file)
@@ -218,15 +206,6 @@ def test_only_steps_that_a_lower_scale_cannot_mend_count_as_divergence() -> None
         "the gradient overflowed in fp16, so nothing was changed and the loss scale fell to 1 at 2 steps: 2, 3"
     )
     assert bad.startswith("no finite gradient, so nothing was changed at 2 steps: step 4 (epoch 1, batch 5,")
-
-
-def test_a_recorded_scale_is_a_copy() -> None:
-    divergence, scale = DivergenceMonitor(), torch.tensor(8.0)
-    divergence.record(1, DataPosition(), torch.tensor(math.nan), [], scale)
-    scale.fill_(1.0)
-    (step,) = divergence.take_bad_steps()
-    assert step.loss_scale == 8.0
-    assert "fell to 4 at step 1" in warnings_about([step])[0]
 
 
 def test_unscaling_is_exact() -> None:

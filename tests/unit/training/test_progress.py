@@ -32,17 +32,6 @@ def test_without_a_terminal_a_line_is_shown_each_minute(
     assert capsys.readouterr().err.splitlines() == [line, "warning: hot"]
 
 
-def test_lines_become_rarer_in_a_long_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    seconds = 0.0
-    monkeypatch.setattr("time.monotonic", lambda: seconds)
-    progress = TrainingProgress(steps=1_000_000)
-    for _ in range(12 * 60):
-        seconds += 60
-        progress.advance()
-        progress.show("loss 1.0")
-    assert 40 < len(capsys.readouterr().err.splitlines()) < 70
-
-
 def test_on_a_terminal_progress_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
@@ -52,23 +41,3 @@ def test_on_a_terminal_progress_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "loss 4.0; validation: loss 3.5" in written
     assert "step 12 of 14" not in written
     assert "warning: hot\n" in written
-
-
-@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
-def test_processes_other_than_the_main_one_show_nothing(
-    monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO]
-) -> None:
-    output = stream()
-    monkeypatch.setattr("sys.stderr", output)
-    train(TrainingProgress(steps=14, shown=False))
-    assert output.getvalue() == ""
-
-
-def test_a_run_that_has_no_time_for_all_steps_shows_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    output = Terminal()
-    monkeypatch.setattr("sys.stderr", output)
-    progress = TrainingProgress(steps=20, done=10)
-    progress.expect_end(14)
-    train(progress)
-    assert "14/14" in output.getvalue()
-    assert "/20" not in output.getvalue().rpartition("\r")[2]

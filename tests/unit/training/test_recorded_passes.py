@@ -22,9 +22,8 @@ from nmt.errors import CommonError, UserError
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.training import new_trainer, recorded_passes
-from nmt.training.additions import Additions, additions_to
-from nmt.training.graph_shapes import MAX_SHAPES, RECORDED_AT
-from nmt.training.hook import Report
+from nmt.training.additions import additions_to
+from nmt.training.graph_shapes import MAX_SHAPES
 from nmt.training.loss import Losses
 from nmt.training.recorded_passes import RecordedPasses, Recording
 from nmt.training.replicas import Replicas, UnaveragedReplicas
@@ -32,7 +31,6 @@ from nmt.training.trainer import Trainer
 from tests.quick_processes import start_group
 
 WORDS = 50
-WITHOUT_GRAPHS = "size of micro-batches is recorded as a CUDA graph"
 MODEL = ModelConfig(layers=1, d_model=32, d_ff=64, heads=2)
 CPU, GPU = (Machine(torch.device(name), torch.float32) for name in ("cpu", "cuda"))
 SEEDS = (0, 1, 0, 2, 1, 0, 3, 1, 0, 2, 2)
@@ -117,18 +115,6 @@ def test_training_with_recorded_passes_is_the_same(micro_batches: int, limit: in
     assert cast(float, passes.report(1).figures["graph_share"]) > 0.1
 
 
-def test_sizes_that_are_met_often_are_recorded_up_to_the_limit() -> None:
-    passes = RecordedPasses(limit=2)
-    trainer, _, _ = trained(passes)
-    met = [SEEDS[: place + 1].count(seed) for place, seed in enumerate(SEEDS)]
-    covered = sum(count >= RECORDED_AT and seed in (0, 1) for count, seed in zip(met, SEEDS, strict=True))
-    report = passes.report(len(SEEDS))
-    assert report.figures == {"graph_shapes": 2, "graph_share": round(covered / len(SEEDS), 4)}
-    assert report.lines == [f"no further {WITHOUT_GRAPHS} after 2; others run without"]
-    trainer.update(step(0))
-    assert passes.report(12) == Report({"graph_shapes": 2, "graph_share": 1.0}, lines=[])
-
-
 @pytest.mark.parametrize(
     ("recording", "reason"),
     [
@@ -144,43 +130,6 @@ def test_a_graph_that_fails_or_is_wrong_ends_training_and_names_the_setting(
     monkeypatch.setattr(RecordedPasses, "_capture", recording)
     with pytest.raises(UserError, match=reason):
         trained(RecordedPasses())
-
-
-def test_graphs_that_would_need_too_much_memory_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorded_passes, "_has_room", lambda _, *, first: False)
-    passes = RecordedPasses()
-    assert_same_training(passes)
-    assert passes.report(1).figures == {"graph_shapes": 0, "graph_share": 0.0}
-
-
-def test_recording_ends_when_memory_gets_scarce(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorded_passes, "_has_room", lambda _, *, first: first)
-    passes = RecordedPasses()
-    assert_same_training(passes)
-    report = passes.report(1)
-    assert report.figures["graph_shapes"] == 1
-    assert report.lines == [f"no further {WITHOUT_GRAPHS} after 1; others run without"]
-
-
-@pytest.mark.parametrize(
-    ("free", "first", "has_room"), [(50, True, True), (49, True, False), (11, False, True), (10, False, False)]
-)
-def test_a_tenth_of_the_memory_stays_free(
-    free: int, first: bool, has_room: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.undo()
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free, 100))
-    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda _: 39)
-    assert recorded_passes._has_room(GPU.device, first=first) is has_room
-
-
-def test_validation_records_nothing() -> None:
-    passes = RecordedPasses()
-    trainer = Trainer(build_model(MODEL, WORDS, WORDS), TrainingConfig(), CPU, seed=1, passes=passes)
-    (batch,) = step(0).micro_batches
-    with trainer.evaluating() as weights, torch.inference_mode():
-        weights.model.eval()(batch.source, batch.target)
-    assert passes.report(1) == Report()
 
 
 def train_together(recorded: bool, micro_batches: int, rounded: bool) -> None:
@@ -244,19 +193,3 @@ def test_runs_that_cannot_be_recorded_are_refused_only_if_that_was_asked_for(rea
     assert new_trainer._recorded_passes(config, machine, additions_to(config), divided=False) is None
     with pytest.raises(CommonError, match=f"because {reason}"):
         new_trainer._recorded_passes(asked, machine, additions_to(asked), divided=False)
-
-
-@pytest.mark.parametrize(
-    ("settings", "are_recorded"),
-    [
-        ([], True),
-        (["runtime.cuda_graphs=false"], False),
-        (["runtime.compile=true"], False),
-        (["runtime.compile=true", "runtime.cuda_graphs=true"], True),
-    ],
-)
-def test_passes_are_recorded_on_a_gpu_unless_the_settings_say_otherwise(
-    settings: list[str], are_recorded: bool
-) -> None:
-    passes = new_trainer._recorded_passes(compose(settings), GPU, Additions(), divided=False)
-    assert (passes is not None) is are_recorded

@@ -51,11 +51,6 @@ def test_constant_keeps_the_peak_after_the_warmup() -> None:
     assert [learning_rate(step, config, 512) for step in (1, 10, 9999)] == pytest.approx([0.1, 1.0, 1.0])
 
 
-@pytest.mark.parametrize("steps", [4000, 100_000])
-def test_no_warning_if_the_warmup_ends(steps: int) -> None:
-    assert not replace(PAPER, steps=steps).warmup_warning
-
-
 def test_warmup_longer_than_training_gives_a_warning() -> None:
     warning = replace(PAPER, steps=1000).warmup_warning
     assert "training.warmup_steps=4000 is above training.steps=1000" in warning

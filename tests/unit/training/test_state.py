@@ -40,15 +40,6 @@ def test_a_restored_state_equals_the_saved_state(store: PairStore) -> None:
     assert restored.take_statistics() == state.take_statistics()
 
 
-def test_a_checkpoint_without_the_newer_keys_is_restored() -> None:
-    saved = trainer()
-    loop = {"best": None, "stale": 0, "skipped": 2}
-    trainer_pt = {"trainer": saved.to_save(), "loop": loop}
-    state = TrainingState(trainer())
-    state.restore(Checkpoint(Path("nowhere"), 0, weights(saved), trainer_pt, "", CheckpointMeta(step=0)))
-    assert (state.skipped_steps, state.rewound, state.validation_due) == (2, False, False)
-
-
 @pytest.mark.parametrize(("before", "now", "better"), [("bleu", "loss", 2.0), ("loss", "bleu", 12.0)])
 def test_a_best_of_another_figure_is_forgotten(before: str, now: str, better: float) -> None:
     saved = TrainingState(trainer(replace(TRAINING, best_by=before)))

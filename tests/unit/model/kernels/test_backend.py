@@ -4,11 +4,10 @@ import pytest
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmt.compute.machine import BF16_CAPABILITY, Machine
 from nmt.errors import UserError
-from nmt.model.kernels import backend, choice, rectifier, residual, short_attention, softmax
+from nmt.model.kernels import backend, choice
 
 
 @pytest.mark.parametrize(
@@ -58,46 +57,4 @@ def test_kernels_that_are_not_wanted_are_not_used(monkeypatch: pytest.MonkeyPatc
         backend.want_triton(True)
 
 
-def test_a_call_is_traced_if_a_compiler_or_a_mode_sees_it() -> None:
-    assert not backend.is_traced()
-    with TorchDispatchMode():
-        assert backend.is_traced()
-    assert torch.compile(lambda number: number + int(backend.is_traced()), backend="eager")(torch.zeros(())) == 1
-
-
 SEED, OFFSETS = torch.tensor([7]), torch.tensor([0, 2, 6])
-
-
-def fused(leaves: list[Tensor]) -> list[Tensor]:
-    """Return the results of all fused operations on these tensors: (6, 8), (6, 8), (8,) and (8,)."""
-    stream, branch, gain, bias = leaves
-    queries, keys = stream.view(6, 2, 4), branch.view(6, 2, 4)
-    return [
-        residual.dropout_add_norm(stream, branch, gain, bias, 0.3, SEED, 1),
-        residual.dropout_add(stream, branch, 0.3, SEED, 2),
-        short_attention.short_attention(queries, keys, queries, OFFSETS, OFFSETS, 4, 4, causal=True),
-        *rectifier.rectifier_gradient(branch.detach(), stream.detach().relu()),
-        *softmax.softmax_gradient_(branch.detach().clone(), torch.arange(6), 0.1),
-    ]
-
-
-def results_and_operations() -> tuple[list[Tensor], set[str]]:
-    """Return the results with their gradients, and the names of the custom operations that were called."""
-    torch.manual_seed(1)
-    leaves = [torch.randn(shape, requires_grad=True) for shape in ((6, 8), (6, 8), (8,), (8,))]
-    with torch.autograd.profiler.profile() as profile:
-        results = fused(leaves)
-        torch.stack([each.square().sum() for each in results[:3]]).sum().backward()
-    names = {event.name for event in profile.function_events if event.name.startswith("nmt::")}
-    return [*(each.detach() for each in results), *(each.grad for each in leaves if each.grad is not None)], names
-
-
-def test_kernels_are_launched_without_the_dispatcher_and_with_it_if_traced(monkeypatch: pytest.MonkeyPatch) -> None:
-    directly, none = results_and_operations()
-    assert none == set()
-    for module in (residual, rectifier, short_attention, softmax):
-        monkeypatch.setattr(module, "is_traced", lambda: True)
-    dispatched, names = results_and_operations()
-    assert len(names) == 8  # all but the two operations without a backward pass have two
-    assert len(directly) == len(dispatched) == 11
-    assert all(torch.equal(ours, theirs) for ours, theirs in zip(directly, dispatched, strict=True))

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -322,26 +321,6 @@ def test_the_operations_are_compiled_once(fresh: Path, filled: Path, monkeypatch
 
 
 @needs_compiler
-@pytest.mark.parametrize("changed", ["processor", "compiler", "source"])
-def test_another_processor_compiler_or_source_has_a_file_of_its_own(
-    changed: str, fresh: Path, filled: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    shutil.copytree(filled, fresh)
-    before = {*fresh.iterdir()}
-    if changed == "processor":
-        monkeypatch.setattr(compile_c, "cpu_features", lambda: "an older processor: sse2")
-    elif changed == "compiler":
-        monkeypatch.setenv("CC", "cc -O2")
-    else:
-        copies = [tmp_path / each.name for each in (*compile_c.SOURCES, *compile_c.HEADERS)]
-        for original, copy in zip((*compile_c.SOURCES, *compile_c.HEADERS), copies, strict=True):
-            copy.write_bytes(original.read_bytes() + b"// changed\n")
-        monkeypatch.setattr(compile_c, "SOURCES", tuple(copies[: len(compile_c.SOURCES)]))
-    assert library.use_operations(True)
-    assert len({*fresh.iterdir()} - before) == 2
-
-
-@needs_compiler
 def test_a_damaged_file_in_the_cache_is_replaced(fresh: Path) -> None:
     fresh.mkdir()
     with pytest.MonkeyPatch.context() as patch:
@@ -356,39 +335,11 @@ def write_garbage(file: Path) -> Path:
     return file
 
 
-@pytest.mark.slow
-@needs_compiler
-def test_without_a_cache_the_operations_are_compiled_for_the_process(
-    fresh: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fresh.write_text("a file where the folder should be")
-    assert library.use_operations(True)
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(fresh.with_name("read_only")))
-    assert library.use_operations(True)
-
-
 @needs_compiler
 def test_two_processes_can_compile_simultaneously(tmp_path: Path) -> None:
     started = [Running(compile_again, QUICKLY, XDG_CACHE_HOME=str(tmp_path)) for _ in range(2)]
     assert [process.wait().returncode for process in started] == [0, 0]
     assert sorted(file.suffix for file in (tmp_path / "nmt").iterdir()) == [".so", ".so"]
-
-
-@pytest.mark.slow
-@needs_compiler
-def test_pytorchs_own_limit_on_instructions_is_kept(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_c, "OPTIONS", OPTIMIZED)  # else there are few vector instructions
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
-    assert library.use_operations(True)
-    logits = torch.randn(7, 40, generator=torch.Generator().manual_seed(1))
-    exact = torch.softmax(logits.double(), -1) - 0.9 * F.one_hot(torch.arange(7), 40)
-    softmax_gradient_(logits, torch.arange(7), 0.1)
-    assert error(logits, exact) < 1e-6
-    if disassemble := shutil.which("objdump"):
-        for file in fresh.iterdir():
-            code = subprocess.run([disassemble, "-d", str(file)], check=True, capture_output=True, text=True).stdout
-            assert "zmm" not in code
 
 
 @pytest.mark.parametrize("compiler", ["a-compiler-that-does-not-exist", "false", "'"])
@@ -420,11 +371,3 @@ def test_training_uses_c_with_any_number_of_threads_and_translation_uses_pytorch
     assert type(plan_attention(spec)) is AttendInC
     with torch.no_grad():
         assert type(plan_attention(spec)) is PaddedAttend
-
-
-@needs_compiler
-def test_without_pytorchs_threads_many_threads_use_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert library.use_operations(True)
-    monkeypatch.setattr(library, "_openmp", lambda: None)
-    assert library.uses_operations(library.SERIAL_THREADS)
-    assert not library.uses_operations(library.SERIAL_THREADS + 1)
