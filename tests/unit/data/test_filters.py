@@ -172,3 +172,11 @@ def test_processes_judge_like_one_process() -> None:
     with closing(ParallelFilter(odd_numbers, config, LocalProcesses(compose(["runtime.workers=2"])))) as several:
         for chunk in (pairs, pairs[:10], pairs[1:]):
             assert several.keeps(chunk) == odd_numbers(config)(chunk)
+
+
+def test_processes_find_the_same_duplicates() -> None:
+    pairs = [(str(number % 4000), "a") for number in range(2 * PART_PAIRS + 500)]
+    config = DataConfig(deduplicate=True)
+    filters, engine = training_filters(config), LocalProcesses(compose(["runtime.workers=2"]))
+    with closing(FilterChain(filters, config, engine)) as several:
+        assert several.apply(pairs) == FilterChain(filters, config).apply(pairs) == pairs[:4000]

@@ -83,6 +83,10 @@ def _with_min_score(config: DataConfig) -> Keeps:
     return lambda chunk: [pair[2] >= config.min_score for pair in chunk]
 
 
+def _hashing(_: DataConfig) -> Digest:
+    return hashes  # processes are sent functions of a module, not lambdas
+
+
 FILTERS = (
     Filter("empty", "", lambda _: each_pair(lambda source, target: bool(source.strip() and target.strip()))),
     Filter(
@@ -104,7 +108,7 @@ FILTERS = (
     Filter("links", "drop_links", lambda _: each_pair(has_equal_links)),
     Filter("boilerplate", "drop_boilerplate", lambda _: each_pair(is_sentence)),
     Filter("score", "score_column", _with_min_score),
-    Filter("duplicates", "deduplicate", lambda _: FirstSeen().keeps, slow=True, digest=lambda _: hashes),
+    Filter("duplicates", "deduplicate", lambda _: FirstSeen().keeps, slow=True, digest=_hashing),
     Filter("language", "min_language_probability", language.judging, slow=True),
     Filter(
         "overlap of runs",
