@@ -15,7 +15,7 @@ LEAVES = "demo doctor export report serving sweeps synthesis table3"
 """Packages that nobody imports: the command line and the registry of settings name their code."""
 LAYERS = f"""
 __main__ | cli | imports | {LEAVES} | commands | own_text | training | evaluation | parsing | decoding | runs | data
-| estimate | model | text | compute | storage | config | packages | discovery | features | feature | launched errors
+| estimate | model | text | compute | storage | config | packages | launched errors
 """
 """From top to bottom. A package may import itself and lower layers."""
 ORDER = {name: number for number, layer in enumerate(LAYERS.split("|")) for name in layer.split()}

@@ -104,7 +104,7 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, noise: Noise | None
         threads=trainer.gradient.concurrency,
         shapes=trainer.shapes(config.training.device_tokens),
         noise=noise,
-        columns=trainer.columns,
+        with_links=trainer.needs_links,
         with_words=trainer.gradient.needs_words,
     )
     return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")

@@ -1,17 +1,17 @@
-"""The word alignments of the training text as a column: links between words, and then between word pieces."""
+"""The word alignments of the training text: links between words, and then between word pieces.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+They are the one column that the training text may have beside its two sides. A pair ends with its alignment, which
+preparation writes as a line of a text file; the encoder turns the line into numbers, which the store keeps beside the
+tokens.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-import numpy as np
-
 from nmt.config.data import DataConfig
 from nmt.config.folders import expanded
-from nmt.data.batches import IntArray
-from nmt.data.columns import Column, Ids, Lines
 from nmt.data.sources.source import Pair
-from nmt.data.store import SOURCE, TARGET, Pairs
 from nmt.errors import UserError
 from nmt.storage.files import checksum
 from nmt.text.alignments import GoldAlignment, Link, check_links, links_to_learn, read_alignments, read_gold, write_gold
@@ -19,9 +19,8 @@ from nmt.text.tokenizer import Tokenizer
 from nmt.text.word_pieces import spoken_pieces
 
 NAME = "alignments"
-ALL = np.iinfo(np.int64).max
-"""No limit to the numbers of a pair."""
-
+Lines = Sequence[str]
+Ids = Sequence[Sequence[int]]
 Words = Sequence[Sequence[int]]
 """The pieces of each word of a sentence; no words if they could not be matched."""
 
@@ -44,17 +43,17 @@ def check_line(split: str, number: int, alignment: GoldAlignment, pair: Pair) ->
         ) from error
 
 
-def _file(data: DataConfig) -> str:
-    return data.train_alignments
+def given_checksum(data: DataConfig) -> str:
+    """Return the checksum of the file with the alignments of the training text."""
+    return checksum(alignments_file(data.train_alignments, "data.train_alignments"))
 
 
-def _fingerprint(data: DataConfig) -> Mapping[str, object]:
-    return {NAME: checksum(alignments_file(_file(data), "data.train_alignments"))}
+def with_alignments(data: DataConfig, pairs: Iterator[Pair], known: Iterator[GoldAlignment] | None) -> Iterator[Pair]:
+    """Yield pairs with their alignments at the end: those that the source knows, or those of the file.
 
-
-def _with_alignments(data: DataConfig, pairs: Iterator[Pair], known: Iterator[GoldAlignment] | None) -> Iterator[Pair]:
-    """Yield pairs with their alignments; refuse alignments that do not belong to them."""
-    alignments = known or read_alignments(alignments_file(_file(data), "data.train_alignments"))
+    Refuse alignments that do not belong to the pairs.
+    """
+    alignments = known or read_alignments(alignments_file(data.train_alignments, "data.train_alignments"))
     lines = count = 0
     for pair, alignment in zip_longest(pairs, alignments):
         lines += alignment is not None
@@ -68,13 +67,13 @@ def _with_alignments(data: DataConfig, pairs: Iterator[Pair], known: Iterator[Go
         )
 
 
-def _line(alignment: GoldAlignment, data: DataConfig) -> str:
+def alignment_line(alignment: GoldAlignment, data: DataConfig) -> str:
     """Return an alignment in Pharaoh format; the tag of the corpus is a further word."""
     return write_gold(alignment.after(len(data.tag.split())))
 
 
-def _encode(tokenizer: Tokenizer, ids: tuple[Ids, Ids], lines: tuple[Lines, Lines, Lines]) -> list[list[int]]:
-    """Return the links between the pieces of each pair."""
+def encode_alignments(tokenizer: Tokenizer, ids: tuple[Ids, Ids], lines: tuple[Lines, Lines, Lines]) -> list[list[int]]:
+    """Return the links between the pieces of each pair, given the ids of both sides, and the lines of all files."""
     return [
         piece_links(
             links_to_learn(read_gold(alignment)),
@@ -91,26 +90,3 @@ def piece_links(links: Iterable[Link], source: Words, target: Words) -> list[int
         return []
     found = {(said, read) for i, j in links for said in target[j] for read in source[i]}
     return [index for link in sorted(found) for index in link]
-
-
-def _is_valid(text: Pairs, pairs: IntArray) -> bool:
-    """Return whether the links of some pairs are between pieces that these have."""
-    numbers, counts = text.gather(NAME, pairs, ALL)
-    if (counts % 2).any():
-        return False
-    targets, sources = numbers.reshape(-1, 2).T
-    limits = (np.repeat(text.gather(side, pairs, ALL)[1], counts // 2) for side in (SOURCE, TARGET))
-    return not any((index >= limit).any() for index, limit in zip((sources, targets), limits, strict=True))
-
-
-ALIGNMENTS = Column(
-    NAME,
-    is_used=lambda data: bool(_file(data)),
-    settings=("train_alignments",),
-    fingerprint=_fingerprint,
-    cells=_with_alignments,
-    line=_line,
-    encode=_encode,
-    is_valid=_is_valid,
-    pack="nmt.data.links:pack",
-)

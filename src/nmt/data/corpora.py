@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 from nmt.config.checks import NOT_OF_THE_TEXT, marked
 from nmt.config.data import MAIN, DataConfig, corpora_of
-from nmt.data.columns import Column, columns_of
+from nmt.data import alignments
 from nmt.data.sources import registry
 from nmt.data.sources.source import Languages, languages
 from nmt.errors import UserError
@@ -37,9 +37,9 @@ class CorpusSplit:
         return languages(self.data)
 
     @property
-    def columns(self) -> list[Column]:
-        """The columns that are prepared beside its two sides, to train on them."""
-        return columns_of(self.data) if self.is_training_text else []
+    def columns(self) -> list[str]:
+        """The names of what is prepared beside its two sides: alignments, to train on them."""
+        return [alignments.NAME] if self.is_training_text and self.data.train_alignments else []
 
     @property
     def is_training_text(self) -> bool:

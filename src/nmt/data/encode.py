@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.data.columns import all_columns
+from nmt.data.alignments import encode_alignments
 from nmt.data.engine import Engine
 from nmt.data.filters.pipeline import PIECES
 from nmt.data.layout import CorpusLayout, column_name
@@ -21,11 +21,11 @@ from nmt.text.tokenizer import Tokenizer
 CHUNK_PAIRS = 10_000
 """Pairs that a worker encodes together."""
 
-SMALL_NUMBERS = 1 << 16
-"""The numbers of a column are below this one."""
+LINK_NUMBERS = 1 << 16
+"""The numbers of links are below this one."""
 
 Chunk = tuple[bytes, ...]
-"""The lines of the source side, of the target side, and of further columns."""
+"""The lines of the source side, of the target side, and of the alignments if there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class EncodedChunk:
     source_lengths: LengthArray
     target: Ids
     target_lengths: LengthArray
-    columns: list[tuple[Ids, LengthArray]]
-    """The numbers of further columns, and how many each pair has."""
+    links: tuple[Ids, LengthArray] | tuple[()]
+    """The numbers of links, and how many each pair has; empty without alignments."""
     dropped: int
 
 
@@ -87,8 +87,6 @@ class Encoder:
 
     tokenizer: Tokenizer
     max_pieces: int
-    columns: tuple[str, ...] = ()
-    """The names of the columns that follow the two sides in a chunk."""
 
     def encode(self, chunk: Chunk) -> EncodedChunk:
         """Encode a chunk."""
@@ -100,15 +98,15 @@ class Encoder:
             dropped = len(kept) - sum(kept)
             source, target = list(compress(source, kept)), list(compress(target, kept))
             lines = [list(compress(column, kept)) for column in lines]
-        encoders = [all_columns()[name].encode for name in self.columns]
-        columns = [
-            encode(self.tokenizer, (source, target), (lines[0], lines[1], cells))
-            for encode, cells in zip(encoders, lines[2:], strict=True)
-        ]
+        links: tuple[Ids, LengthArray] | tuple[()] = ()
+        if len(lines) > 2:
+            links = _flat(
+                encode_alignments(self.tokenizer, (source, target), (lines[0], lines[1], lines[2])), LINK_NUMBERS
+            )
         return EncodedChunk(
             *_flat(source, self.tokenizer.source_size),
             *_flat(target, self.tokenizer.target_size),
-            [_flat(each, SMALL_NUMBERS) for each in columns],
+            links,
             dropped,
         )
 
@@ -134,7 +132,7 @@ def encode_split(
         engine: Where the work is done.
         advance: Called with the number of pairs done since the last call.
     """
-    encoder = Encoder(Tokenizer.load(folder), max_pieces, tuple(columns))
+    encoder = Encoder(Tokenizer.load(folder), max_pieces)
     vocabulary = max(encoder.tokenizer.source_size, encoder.tokenizer.target_size)
     counts = SplitCounts()
     texts = CorpusLayout(folder).texts(split, languages)
@@ -142,7 +140,7 @@ def encode_split(
     with writing(folder, split, languages, vocabulary, columns) as writer:
         for chunk in _encode_all(chunks, encoder, engine):
             sides = chunk.source, chunk.source_lengths, chunk.target, chunk.target_lengths
-            writer.append(*sides, *(array for column in chunk.columns for array in column))
+            writer.append(*sides, *chunk.links)
             counts.add(chunk)
             advance(len(chunk.source_lengths) + chunk.dropped)
         if not counts.pairs:
@@ -158,14 +156,14 @@ def _encode_all(chunks: Iterator[Chunk], encoder: Encoder, engine: Engine) -> It
         yield from map(encoder.encode, chunks)
         return
     models = encoder.tokenizer.models
-    workers = engine.workers("encodes text", _encoding, models, encoder.max_pieces, encoder.columns)
+    workers = engine.workers("encodes text", _encoding, models, encoder.max_pieces)
     with closing(workers):
         yield from workers.map(chunks)
 
 
-def _encoding(models: tuple[bytes, ...], max_pieces: int, columns: tuple[str, ...]) -> Callable[[Chunk], EncodedChunk]:
+def _encoding(models: tuple[bytes, ...], max_pieces: int) -> Callable[[Chunk], EncodedChunk]:
     """Return the function that encodes chunks, given the content of the tokenizer's models."""
-    return Encoder(Tokenizer(*models), max_pieces, columns).encode
+    return Encoder(Tokenizer(*models), max_pieces).encode
 
 
 def _chunks(*paths: Path) -> Iterator[Chunk]:

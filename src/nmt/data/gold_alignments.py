@@ -57,7 +57,7 @@ def _reader(split: CorpusSplit) -> Callable[[], Iterator[GoldAlignment]] | None:
         return None
     if split.split == "test" and (given := split.data.test_alignments):
         return lambda: read_alignments(alignments_file(given, "data.test_alignments"))
-    known = registry.source_of(split.data, split.split).cells.get(NAME)
+    known = registry.source_of(split.data, split.split).alignments
     return partial(known, split.data, split.split) if known else None
 
 

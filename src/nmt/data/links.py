@@ -1,5 +1,7 @@
 """The word alignments of a micro-batch, to train an attention head on."""
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -9,9 +11,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.data.alignments import ALL, NAME
+from nmt.data.alignments import NAME
 from nmt.data.batches import IntArray
-from nmt.data.columns import PackSentences
 from nmt.data.store import Pairs
 
 
@@ -40,6 +41,10 @@ class Links:
         return self.targets, self.sources, self.weights
 
 
+PackSentences = Callable[[IntArray, IntArray], Links]
+"""Packs the links of some pairs, given the pairs and the lengths of their target sentences with their marks."""
+
+
 class _Found(NamedTuple):
     """The links of some pairs: the pair of each, counted from 0, its target piece and its source piece."""
 
@@ -66,6 +71,6 @@ def _links_of(text: Pairs, weight: float, pairs: IntArray, target_lengths: IntAr
 
 
 def _read(text: Pairs, pairs: IntArray) -> _Found:
-    numbers, counts = text.gather(NAME, pairs, ALL)
+    numbers, counts = text.gather(NAME, pairs, sys.maxsize)
     links = numbers.astype(np.int64).reshape(-1, 2)
     return _Found(np.repeat(np.arange(len(pairs)), counts // 2), links[:, 0], links[:, 1])

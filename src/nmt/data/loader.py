@@ -5,8 +5,8 @@ sizes that `Shapes` chooses, with short sentences of padding that the loss ignor
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -15,10 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.config.registry import imported
 from nmt.data.batches import IntArray, PairLengths, planned_batches, split_batch
 from nmt.data.batching import Batching
-from nmt.data.columns import PackedColumn, PackSentences, all_columns
+from nmt.data.links import Links, PackSentences, pack
 from nmt.data.micro_batch_size import changed_micro_batch_tokens
 from nmt.data.noise.noise import Noise
 from nmt.data.shapes import Shapes
@@ -44,19 +43,19 @@ class MicroBatch:
     """(T,) expected output of the decoder: the translation, then an end mark. PAD is left out of the loss."""
     sentences: IntArray
     """Indices of these sentence pairs in the corpus."""
-    columns: Mapping[str, PackedColumn] = field(default_factory=dict)
-    """The values of further columns, by name."""
+    links: Links | None = None
+    """The word alignments, if they are asked for."""
 
     def to(self, device: torch.device) -> "MicroBatch":
         """Return this micro-batch on another device."""
         labels = self.labels.to(device, non_blocking=device.type == "cuda")
-        columns = {name: column.to(device) for name, column in self.columns.items()}
-        return MicroBatch(self.source.to(device), self.target.to(device), labels, self.sentences, columns)
+        links = self.links.to(device) if self.links else None
+        return MicroBatch(self.source.to(device), self.target.to(device), labels, self.sentences, links)
 
     def pinned(self) -> "MicroBatch":
         """Return this micro-batch in page-locked memory."""
-        columns = {name: column.pinned() for name, column in self.columns.items()}
-        return MicroBatch(self.source.pinned(), self.target.pinned(), self.labels.pin_memory(), self.sentences, columns)
+        links = self.links.pinned() if self.links else None
+        return MicroBatch(self.source.pinned(), self.target.pinned(), self.labels.pin_memory(), self.sentences, links)
 
 
 class DataPosition(NamedTuple):
@@ -97,7 +96,7 @@ def assemble(
     sentences: IntArray,
     max_pieces: tuple[int, int] = NO_LIMIT,
     shapes: Shapes = CPU_SHAPES,
-    packers: Mapping[str, PackSentences] = MappingProxyType({}),
+    pack_links: PackSentences | None = None,
 ) -> MicroBatch:
     """Pack sentence pairs into a micro-batch.
 
@@ -106,9 +105,9 @@ def assemble(
         sentences: Indices of the pairs. If there are none, the micro-batch has no labels and adds nothing to the loss.
         max_pieces: Each source and each target sentence is cut after this many word pieces.
         shapes: The sizes that streams are filled up to.
-        packers: Functions that pack the further columns, by name; only for sentences that are not cut.
+        pack_links: Packs the word alignments; only for sentences that are not cut.
     """
-    columns = {}
+    links = None
     if len(sentences):
         source_pieces, source_lengths = store.gather(SOURCE, sentences, max_pieces[0])
         target_pieces, target_lengths = store.gather(TARGET, sentences, max_pieces[1])
@@ -116,7 +115,7 @@ def assemble(
         target = _with_mark(target_pieces, target_lengths, BOS, at_end=False)
         labels = _with_mark(target_pieces, target_lengths, EOS, at_end=True)
         source_lengths, target_lengths = source_lengths + 1, target_lengths + 1
-        columns = {name: pack(sentences, target_lengths) for name, pack in packers.items()}
+        links = pack_links(sentences, target_lengths) if pack_links else None
     else:
         source, target, labels = torch.tensor([EOS]), torch.tensor([BOS]), torch.tensor([PAD])
         source_lengths = target_lengths = np.array([1])
@@ -126,7 +125,7 @@ def assemble(
         _packed(target, np.append(target_lengths, target_filler), shapes),
         _filled(labels, int(target_lengths.sum() + target_filler.sum())),
         sentences,
-        columns,
+        links,
     )
 
 
@@ -173,7 +172,7 @@ def global_batches(
     threads: int = 1,
     shapes: Shapes = CPU_SHAPES,
     noise: Noise | None = None,
-    columns: Sequence[str] = (),
+    with_links: bool = False,
     with_words: bool = True,
 ) -> Iterator[GlobalBatch]:
     """Yield the global batches of training, endlessly.
@@ -189,13 +188,12 @@ def global_batches(
         threads: How many micro-batches a device runs in parallel.
         shapes: The sizes that the streams of a micro-batch are filled up to; the batches do not depend on them.
         noise: Changes the text of each global batch.
-        columns: The further columns that micro-batches have.
+        with_links: Whether micro-batches have word alignments.
         with_words: Whether to count the distinct words of each global batch, if several devices share it.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     # `plan_epoch`, unless corpora are mixed
     plan_of = store.planner(lengths, batching)
-    packer_makers = {name: imported(all_columns()[name].pack) for name in columns}
     for epoch, plan, index in planned_batches(plan_of, start.epoch, start.batch):
         sentences = plan[index]
         text, pairs, sizes, limit = store, sentences, lengths, device_tokens
@@ -208,8 +206,8 @@ def global_batches(
         target_tokens = int(sizes.target[pairs].sum())
         tokens = target_tokens + int(sizes.source[pairs].sum())
         after = DataPosition(epoch, index + 1) if index + 1 < len(plan) else DataPosition(epoch + 1)
-        packers = {name: make(text, pairs, target_tokens) for name, make in packer_makers.items()}
-        micro_batches = [assemble(text, each, shapes=shapes, packers=packers) for each in on_this_device]
+        pack_links = pack(text, pairs, target_tokens) if with_links else None
+        micro_batches = [assemble(text, each, shapes=shapes, pack_links=pack_links) for each in on_this_device]
         if noise:  # the numbers of the pairs in the training text, not in the changed text
             micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
         words = _distinct_words(text, pairs, shapes) if with_words and devices > 1 else None

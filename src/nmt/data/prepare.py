@@ -8,6 +8,7 @@ from itertools import chain
 from nmt.config.data import DataConfig
 from nmt.config.tree import Config
 from nmt.data import encode, store
+from nmt.data.alignments import alignment_line
 from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
 from nmt.data.engine import Engine, open_engine
 from nmt.data.filters import pipeline as filters
@@ -85,7 +86,7 @@ def _collect(
             **collect_settings(split.data, split.split),
             **held_out_checksums(config, tasks, split),
         },
-        [*text_names(split.name, split.languages), *(column_name(split.name, each.name) for each in split.columns)],
+        [*text_names(split.name, split.languages), *(column_name(split.name, each) for each in split.columns)],
         lambda: asdict(_write_text(config, engine, split)),
     )
     return name
@@ -105,7 +106,7 @@ def _write_text(config: Config, engine: Engine, corpus_split: CorpusSplit) -> Co
         found = informed(_filters(data, split), config, data)
         chosen = stack.enter_context(closing(filter_chain(found, data, engine)))
         paths = list(CorpusLayout(config.data_folder).texts(corpus_split.name, corpus_split.languages))
-        paths += [config.data_folder / column_name(corpus_split.name, each.name) for each in corpus_split.columns]
+        paths += [config.data_folder / column_name(corpus_split.name, each) for each in corpus_split.columns]
         partials = [stack.enter_context(replacing(path)) for path in paths]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
         progress = stack.enter_context(PairProgress(collect_task(corpus_split.name)))
@@ -138,12 +139,11 @@ class _Reading:
 
 
 def _columns(pairs: list[Pair], split: CorpusSplit) -> list[list[str]]:
-    """Return the source lines, the target lines, and the lines of further columns of pairs."""
+    """Return the source lines, the target lines, and the lines of the alignments of pairs, if there are any."""
     start = f"{split.data.tag} " if split.data.tag else ""
-    further = split.columns
     columns = [[f"{start}{pair[0]}" for pair in pairs], [pair[1] for pair in pairs]]
-    for index, column in enumerate(further, -len(further)):
-        columns.append([column.line(pair[index], split.data) for pair in pairs])
+    if split.columns:
+        columns.append([alignment_line(pair[-1], split.data) for pair in pairs])
     return columns
 
 
@@ -182,7 +182,7 @@ def _encode(config: Config, tasks: PreparationTasks, engine: Engine, split: Corp
                 split.name,
                 split.languages,
                 max_pieces=max_pieces,
-                columns=[each.name for each in split.columns],
+                columns=split.columns,
                 engine=engine,
                 advance=progress.advance,
             )
@@ -195,7 +195,7 @@ def _encode(config: Config, tasks: PreparationTasks, engine: Engine, split: Corp
             "tokenizer": tasks.manifest.tokenizer().checksum,
             "max_pieces": max_pieces,
         },
-        store.file_names(split.name, split.languages, [each.name for each in split.columns]),
+        store.file_names(split.name, split.languages, split.columns),
         encode_split,
     )
     return name

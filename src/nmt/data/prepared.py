@@ -11,7 +11,7 @@ from nmt.config.data import DataConfig, corpora_of, is_text
 from nmt.config.folders import expanded
 from nmt.config.keys import written
 from nmt.config.tree import Config
-from nmt.data.columns import all_columns
+from nmt.data import alignments
 from nmt.data.corpora import CorpusSplit, corpus_splits
 from nmt.data.filters import pipeline as filters
 from nmt.data.gold_alignments import align_task
@@ -40,7 +40,7 @@ def collect_settings(data: DataConfig, split: str) -> JsonObject:
         "filters": filters.filter_settings(data) if split == "train" else {},
         "min_score": data.min_score if split == "train" and data.score_column else None,
         "columns": data.columns or None,  # None equals a missing key, as in records of earlier versions
-        **{name: (split == "train" and column.is_used(data)) or None for name, column in all_columns().items()},
+        alignments.NAME: (split == "train" and bool(data.train_alignments)) or None,
         "hold_out": {"share": data.hold_out, "splits": held_out} if is_divided else None,
         "pos_tags": None if is_text(data.target_lang) else data.pos_tags,
     }

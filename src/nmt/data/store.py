@@ -1,5 +1,6 @@
 """Token ids on disk, memory-mapped: a flat array of ids and an array of offsets per side."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -12,7 +13,6 @@ import numpy.typing as npt
 
 from nmt.data.batches import IntArray, PairLengths, PlanOf, plan_epoch
 from nmt.data.batching import Batching
-from nmt.data.columns import all_columns
 from nmt.data.layout import CorpusLayout, array_names, store_name
 from nmt.data.records import ArrayFile, StoreDescription
 from nmt.errors import UserError
@@ -28,7 +28,7 @@ FlatSentences = tuple[IntArray, IntArray]
 Token = TypeVar("Token", bound=np.integer[Any])
 
 SOURCE, TARGET = "source", "target"
-"""The columns that every store has; `nmt.data.columns` says which others there may be."""
+"""The columns that every store has; that of the training text may have alignments, too (`nmt.data.alignments`)."""
 BLOCK_PAIRS = 100_000
 """Pairs whose further columns are checked together."""
 OFFSET_TYPE = np.dtype("<i8")
@@ -189,10 +189,19 @@ class PairStore:
             if (offsets[1:] < offsets[:-1]).any():
                 raise _damaged(self.folder / name)
         for file, name in zip(list(files)[4::2], self.further, strict=True):
-            column = all_columns().get(name)
             for start in range(0, len(self), BLOCK_PAIRS):
-                if column and not column.is_valid(self, np.arange(start, min(start + BLOCK_PAIRS, len(self)))):
+                if not _are_links(self, name, np.arange(start, min(start + BLOCK_PAIRS, len(self)))):
                     raise _damaged(self.folder / file)
+
+
+def _are_links(text: PairStore, column: str, pairs: IntArray) -> bool:
+    """Return whether the numbers of some pairs are links between pieces that these have: target, then source piece."""
+    numbers, counts = text.gather(column, pairs, sys.maxsize)
+    if (counts % 2).any():
+        return False
+    targets, sources = numbers.reshape(-1, 2).T
+    limits = (np.repeat(text.gather(side, pairs, sys.maxsize)[1], counts // 2) for side in (SOURCE, TARGET))
+    return not any((index >= limit).any() for index, limit in zip((sources, targets), limits, strict=True))
 
 
 def in_memory(source: FlatSentences, target: FlatSentences) -> PairStore:

@@ -5,7 +5,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from nmt.config.data import DataConfig, is_text
-from nmt.data.columns import columns_of
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages
 from nmt.errors import UserError
 from nmt.parsing.linearise import tree_pair
@@ -42,7 +41,7 @@ def _tags_of_trees(config: DataConfig) -> str | None:
 
 def _aligned(config: DataConfig) -> bool:
     """Return whether the training text needs its alignments."""
-    return any(column.name in SOURCE.cells for column in columns_of(config))
+    return bool(config.train_alignments)
 
 
 def alignments(config: DataConfig, split: str) -> Iterator[GoldAlignment]:
@@ -83,7 +82,7 @@ def _generate_trees(seed: int) -> dict[str, list[Node]]:
 SOURCE = Source(
     fingerprint,
     pairs,
-    cells={"alignments": alignments},
+    alignments=alignments,
     splits=("test", "unseen", "valid", "train"),
     can_hold_out=False,
 )

@@ -3,7 +3,7 @@
 import gc
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import count
@@ -57,7 +57,7 @@ def _timed(
     # as training does: one process may have too little memory for steps that others wait for, or Linux may kill it
     tokens = tokens_that_fit(trainer, text, longest_sentence=config.data.max_pieces + 1)
     trainer.config = replace(trainer.config, device_tokens=tokens)
-    batches = measured_batches(trainer, text, seed=config.seed, columns=trainer.columns)
+    batches = measured_batches(trainer, text, seed=config.seed, with_links=trainer.needs_links)
     started, seconds, step = clock(), 0.0, 0
     with closing(batches):  # type: ignore[type-var] # it is a generator
         for step in count(1 - WARM_UP_STEPS):
@@ -72,7 +72,7 @@ def _timed(
 
 
 def measured_batches(
-    trainer: Trainer, pairs: Pairs, *, seed: int = 1, columns: Sequence[str] = ()
+    trainer: Trainer, pairs: Pairs, *, seed: int = 1, with_links: bool = False
 ) -> Iterator[GlobalBatch]:
     """Yield global batches of a text, from its first step on, for this process of those that train together."""
     return global_batches(
@@ -85,7 +85,7 @@ def measured_batches(
         with_words=trainer.gradient.needs_words,
         threads=trainer.gradient.concurrency,
         shapes=trainer.shapes(trainer.config.device_tokens),
-        columns=columns,
+        with_links=with_links,
     )
 
 

@@ -1,12 +1,10 @@
 """Guided alignment (Garg et al., 2019): one head of the decoder's cross-attention learns given word alignments."""
 
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 from torch import Tensor
 
-from nmt.data.alignments import NAME
 from nmt.data.links import Links
 from nmt.data.loader import MicroBatch
 from nmt.model.attention import Attend, attention_scores
@@ -25,13 +23,10 @@ class GuidedHead:
     """The decoder layer, from 0, whose first head it is."""
     weight: float
     """The weight of its loss."""
-    columns: tuple[str, ...] = (NAME,)
-    """See `Term.columns`."""
 
     def watch(self, batch: MicroBatch) -> "HeadWatcher | None":
         """See `Term.watch`."""
-        links = cast("Links | None", batch.columns.get(NAME))
-        return HeadWatcher(self, batch, links) if links is not None and len(links.targets) else None
+        return HeadWatcher(self, batch, batch.links) if batch.links and len(batch.links.targets) else None
 
 
 class HeadWatcher(Watcher):

@@ -29,10 +29,6 @@ class Watcher:
 class Term(Protocol):
     """An amount that training adds to the loss: see `Feature.term`."""
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The further columns of the training text that it needs."""
-
     def watch(self, batch: MicroBatch) -> Watcher | None:
         """Return an observer of the forward pass of a micro-batch; None if nothing is added to its loss.
 

@@ -66,8 +66,8 @@ class Trainer:
         objective = Objective(model, config.label_smoothing, word_loss=additions.word_loss, terms=additions.terms)
         self.replicas = replicas(objective, machine, config)
         self.working_weights = self.replicas.working_weights
-        self.columns = sorted({name for term in additions.terms for name in term.columns})
-        """The further columns of the training text that micro-batches must have."""
+        self.needs_links = config.guided_weight > 0
+        """Whether micro-batches must have the word alignments of their sentences."""
         self.hooks = [*additions.hooks, *([] if passes is None else [passes])]
         for hook in self.hooks:
             hook.begin(self.replicas)

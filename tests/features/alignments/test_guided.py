@@ -65,7 +65,7 @@ def batches(
         rank=rank,
         devices=devices,
         shapes=shapes,
-        columns=[NAME],
+        with_links=True,
     )
 
 
@@ -163,7 +163,7 @@ def test_a_store_without_links_trains_as_usual(tmp_path: Path, store: PairStore)
 def test_links_follow_their_micro_batch_to_a_device(store: PairStore) -> None:
     batch = next(batches(store)).micro_batches[0]
     moved = batch.to(CPU.device)
-    found, expected = (each.columns[NAME] for each in (moved, batch))
+    found, expected = (each.links for each in (moved, batch))
     assert isinstance(found, Links)
     assert isinstance(expected, Links)
     assert torch.equal(found.targets, expected.targets)

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from nmt.config.data import DataConfig
 from nmt.config.folders import is_address
 from nmt.config.registry import load
-from nmt.data.columns import all_columns, columns_of
+from nmt.data import alignments
 from nmt.data.sources import sacrebleu_sets
 from nmt.data.sources.source import Fingerprint, Pair, Source
 from nmt.errors import UserError
@@ -55,17 +55,15 @@ def text_settings(config: DataConfig, split: str) -> list[str]:
     its_text = read_from(config, split)
     settings = recorded_settings(config) or ("seed",)  # the demo's text is generated
     names = [name for name in settings if name not in ("train", "valid", "test") or name == its_text]
-    of_columns = [setting for column in all_columns().values() for setting in column.settings]
-    return ["source", *names, *(of_columns if split == "train" else [])]
+    return ["source", *names, *(["train_alignments"] if split == "train" else [])]
 
 
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     """Return the fingerprint of the text from which a split is read."""
     its_text = read_from(config, split)
     found = source_of(config, its_text).fingerprint(config, its_text)
-    for column in columns_of(config) if split == "train" else ():
-        if column.name not in source_named(config.source).cells:
-            found = {**found, **column.fingerprint(config)}
+    if split == "train" and config.train_alignments and source_named(config.source).alignments is None:
+        return {**found, alignments.NAME: alignments.given_checksum(config)}
     return found
 
 
@@ -105,13 +103,13 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
 
 
 def _training_pairs(config: DataConfig) -> Iterator[Pair]:
-    """Yield the training pairs with the cells of the columns in use."""
+    """Yield the training pairs, with their alignments if these are used."""
     source = source_named(config.source)
     training = source.pairs(config, "train")
-    for column in columns_of(config):
-        known = source.cells.get(column.name)
-        training = column.cells(config, training, known(config, "train") if known else None)
-    return training
+    if not config.train_alignments:
+        return training
+    known = source.alignments(config, "train") if source.alignments else None
+    return alignments.with_alignments(config, training, known)
 
 
 def _split_of(pair: Pair, share: float, held_out_splits: Sequence[str]) -> str:

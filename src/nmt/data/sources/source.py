@@ -1,14 +1,15 @@
 """A source of parallel text, as the rest of data preparation sees it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from nmt.config.data import DataConfig
 from nmt.errors import UserError
+from nmt.text.alignments import GoldAlignment
 
 Pair = tuple[Any, ...]
-"""A sentence and its translation, then the cells of further columns (see `nmt.data.columns`)."""
+"""A sentence and its translation; a training pair may have a score, and then an alignment, at the end."""
 Languages = tuple[str, str]
 """The language of the source side and of the target side."""
 Fingerprint = Mapping[str, object]
@@ -39,8 +40,8 @@ class Source:
     """Yield the pairs of a split, source side first."""
     further_references: Callable[[DataConfig, str], list[list[str]]] = lambda *_: []
     """Return the sentences of each reference of a split after the first one."""
-    cells: Mapping[str, Callable[[DataConfig, str], Iterator[Any]]] = field(default_factory=dict)
-    """The columns that the source knows itself, by name, with functions that yield their cells in a split."""
+    alignments: Callable[[DataConfig, str], Iterator[GoldAlignment]] | None = None
+    """Yield the word alignments of a split; None if the source does not know them."""
     settings: tuple[str, ...] = ()
     """Settings under `data.` that name the text; the manifest records them."""
     splits: tuple[str, ...] = ("test", "valid", "train")

@@ -214,7 +214,8 @@ def test_demo_gives_pairs_in_both_directions() -> None:
 @pytest.mark.usefixtures("grammar")
 def test_demo_knows_alignments_in_both_directions() -> None:
     config = DataConfig(source="demo", seed=7)
-    alignments = registry.source_of(config, "unseen").cells["alignments"]
+    alignments = registry.source_of(config, "unseen").alignments
+    assert alignments is not None
     assert list(alignments(config, "unseen")) == [read_gold("0-1 1p0")]
     german = replace(config, source_lang="de", target_lang="en")
     assert list(alignments(german, "valid")) == [read_gold("1-0 0p1")]
