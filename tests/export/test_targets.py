@@ -1,0 +1,138 @@
+"""Programs translate and score with our exports as our own model does; what a format cannot express is refused."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.config.model import ModelConfig
+from nmt.config.registry import CHOICES, load
+from nmt.config.tree import Config
+from nmt.errors import UserError
+from nmt.export.target import Target
+from nmt.text.tokenizer import Tokenizer
+from tests.export.models import (
+    make_plain_tokenizer,
+    make_trained,
+    native,
+    skip_without_packages,
+    written,
+)
+from tests.unit.small_models import LINES, log_probabilities, make_tokenizer
+
+MODERN = {"norm_placement": "pre", "norm": "rms", "activation": "swiglu"}
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("argos", {"norm_placement": "pre", "positions": "rotary"}),
+    ("huggingface", {}),
+    ("huggingface", {"tie_embeddings": False, "activation": "gelu"}),
+    ("huggingface", {"activation": "swish", "encoder_layers": 3, "heads": 1, "output_bias": True}),
+    ("onnx", {}),
+    ("onnx", {"activation": "gelu", "positions": "learned", "max_positions": 512}),
+    ("onnx", {"output_bias": True, "activation": "swish"}),
+    ("onnx", {"positions": "rotary", "kv_heads": 2, "encoder_layers": 3}),
+    ("onnx", {"positions": "alibi"}),
+    ("onnx", {"positions": "relative"}),
+    ("web", {"norm_placement": "pre"}),
+]
+CTRANSLATE2 = {"layer", "rms", "relu", "gelu", "swish", "swiglu", "sinusoidal", "learned", "rotary", "transformer"}
+EXPRESSED = {
+    "argos": CTRANSLATE2,
+    "ctranslate2": CTRANSLATE2,
+    "onnx": {*CTRANSLATE2, *CHOICES["model.positions"]},
+    "huggingface": {"layer", "relu", "gelu", "swish", "sinusoidal", "transformer"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterModelConfig(ModelConfig):
+    """The settings of a later version, whose model has another option."""
+
+    gating: str = "none"
+
+
+def refused(target: str, settings: Config, tokenizer: Tokenizer | None = None) -> str:
+    """Return why a target refuses a model."""
+    chosen: Target = load("export.target", target)
+    with pytest.raises(UserError) as error:
+        chosen.check(settings, tokenizer or make_plain_tokenizer())
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(("target", "options"), CASES, ids=str)
+def test_the_program_translates_and_scores_as_our_model(tmp_path: Path, target: str, options: dict[str, Any]) -> None:
+    skip_without_packages(target)
+    model, ours = make_trained(tmp_path, target, steps=0 if target == "argos" else 60, **options)
+    chosen: Target = load("export.target", target)
+    program = chosen.read(written(tmp_path, target, model), model)
+    expected = [each.text for each in native(target, ours, model).translate(LINES)]
+    assert program.translate(LINES) == expected
+    for source, text, score in zip(LINES, LINES[::-1], program.score(LINES, LINES[::-1]), strict=True):
+        (ids,), (labels,) = model.tokenizer.encode_source([source]), model.tokenizer.encode_target([text])
+        assert score == pytest.approx(log_probabilities(ours, ids, labels).sum().item(), rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize("target", ["argos", "ctranslate2", "onnx", "web"])
+def test_int8_is_smaller_and_nearly_the_same(tmp_path: Path, target: str) -> None:
+    skip_without_packages(target)
+    sizes, scores = {}, {}
+    for quantization in ("float32", "int8"):
+        (tmp_path / quantization).mkdir()
+        model, _ = make_trained(tmp_path / quantization, target, quantization, d_model=128, d_ff=512)
+        folder = written(tmp_path / quantization, target, model)
+        sizes[quantization] = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        chosen: Target = load("export.target", target)
+        scores[quantization] = chosen.read(folder, model).score(LINES, LINES[::-1])
+    if target != "onnx":  # which has the weights in float32, too
+        assert sizes["int8"] < 0.7 * sizes["float32"]  # the positions stay in float32
+    gaps = [abs(one - other) for one, other in zip(*scores.values(), strict=True)]
+    assert 0 < sum(gaps) < 0.25 * -sum(scores["float32"])
+
+
+@pytest.mark.parametrize("target", EXPRESSED)
+@pytest.mark.parametrize(
+    ("setting", "name"),
+    [(setting, name) for setting in CHOICES if setting.startswith("model.") for name in CHOICES[setting]],
+)
+def test_choices_that_a_format_cannot_express_are_refused_by_name(target: str, setting: str, name: str) -> None:
+    changes: dict[str, Any] = {setting.partition(".")[2]: name}
+    config = Config(model=replace(ModelConfig(), **changes))
+    if name in EXPRESSED[target]:
+        chosen: Target = load("export.target", target)
+        chosen.check(config, make_plain_tokenizer())
+    else:
+        assert refused(target, config).startswith(f"export.target={target} cannot express {setting}={name}, only ")
+
+
+@pytest.mark.parametrize("target", [*EXPRESSED, "web"])
+def test_an_option_that_a_format_does_not_declare_is_refused(target: str) -> None:
+    said = refused(target, Config(model=LaterModelConfig(gating="softmax")))
+    assert said.startswith(f"export.target={target} cannot express model.gating=softmax, only none: ")
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "known"),
+    [
+        ("huggingface", {"norm_placement": "pre"}, "post"),
+        ("huggingface", {"kv_heads": 2}, "8"),
+        ("ctranslate2", {"d_k": 16}, "16"),
+        ("onnx", {"d_k": 16, "d_v": 16}, "64"),
+    ],
+)
+def test_values_that_a_format_cannot_express_are_refused(target: str, changes: dict[str, Any], known: str) -> None:
+    assert f", only {known}: " in refused(target, Config(model=replace(ModelConfig(), **changes)))
+
+
+@pytest.mark.parametrize(
+    ("target", "tokenizer", "what"),
+    [
+        ("argos", make_tokenizer(joint=False), "tokenizer.joint=false"),
+        ("argos", make_tokenizer(tags=["<de>"]), "tags before sentences"),
+        ("onnx", make_tokenizer(joint=False), "tokenizer.joint=false"),
+        ("onnx", make_plain_tokenizer("unigram"), "tokenizer.model_type="),
+        ("web", make_tokenizer(tags=["<de>"]), "tags before sentences"),
+    ],
+)
+def test_tokenizers_that_a_format_cannot_express_are_refused(target: str, tokenizer: Tokenizer, what: str) -> None:
+    assert f"cannot express {what}" in refused(target, Config(), tokenizer)

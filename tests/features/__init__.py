@@ -1,1 +1,0 @@
-"""Tests of the features, in the order of their folders."""

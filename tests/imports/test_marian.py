@@ -1,0 +1,223 @@
+"""Imported Marian models translate as transformers does; what cannot be imported is refused in one line."""
+
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from nmt.config.decoding import DecodingConfig
+from nmt.config.keys import with_values
+from nmt.config.saved import from_yaml
+from nmt.config.tree import Config
+from nmt.decoding.torch_engine import TorchEngine, load_model
+from nmt.errors import UserError
+from nmt.export import huggingface
+from nmt.imports.command import import_model
+from nmt.runs.checkpoints import load, resolve
+from nmt.text.special import EOS, PAD
+from nmt.text.tokenizer import Tokenizer
+from tests.imports.marian import generate, lines, make
+from tests.unit.small_models import LINES, make_model, make_tokenizer
+
+LONGEST = 60
+CPU = torch.device("cpu")
+
+
+def settings(tmp_path: Path, source: Path, **changes: Any) -> Config:
+    named = {"name": "it", "source": str(source), "paths.outputs": str(tmp_path / "runs")}
+    return replace(with_values(Config(), named), **changes)
+
+
+def engine(run_folder: Path, beam: int) -> TorchEngine:
+    checkpoint = load(resolve(run_folder, "averaged"))
+    model, tokenizer = load_model(checkpoint, from_yaml(checkpoint.config_text).model, CPU)
+    found = TorchEngine([model], tokenizer, DecodingConfig(beam=beam, alpha=0.0, extra_length=LONGEST), CPU)
+    found.max_target_tokens = LONGEST
+    return found
+
+
+@pytest.fixture
+def marian(tmp_path: Path) -> Path:
+    folder = tmp_path / "opus"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "shared", "changes"),
+    [
+        ("unigram", True, {}),
+        ("bpe", True, {"activation_function": "relu"}),
+        ("unigram", False, {"activation_function": "gelu", "decoder_layers": 1}),
+        ("bpe", False, {"tie_word_embeddings": True}),
+    ],
+    ids=str,
+)
+def test_translations_are_those_of_transformers(
+    tmp_path: Path, marian: Path, kind: str, shared: bool, changes: dict[str, Any]
+) -> None:
+    make(marian, kind, shared=shared, **changes)
+    run_folder, imported = import_model(settings(tmp_path, marian))
+    assert imported.settings.model.tie_embeddings == shared
+    sentences = lines(100)
+    for beam in (1, 4):
+        ours = [each.text.strip() for each in engine(run_folder, beam).translate(sentences)]
+        assert ours == generate(marian, sentences, beam, LONGEST)
+        assert len({*ours}) > 10
+
+
+@pytest.mark.parametrize(
+    ("in_files", "expected"), [({"source_lang": "it", "target_lang": "pt"}, ("it", "pt")), ({}, ("fr", "es"))]
+)
+def test_languages_are_those_of_the_files_or_the_settings(
+    tmp_path: Path, marian: Path, in_files: dict[str, str], expected: tuple[str, str]
+) -> None:
+    make(marian, "unigram", shared=True)
+    file = marian / "tokenizer_config.json"
+    named = {"source_lang", "target_lang"}
+    kept = {key: value for key, value in json.loads(file.read_text()).items() if key not in named}
+    file.write_text(json.dumps(kept | in_files))
+    named_by_settings = {"data.source_lang": "fr", "data.target_lang": "es"}
+    _, imported = import_model(with_values(settings(tmp_path, marian), named_by_settings))
+    assert (imported.settings.data.source_lang, imported.settings.data.target_lang) == expected
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_our_tokenizer_splits_text_as_marians(tmp_path: Path, marian: Path, shared: bool) -> None:
+    transformers = pytest.importorskip("transformers", reason="needs the extra huggingface")
+    make(marian, "unigram", shared=shared)
+    _, imported = import_model(settings(tmp_path, marian))
+    theirs, ours = transformers.MarianTokenizer.from_pretrained(marian), imported.tokenizer
+    names = {row: text for text, row in theirs.encoder.items()}  # its own function takes the target's names
+    for line in lines(100):
+        split = ours.source_pieces(ours.encode_source([line])[0])
+        known = [names[row] for row in theirs(line).input_ids][:-1]
+        assert [piece if piece in theirs.encoder else "<unk>" for piece in split] == known
+
+
+def test_a_language_tag_is_one_piece(tmp_path: Path, marian: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="needs the extra huggingface")
+    make(marian, "unigram", shared=True)
+    content = json.loads((marian / "vocab.json").read_text(encoding="utf-8"))
+    renamed = {">>deu<<" if index == 5 else text: index for text, index in content.items()}
+    (marian / "vocab.json").write_text(json.dumps(renamed), encoding="utf-8")
+    run_folder, imported = import_model(settings(tmp_path, marian))
+    sentences = [f">>deu<< {line}" for line in lines(20)]
+    assert 5 in transformers.MarianTokenizer.from_pretrained(marian)(sentences[0]).input_ids
+    assert imported.tokenizer.source_pieces(imported.tokenizer.encode_source(sentences)[0])[0] == "▁>>deu<<"
+    ours = [each.text.strip() for each in engine(run_folder, 2).translate(sentences)]
+    assert ours == generate(marian, sentences, 2, LONGEST)
+
+
+def export(folder: Path) -> dict[str, torch.Tensor]:
+    """Write a model with random weights in Hugging Face's format; return our weights."""
+    tokenizer = make_tokenizer()
+    ours = make_model(tokenizer)
+    huggingface.write(folder, ours.config, ours.state_dict(), tokenizer, ("en", "de"), {})
+    return ours.state_dict()
+
+
+def test_an_imported_run_has_records(tmp_path: Path, marian: Path) -> None:
+    export(marian)
+    run_folder, _ = import_model(settings(tmp_path, marian))
+    origin = json.loads((run_folder / "environment.json").read_text(encoding="utf-8"))["origin"]
+    assert (origin["name"], origin["path"], origin["step"]) == ("opus", str(marian), 0)
+    assert load(resolve(run_folder, "last")).meta.origin == origin
+    assert from_yaml((run_folder / "config.yaml").read_text(encoding="utf-8")).name == "it"
+    (run_folder / "checkpoints" / "averaged").unlink()
+    import_model(settings(tmp_path, marian))  # an interrupted import is completed
+    assert resolve(run_folder, "averaged").is_dir()
+    change_weights(marian, lambda weights: weights.update({"final_logits_bias": torch.ones(1, 60)}))
+    with pytest.raises(UserError, match="has checkpoints already: give the import another name="):
+        import_model(settings(tmp_path, marian))
+
+
+def change_config(folder: Path, **changes: object) -> None:
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+
+
+def change_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors")
+
+
+def to_pickle(folder: Path, content: object) -> None:
+    (folder / "model.safetensors").unlink()
+    with (folder / "pytorch_model.bin").open("wb") as file:
+        pickle.dump(content, file)
+
+
+class Attack:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return Path.touch, (Path("attacked"),)  # type: ignore[return-value]
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no weights": (lambda it: (it / "model.safetensors").unlink(), "has neither model.safetensors nor pytorch_model"),
+    "pickle": (lambda it: to_pickle(it, Attack()), "could run any code, so it is refused: use a model.safetensors"),
+    "pickled list": (lambda it: to_pickle(it, [1]), "refused|is not a dictionary of tensors"),
+    "cut weights": (lambda it: (it / "model.safetensors").write_bytes(b"12345678"), "is damaged"),
+    "no tokenizer": (lambda it: (it / "source.spm").unlink(), "has no source.spm: fetch all files of the model"),
+    "damaged tokenizer": (lambda it: (it / "target.spm").write_bytes(b"\xff" * 9), "target.spm is damaged or not"),
+    "no vocabulary": (lambda it: (it / "vocab.json").unlink(), "has no vocab.json"),
+    "short vocabulary": (lambda it: (it / "vocab.json").write_text('{"a": 0}'), "must name each of the 60 rows"),
+    "other model": (lambda it: change_config(it, model_type="t5"), "has model_type=t5, which .* only marian"),
+    "heads": (lambda it: change_config(it, decoder_attention_heads=2), "has decoder_attention_heads=2"),
+    "width": (lambda it: change_config(it, d_model=64), "do not have the sizes that config.json"),
+    "start": (lambda it: change_config(it, decoder_start_token_id=600), "decoder_start_token_id=600 is no row"),
+    "missing layer": (lambda it: change_config(it, encoder_layers=3), "no weight model.encoder.layers.2.self_attn.q"),
+    "layer too many": (lambda it: change_config(it, encoder_layers=1), "no place for, such as model.encoder.layers.1"),
+    "shape": (
+        lambda it: change_weights(it, lambda w: w.update({"model.encoder.layers.0.fc1.bias": torch.zeros(3)})),
+        "do not have the sizes that config.json",
+    ),
+    "positions": (lambda it: change_config(it, static_position_embeddings=False), "static_position_embeddings=F"),
+    "no config": (lambda it: (it / "config.json").unlink(), "is no model that can be imported: it has no config"),
+    "config is no JSON": (
+        lambda it: (it / "config.json").write_text("{"),
+        r"config\.json cannot be read as JSON: .* Fetch it again\.$",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_cannot_be_imported_is_refused_in_one_line(tmp_path: Path, marian: Path, damage: str) -> None:
+    change, words = DAMAGES[damage]
+    export(marian)
+    change(marian)
+    with pytest.raises(UserError, match=words) as error:
+        import_model(settings(tmp_path, marian))
+    assert "\n" not in str(error.value)
+    assert not Path("attacked").exists()
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_pickle_of_tensors_is_read(tmp_path: Path, marian: Path) -> None:
+    weights = export(marian)
+    stored = load_file(marian / "model.safetensors")
+    (marian / "model.safetensors").unlink()
+    torch.save(stored, marian / "pytorch_model.bin")
+    _, imported = import_model(settings(tmp_path, marian))
+    assert all(torch.equal(imported.weights[name], weights[name]) for name in weights)
+
+
+def test_special_pieces_are_never_generated(tmp_path: Path, marian: Path) -> None:
+    export(marian)
+    run_folder, _ = import_model(settings(tmp_path, marian))
+    found = engine(run_folder, 1).translate_ids(Tokenizer.load(resolve(run_folder, "last")).encode_source(LINES))
+    assert not {PAD, EOS} & {token for (best,) in found for token in best.tokens}
+
+
+def test_a_size_that_the_weights_do_not_have_is_refused_before_memory_is_taken(marian: Path, tmp_path: Path) -> None:
+    export(marian)
+    change_config(marian, d_model=2 * 10**12, encoder_ffn_dim=10**15, decoder_ffn_dim=10**15)
+    with pytest.raises(UserError, match="do not have the sizes that"):
+        import_model(settings(tmp_path, marian))

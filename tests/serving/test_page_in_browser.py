@@ -1,0 +1,316 @@
+"""The page in a real browser, with a server that can be slow, busy or broken."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.browser import Browser, console_messages, needs_browser, phone, point_at, press, wait
+from tests.serving.stand_in import Failure, StandIn
+
+pytestmark = needs_browser
+
+TEXT = "The little dog sees the house.\n\nThe man walks his dog."
+FIRST = "der kleine Hund sieht der Haus."
+SHOWN = "return [...document.querySelectorAll('.words')].map(each => each.textContent)"
+WORD = "document.querySelectorAll('[data-word]')"
+MARKED = (
+    "return [...document.querySelectorAll('#mirror span')]"
+    ".filter(each => Number(each.style.getPropertyValue('--weight')) > 0.5).map(each => each.textContent)"
+)
+
+
+@pytest.fixture
+def server() -> Iterator[StandIn]:
+    stand_in = StandIn()
+    yield stand_in
+    stand_in.shutdown()
+    stand_in.server_close()
+
+
+@pytest.fixture(autouse=True)
+def _quiet_console(browser: Browser) -> Iterator[None]:
+    browser.get("about:blank")
+    browser.get_log("browser")
+    yield
+    unexpected = [message for message in console_messages(browser) if "Failed to load resource" not in message]
+    assert unexpected == []
+
+
+def open_page(browser: Browser, server: StandIn, expected: int = 1, **shown: str) -> None:
+    """Open the page at an address, and wait for this number of sentences."""
+    browser.get("about:blank")
+    browser.get(f"{server.url}#{urlencode(shown)}" if shown else server.url)
+    wait(browser, "return document.querySelectorAll('#first option').length > 0")
+    if shown.get("text"):
+        wait(browser, f"return document.querySelectorAll('#sentences > li').length === {expected}")
+
+
+def value(browser: Browser, script: str) -> Any:
+    return browser.execute_script(f"return {script}")
+
+
+def click(browser: Browser, selector: str) -> None:
+    browser.find_element("css selector", selector).click()
+
+
+def test_typing_translates_once_it_pauses_and_drops_stale_answers(browser: Browser, server: StandIn) -> None:
+    server.delays["the little"] = 0.5
+    open_page(browser, server)
+    press(browser, *"the little")
+    while not server.translated():
+        time.sleep(0.01)
+    press(browser, *" dog")
+    wait(browser, f"{SHOWN}[0] === 'der kleine Hund'")
+    time.sleep(0.6)
+    assert browser.execute_script(SHOWN) == ["der kleine Hund"]
+    assert [each["text"] for each in server.translated()] == ["the little", "the little dog"]
+
+
+def test_alternatives_can_be_chosen_and_taken_back(browser: Browser, server: StandIn) -> None:
+    open_page(browser, server, expected=2, text=TEXT)
+    assert browser.execute_script(SHOWN)[0] == FIRST
+    alternatives = "[...document.querySelectorAll('li:first-child .alternatives button')].map(each => each.textContent)"
+    assert value(browser, alternatives) == ["der kleine Hund sieht der anders.", f"Doch {FIRST}"]
+    assert value(browser, "document.querySelector('.alternatives .differs').textContent") == "anders."
+    click(browser, ".alternatives li:last-child button")
+    assert browser.execute_script(SHOWN)[0] == f"Doch {FIRST}"
+    assert len(value(browser, alternatives)) == 2
+    click(browser, ".restore")
+    assert browser.execute_script(SHOWN)[0] == FIRST
+    assert not value(browser, "document.querySelector('.restore')")
+
+
+def test_what_a_word_attends_to_is_drawn_on_the_text(browser: Browser, server: StandIn) -> None:
+    open_page(browser, server, expected=2, text="\U0001f600 The little dog.\nThe man walks.")
+    point_at(browser, "li:last-child [data-word='1']")
+    wait(browser, f"{MARKED}.join() === 'man'")
+    assert value(browser, "document.querySelector('#look').textContent") == "Mann: 55 % certain · attends to man 80 %"
+    browser.execute_script(f"{WORD}[3].focus()")
+    wait(browser, f"{MARKED}.join() === 'dog.'")
+    where = "return [...document.querySelectorAll('#mirror span')].map(each => each.textContent)"
+    assert browser.execute_script(where) == ["\U0001f600", "The", "little", "dog."]
+    browser.execute_script("document.querySelector('#text').focus()")
+    wait(browser, f"{MARKED}.length === 0")
+
+
+def test_marks_stand_exactly_under_the_words_of_the_field(browser: Browser, server: StandIn) -> None:
+    """The field and its mirror must break lines at the same places; both are as high as the text."""
+    long = "the little dog sees the old house " * 30
+    with phone(browser):
+        open_page(browser, server, text=long)
+        heights = [value(browser, f"document.querySelector('{each}').scrollHeight") for each in ("#text", "#mirror")]
+        styles = [
+            browser.execute_script(
+                "const style = getComputedStyle(document.querySelector(arguments[0])); return ["
+                "style.width, style.fontSize, style.fontFamily, style.lineHeight, style.letterSpacing, style.padding,"
+                "style.borderWidth, style.whiteSpace, style.overflowWrap, style.wordSpacing, style.tabSize]",
+                selector,
+            )
+            for selector in ("#text", "#mirror")
+        ]
+    assert heights[0] == heights[1] > 500
+    assert styles[0] == styles[1]
+
+
+def test_everything_can_be_done_with_the_keyboard(browser: Browser, server: StandIn) -> None:
+    open_page(browser, server)
+    press(browser, *"the little dog")
+    wait(browser, f"{SHOWN}[0] === 'der kleine Hund'")
+    press(browser, "TAB", "TAB", "ARROW_RIGHT")
+    wait(browser, f"return document.activeElement === {WORD}[1]")
+    press(browser, "ENTER")
+    wait(browser, "return document.activeElement.getAttribute('role') === 'menuitemradio'")
+    assert value(browser, "document.activeElement.getAttribute('aria-checked')") == "true"
+    press(browser, "ESCAPE")
+    wait(browser, f"return document.activeElement === {WORD}[1]")
+    press(browser, "ENTER")
+    wait(browser, "return document.activeElement.getAttribute('role') === 'menuitemradio'")
+    press(browser, "ARROW_DOWN", "ARROW_DOWN", "ENTER")
+    wait(browser, f"{SHOWN}[0] === 'der junge Hund'")
+    assert value(browser, "document.activeElement.textContent") == "junge"
+    assert ("/v1/choices", "der") in [(path, body.get("beginning")) for path, body in server.requests]
+    assert server.translated()[-1]["beginnings"] == ["der junge"]
+    press(browser, "TAB")
+    assert value(browser, "document.activeElement.dataset.candidate") == "1"
+
+
+def test_a_chosen_word_stays_while_other_sentences_are_typed(browser: Browser, server: StandIn) -> None:
+    open_page(browser, server, text="The dog.")
+    browser.execute_script(f"{WORD}[0].click()")
+    wait(browser, "return document.querySelector('#choices:popover-open button')")
+    click(browser, "#choices button:last-child")
+    wait(browser, f"{SHOWN}[0] === 'junge Hund.'")
+    click(browser, "#text")
+    press(browser, *" A cat.")
+    wait(browser, f"{SHOWN}.length === 2")
+    assert browser.execute_script(SHOWN) == ["junge Hund.", "ein Kater."]
+    assert value(browser, "document.querySelector('#announced').textContent") == "junge Hund. ein Kater."
+
+
+def test_two_models_stand_side_by_side_with_their_differences_marked(browser: Browser, server: StandIn) -> None:
+    open_page(browser, server, expected=2, text=TEXT, model="base", second="big")
+    assert browser.execute_script(SHOWN)[:2] == [FIRST, "der winzige Hund sieht der Haus."]
+    differing = "return [...document.querySelectorAll('.words .differs')].map(each => each.textContent)"
+    assert browser.execute_script(differing) == ["kleine", "winzige", "geht", "spaziert"]
+    tops = "[...document.querySelectorAll('li:first-child .words')].map(each => each.getBoundingClientRect().top)"
+    assert len(set(value(browser, tops))) == 1
+    browser.execute_script("document.querySelector('.differs').focus()")
+    wait(browser, "return document.querySelector('#look').textContent.includes('differs from the other model')")
+
+
+def test_models_without_attention_or_choices_show_what_they_have(browser: Browser, server: StandIn) -> None:
+    open_page(browser, server, text="The dog.", model="int8")
+    browser.execute_script(f"{WORD}[1].focus(); {WORD}[1].click()")
+    assert value(browser, "document.querySelector('#look').textContent") == "Hund.: 21 % certain"
+    assert value(browser, "document.querySelectorAll('[aria-haspopup]').length") == 0
+    assert {path for path, _ in server.requests} == {"/v1/translate"}
+
+
+def test_words_that_offer_nothing_are_no_buttons(browser: Browser, server: StandIn) -> None:
+    open_page(browser, server, text="The dog.", model="int8")
+    assert value(browser, "document.querySelectorAll('[data-word][role]').length") == 0
+    assert "Enter" not in value(browser, "document.querySelector('.words').getAttribute('aria-label')")
+
+
+def test_text_typed_before_the_models_arrive_is_kept_and_translated(browser: Browser, server: StandIn) -> None:
+    server.models_arrive.clear()
+    browser.get("about:blank")
+    browser.get(f"{server.url}#{urlencode({'text': 'The house.'})}")
+    wait(browser, "return document.activeElement?.id === 'text'")
+    press(browser, *"The dog.")
+    server.models_arrive.set()
+    wait(browser, f"{SHOWN}.length === 1")
+    assert value(browser, "document.querySelector('#text').value") == "The dog."
+    assert [body["text"] for body in server.translated()] == ["The dog."]
+
+
+def test_an_address_restores_text_and_models(browser: Browser, server: StandIn) -> None:
+    open_page(browser, server)
+    press(browser, *"the little dog & cat #1?")
+    wait(browser, f"{SHOWN}.length === 1")
+    browser.execute_script(
+        "const second = document.querySelector('#second');"
+        "second.value = 'big'; second.dispatchEvent(new Event('change'))"
+    )
+    wait(browser, f"{SHOWN}.length === 2")
+    address = browser.current_url
+    before = browser.execute_script(SHOWN)
+    browser.get("about:blank")
+    browser.get(address)
+    wait(browser, f"{SHOWN}.length === 2")
+    assert browser.execute_script(SHOWN) == before
+    assert value(browser, "document.querySelector('#text').value") == "the little dog & cat #1?"
+    assert value(browser, "[document.querySelector('#first').value, document.querySelector('#second').value]") == [
+        "base",
+        "big",
+    ]
+
+
+def test_an_address_with_unknown_models_still_opens(browser: Browser, server: StandIn) -> None:
+    open_page(browser, server, text="The dog.", model="gone", second="gone too")
+    assert value(browser, "document.querySelector('#first').value") == "base"
+    assert browser.execute_script(SHOWN) == ["der Hund."]
+
+
+def test_a_busy_server_is_asked_again_when_it_says_so(browser: Browser, server: StandIn) -> None:
+    server.failures.append(Failure(429, "The server is busy.", retry_after=1))
+    open_page(browser, server, text="The dog.")
+    assert len(server.translated()) == 2
+    assert value(browser, "document.querySelector('#problem').hidden")
+
+
+@pytest.mark.parametrize(
+    ("failure", "shown"),
+    [
+        (Failure(413, "The text has more than 20,000 characters: shorten it."), "The text has more than"),
+        (Failure(500, "<b>broken</b>"), "<b>broken</b>"),
+    ],
+)
+def test_an_error_is_one_line_with_a_way_to_try_again(
+    browser: Browser, server: StandIn, failure: Failure, shown: str
+) -> None:
+    server.failures.append(failure)
+    open_page(browser, server, text="The dog.", expected=0)
+    wait(browser, "return !document.querySelector('#problem').hidden")
+    assert shown in value(browser, "document.querySelector('#problem').textContent")
+    click(browser, "#again")
+    wait(browser, f"{SHOWN}[0] === 'der Hund.'")
+    assert value(browser, "document.querySelector('#problem').hidden")
+
+
+def test_a_server_that_is_gone_is_named(browser: Browser) -> None:
+    server = StandIn()
+    open_page(browser, server)
+    server.shutdown()
+    server.server_close()
+    press(browser, "a")
+    wait(browser, "return document.querySelector('#problem').textContent.includes('cannot be reached')")
+
+
+def test_a_key_is_asked_for_and_sent(browser: Browser) -> None:
+    server = StandIn(key="secret")
+    open_page(browser, server, text="The dog.", expected=0)
+    wait(browser, "return document.activeElement.id === 'key'")
+    press(browser, *"secret", "ENTER")
+    wait(browser, f"{SHOWN}[0] === 'der Hund.'")
+    assert "secret" not in browser.current_url
+
+
+def test_markup_in_a_text_is_text(browser: Browser, server: StandIn) -> None:
+    open_page(browser, server, text="<img src=x onerror=alert(1)> <b>dog</b>")
+    assert "<b>dog" in browser.execute_script(SHOWN)[0]
+    assert value(browser, "document.querySelectorAll('main img, main b').length") == 0
+
+
+def test_a_phone_needs_no_scrolling_sideways(browser: Browser, server: StandIn) -> None:
+    with phone(browser):
+        for shown in ({}, {"model": "base", "second": "big"}):
+            open_page(browser, server, expected=3, text=f"{TEXT}{'x' * 80}", **shown)
+            assert value(browser, "document.documentElement.scrollWidth") == 390
+
+
+def test_the_switch_changes_the_colours_and_is_remembered(browser: Browser, server: StandIn) -> None:
+    open_page(browser, server)
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light = value(browser, colour)
+    click(browser, "#theme")
+    dark = value(browser, colour)
+    assert dark != light
+    open_page(browser, server)
+    assert value(browser, colour) == dark
+    click(browser, "#theme")
+    assert value(browser, colour) == light
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    )
+    browser.execute_script("localStorage.clear()")
+    open_page(browser, server)
+    assert value(browser, colour) == dark
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_nothing_is_asked_of_another_host(browser: Browser, server: StandIn) -> None:
+    browser.get_log("performance")
+    open_page(browser, server, expected=2, text=TEXT)
+    browser.execute_script(f"{WORD}[1].click()")
+    wait(browser, "return document.querySelector('#choices:popover-open button')")
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"]
+    assert f"{server.url}v1/translate" in asked
+    assert [url for url in asked if not url.startswith((server.url, "about:blank"))] == []
+
+
+def test_words_are_found_and_compared(browser: Browser, server: StandIn) -> None:
+    open_page(browser, server)
+    script = """
+    const [first, second, done] = arguments;
+    import("/words.js").then(({ differences, placesOf }) => done([
+      differences(first.split(" "), second.split(" ")), placesOf(["a", "aa", "b"], "a   aa b.")]));
+    """
+    differs, places = browser.execute_async_script(script, "a b c d", "b d x")
+    assert differs == [True, False, True, False]
+    assert places == [[0, 1], [4, 6], [7, 8]]

@@ -1,0 +1,119 @@
+"""BPE-dropout compared with SentencePiece, with a plain implementation, and with exact probabilities."""
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+import sentencepiece
+
+from nmt.config.data import TokenizerConfig
+from nmt.data.noise.bpe_dropout import bpe_dropout
+from nmt.data.noise.draws import Draws, uniform
+from nmt.data.noise.merges import Merges
+from nmt.demo.grammar import generate
+from nmt.text.sentencepiece_model import Piece, read_pieces
+from nmt.text.train_tokenizer import train
+from tests.unit.data.noise import plain
+
+KIND = "source pieces"
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[str]:
+    return ["", *(target for _, target in generate(1, 60, 1, 1)["train"]), "日本 ünknown日 x"]
+
+
+@pytest.fixture(scope="module")
+def model(lines: list[str]) -> bytes:
+    return train(iter(lines[1:-1] * 5), 300, TokenizerConfig(vocab_size=150))[0]
+
+
+@pytest.fixture(scope="module")
+def processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    return sentencepiece.SentencePieceProcessor(model_proto=model)
+
+
+def noised(model: bytes, ids: list[list[int]], share: float, draws: Draws) -> list[list[int]]:
+    merges = Merges.of(read_pieces(model, "the model"))
+    return plain.lists(bpe_dropout(plain.sentences_of(ids), merges, share, draws.keys(KIND)))
+
+
+def test_random_numbers_are_those_of_split_mix() -> None:
+    sentences = np.array([0, 7, 2**31])
+    keys = Draws(3, 2, sentences).keys(KIND)
+    assert keys.tolist() == [plain.key_of(3, 2, number, KIND) for number in sentences.tolist()]
+    counters = np.array([0, 5, 1 << 40])
+    expected = [plain.draw(int(key), int(counter)) for key, counter in zip(keys, counters, strict=True)]
+    assert uniform(keys, counters).tolist() == expected
+    others = [Draws(4, 2, sentences), Draws(3, 1, sentences), Draws(2, 3, sentences)]
+    assert len({each.keys(KIND)[0] for each in others} | {keys[0], Draws(3, 2, sentences).keys("words")[0]}) == 5
+
+
+def test_without_dropout_the_pieces_are_those_of_sentencepiece(
+    model: bytes, processor: sentencepiece.SentencePieceProcessor, lines: list[str]
+) -> None:
+    ids = processor.encode(lines)
+    characters = [[processor.piece_to_id(each) for each in "".join(processor.id_to_piece(line))] for line in ids[:-1]]
+    assert noised(model, ids, 0.0, Draws(1, 0, np.arange(len(ids)))) == ids
+    assert noised(model, characters, 0.0, Draws(1, 0, np.arange(len(ids) - 1))) == ids[:-1]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.97])
+def test_pieces_are_those_of_the_plain_algorithm(
+    model: bytes, processor: sentencepiece.SentencePieceProcessor, lines: list[str], share: float
+) -> None:
+    ids = processor.encode(lines)
+    found = noised(model, ids, share, Draws(1, 3, np.arange(len(ids))))
+    expected = [
+        plain.bpe_dropout(processor, line, share, plain.key_of(1, 3, number, KIND)) for number, line in enumerate(ids)
+    ]
+    assert found == expected
+    assert found != ids
+    assert [processor.decode(line) for line in found] == [processor.decode(line) for line in ids]
+
+
+PIECES = [
+    Piece("?", 0, 2),
+    Piece("a", -9.0),
+    Piece("b", -9.0),
+    Piece("ab", -1.0),
+    Piece("ba", -2.0),
+    Piece("aba", -3.0),
+]
+
+
+def probabilities(word: tuple[str, ...], share: float) -> dict[tuple[str, ...], float]:
+    """Return the exact probability of each result, by all subsets of merges that may be left out at a step."""
+    scores = {piece.text: piece.score for piece in PIECES[1:]}
+    found: defaultdict[tuple[str, ...], float] = defaultdict(float)
+    possible = [index for index in range(len(word) - 1) if word[index] + word[index + 1] in scores]
+    possible.sort(key=lambda index: (-scores[word[index] + word[index + 1]], index))
+    for left_out, index in enumerate(possible):
+        merged = (*word[:index], word[index] + word[index + 1], *word[index + 2 :])
+        for result, probability in probabilities(merged, share).items():
+            found[result] += share**left_out * (1 - share) * probability
+    found[word] += share ** len(possible)
+    return found
+
+
+@pytest.mark.parametrize("share", [0.1, 0.6])
+def test_results_have_their_exact_probabilities(share: float) -> None:
+    total = 3000
+    expected = probabilities(tuple("ababa"), share)
+    assert sum(expected.values()) == pytest.approx(1)
+    merges = Merges.of(PIECES)
+    draws = Draws(5, 0, np.arange(total))
+    found = plain.lists(bpe_dropout(plain.sentences_of([[1, 2, 1, 2, 1]] * total), merges, share, draws.keys(KIND)))
+    counts = Counter(tuple(PIECES[each].text for each in sentence) for sentence in found)
+    assert set(counts) <= set(expected)
+    for result, probability in expected.items():
+        assert plain.is_plausible(counts[result], total, probability), (result, counts[result], probability * total)
+
+
+def test_special_pieces_and_pieces_without_characters_are_not_split() -> None:
+    pieces = [*PIECES, Piece("ac", -4.0), Piece("</s>", 0, 3), Piece("<0x0A>", 0, 6)]
+    merges = Merges.of(pieces)
+    ids = [[0, 6, 7, 8, 3, 0]]
+    assert plain.lists(bpe_dropout(plain.sentences_of(ids), merges, 0.0, Draws(1, 0, np.arange(1)).keys(KIND))) == ids
+    nothing = plain.sentences_of([[], []])
+    assert plain.lists(bpe_dropout(nothing, merges, 0.5, Draws(1, 0, np.arange(2)).keys(KIND))) == [[], []]

@@ -1,0 +1,108 @@
+"""Divided weights learn, save and resume as whole ones do, and what cannot work with them is refused."""
+
+import shutil
+from pathlib import Path
+from typing import cast
+
+import pytest
+import torch
+
+from nmt.cli import main
+from nmt.config.training import TrainingConfig
+from nmt.errors import UserError
+from nmt.training.divided import DividedWeights
+from nmt.training.memory_check import tokens_that_fit
+from nmt.training.trainer import Trainer
+from tests.integration.conftest import corpus, settings
+from tests.integration.test_training import events, losses, weights
+from tests.integration.toy import refuse, succeed
+from tests.quick_processes import run_together, start_group
+from tests.unit.training.divided import together
+from tests.unit.training.test_memory_check import SmallMemoryTrainer, store
+
+__all__ = ["corpus", "settings"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [2, 4])
+def test_divided_weights_learn_save_and_resume_as_whole_ones(processes: int) -> None:
+    for ended in [each.wait() for each in start_group(together.main, processes=processes)]:
+        assert ended.returncode == 0, ended.stderr
+
+
+@pytest.fixture(scope="module")
+def comparable(settings: list[str]) -> list[str]:
+    return [*settings, "model.dropout=0", "training.adam_eps=1e-5", "training.steps=20", "training.ema=0.5"]
+
+
+@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_a_run_with_divided_weights_is_that_of_one_process_and_resumes_there(
+    comparable: list[str], processes: int, tmp_path: Path
+) -> None:
+    alone, divided = tmp_path / "alone", tmp_path / "divided"
+    succeed(["train", *comparable, f"paths.outputs={alone}"])
+    half = ["training.steps=10", "training.valid_every=10"]
+    command = ["train", *comparable, f"paths.outputs={divided}"]
+    done = run_together([*command, *half, "runtime.shard=weights"], processes)
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(divided, tmp_path / "again", symlinks=True)
+    assert "going on from step 10" in succeed(command)
+    for first, second in zip(losses(alone), losses(divided), strict=True):
+        assert second == pytest.approx(first, rel=1e-4)
+    assert events(divided, "valid")[-1]["loss"] == pytest.approx(events(alone, "valid")[-1]["loss"], rel=1e-4)
+    assert all(line["bleu"] >= 0 for line in events(divided, "valid"))
+    expected, found = weights(alone, 20), weights(divided, 20)
+    assert list(found) == list(expected)
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name], rtol=1e-3, atol=1e-4)
+    average = ["average", *comparable, f"paths.outputs={divided}"]
+    succeed(average)
+    assert "test: 40 sentences" in succeed(["eval", *average[1:], "checkpoint=averaged"])
+
+
+@pytest.mark.slow
+def test_a_run_of_one_process_resumes_with_divided_weights(comparable: list[str], tmp_path: Path) -> None:
+    command = ["train", *comparable, f"paths.outputs={tmp_path}"]
+    succeed([*command, "training.steps=10", "training.valid_every=10"])
+    done = run_together([*command, "runtime.shard=weights"], 2)
+    assert done.returncode == 0, done.stderr
+    assert "going on from step 10" in done.stdout
+    assert [step for step, *_ in losses(tmp_path)] == list(range(1, 21))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ("runtime.compile=true", "runtime.shard=weights cannot be used with runtime.compile=true"),
+        ("model.layer_drop=0.1", "runtime.shard=weights cannot be used with model.layer_drop"),
+        ("training.optimizer=muon", "runtime.shard=weights cannot be used with training.optimizer=muon"),
+        ("training.shard_optimizer=true", "leave training.shard_optimizer out"),
+    ],
+)
+def test_what_needs_whole_weights_or_every_layer_is_refused(
+    chosen: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["describe", "runtime.device=cpu", "runtime.shard=weights", chosen]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_an_unknown_way_to_divide_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["describe", "runtime.shard=weigths"]) == 2
+    assert "runtime.shard=weigths is not one of none, weights" in capsys.readouterr().err
+
+
+def test_a_single_process_has_nothing_to_divide(settings: list[str], tmp_path: Path) -> None:
+    error = refuse(["train", *settings, "runtime.shard=weights", f"paths.outputs={tmp_path}"])
+    assert "there is only one: start several with torchrun, or leave it out" in error
+
+
+class Divided(SmallMemoryTrainer):
+    """A trainer of divided weights with little memory."""
+
+    replicas = DividedWeights
+
+
+def test_a_batch_that_does_not_fit_ends_the_run_because_others_wait() -> None:
+    tried = cast(Trainer, Divided(10, TrainingConfig(batch_tokens=300)))
+    with pytest.raises(UserError, match=r"lower training\.device_tokens, or start more processes"):
+        tokens_that_fit(tried, store(), longest_sentence=31)
