@@ -111,6 +111,8 @@ def run_with_hydra(words: Words, task: Task) -> None:
     known = groups()
     for word in words.settings:
         check_override(word, known, several=words.is_multirun)
+    last = {parsed(word).get_key_element(): word for word in words.settings}  # a search would take any of several
+    words = words._replace(settings=[*last.values()])
     register_schema()
     failures: list[Exception] = []
 
