@@ -161,7 +161,7 @@ class _Prepared:
     def check_tokenizer(self) -> None:
         """Refuse a tokenizer that was trained with other settings, or is not that of the folder to keep it from.
 
-        Training compares the tokenizer that a feature keeps with the model that it belongs to.
+        Training compares the tokenizer of the model to begin from with that model.
         """
         changes, settings = list(self._tokenizer_changes()), tokenizer_settings(self._config)
         folder = self._config.tokenizer.folder

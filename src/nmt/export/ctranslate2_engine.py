@@ -74,7 +74,7 @@ class CTranslate2Engine(Engine):
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
         self._check(constraints)
-        config: Any = self.config  # with the settings of features
+        config: Any = self.config
         # The longest translation of each sentence, without EOS; CTranslate2 takes only one limit for the whole batch.
         limits = [
             min(len(source) + len(constraint.beginning) + self.config.extra_length, self.max_target_tokens) - 1

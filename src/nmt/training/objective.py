@@ -27,7 +27,7 @@ class Watcher:
 
 
 class Term(Protocol):
-    """An amount that training adds to the loss: see `Feature.term`."""
+    """An amount that training adds to the loss."""
 
     def watch(self, batch: MicroBatch) -> Watcher | None:
         """Return an observer of the forward pass of a micro-batch; None if nothing is added to its loss.
@@ -37,7 +37,7 @@ class Term(Protocol):
 
 
 class WordLoss(Protocol):
-    """The loss over all words, in place of the cross-entropy: see `Feature.word_loss`."""
+    """The loss over all words, in place of the cross-entropy."""
 
     def inputs(self, batch: MicroBatch) -> tuple[Packed, Packed]:
         """Return the source and the target that the model reads for a micro-batch."""

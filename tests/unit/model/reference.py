@@ -18,7 +18,7 @@ Weights = dict[str, Tensor]
 
 
 def model_with(config: ModelConfig, **settings: Any) -> ModelConfig:
-    """Return settings of a model with others, also those of features."""
+    """Return settings of a model with others."""
     return replace(config, **settings)
 
 

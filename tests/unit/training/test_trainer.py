@@ -53,7 +53,7 @@ def store(tmp_path: Path) -> PairStore:
 
 
 def training_with(config: TrainingConfig = TRAINING, **settings: Any) -> TrainingConfig:
-    """Return settings of training with others, also those of features."""
+    """Return settings of training with others."""
     return replace(config, **settings)
 
 
