@@ -87,7 +87,7 @@ def trusting(config: Config) -> Config:
     """Let the code be imported that the user's settings name, such as training.optimizer=mine:Lion."""
     for setting in registry.CHOICES:
         if ":" in (value := value_of(config, setting)):
-            registry.trust(value)
+            registry.trust(setting, value)
     return config
 
 

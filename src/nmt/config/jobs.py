@@ -30,6 +30,7 @@ LEARNED_GROUPS = ("data", "tokenizer", "model", "noise", "own", "training", "see
 """Groups of settings that decide what a run learns. All commands name a run by them, so that they find it again."""
 OF_HYDRA = ("hydra.", "hydra/", "+hydra.", "++hydra.", "~hydra.")
 """Prefixes of overrides that configure Hydra itself, such as its launcher."""
+FOLDERS_OF_HYDRA = ("hydra.run.", "hydra.output_subdir")
 FULL_ERROR = "HYDRA_FULL_ERROR"
 """The environment variable with which Hydra raises errors instead of printing them."""
 _HOME = re.compile(r"(?<=[=\[,])~/[^,\]]*")
@@ -84,11 +85,15 @@ def parse(words: Sequence[str]) -> Words:
     parser.add_argument("-i", "--info", nargs="?", const="all")
     parser.add_argument("-cd", "--config-dir")
     parser.add_argument("overrides", nargs="*")
+    if "--" in words:
+        raise ConfigError("-- is not a setting: leave it out")
     found = parser.parse_intermixed_args(list(words))
     flags = [f"--{name}" for name in ("multirun", "resolve") if getattr(found, name)]
     flags += [f"--{name}={value}" for name in ("cfg", "package", "info") if (value := getattr(found, name))]
     quoted = [_with_quoted_homes(word) for word in found.overrides]
     of_hydra = [word for word in quoted if word.startswith(OF_HYDRA)]
+    if folders := [word for word in of_hydra if word.startswith(FOLDERS_OF_HYDRA)]:
+        raise ConfigError(f"{folders[0]} would make a folder without a run: name and paths.outputs say where a run is")
     return Words([word for word in quoted if word not in of_hydra], of_hydra, flags, found.config_dir)
 
 

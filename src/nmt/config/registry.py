@@ -99,15 +99,15 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
 }
 """By setting, then by name."""
 
-_trusted: set[str] = set()
-"""Values with a colon that the command line or the user's own `conf` gave."""
+_trusted: set[tuple[str, str]] = set()
+"""Settings and their values with a colon that the command line or the user's own `conf` gave."""
 
 
 def load(setting: str, value: str) -> Any:
     """Return the code that a setting's value names."""
     if ":" not in value:
         return imported(CHOICES[setting][value].code)
-    if value not in _trusted:
+    if (setting, value) not in _trusted:
         raise ConfigError(
             f"{setting}={value} names code, and came with a file: if you trust that code, give the same setting on the "
             "command line"
@@ -120,9 +120,9 @@ def load(setting: str, value: str) -> Any:
         raise ConfigError(f"{setting}={value}: {error}; write it as module:name") from error
 
 
-def trust(value: str) -> None:
+def trust(setting: str, value: str) -> None:
     """Let a value with a colon name code; only what the user has written may do so."""
-    _trusted.add(value)
+    _trusted.add((setting, value))
 
 
 def imported(code: str) -> Any:

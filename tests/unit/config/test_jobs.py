@@ -13,6 +13,7 @@ from nmt.config.compose import compose
 from nmt.config.jobs import parse
 from nmt.config.saved import flatten, to_yaml
 from nmt.config.tree import Config
+from nmt.errors import ConfigError
 
 
 def nmt(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -125,3 +126,16 @@ def test_what_cannot_work_is_refused_in_one_line(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--", "experiment=demo"], "-- is not a setting"),
+        (["hydra.run.dir=X"], "hydra.run.dir=X would make a folder without a run"),
+        (["--hydra-help"], "unrecognized arguments: --hydra-help"),
+    ],
+)
+def test_words_that_could_not_work_are_refused(words: list[str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        parse(words)
