@@ -12,25 +12,6 @@ from nmt.commands import COMMANDS
 PACKAGE = Path(nmt.__file__).parent
 
 
-def test_a_clone_has_targets_of_make() -> None:
-    assert errors.has_makefile()
-    assert errors.for_this_installation("`make data` first") == "`make data` first"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("`make train` first (with the same ARGS)", "`nmt train` first (with the same settings)"),
-        ("`make data`, then `make train`", "`nmt data`, then `nmt train`"),
-        ("heads make a model; make data better", "heads make a model; make data better"),
-        ("", ""),
-    ],
-)
-def test_only_commands_of_make_are_renamed(monkeypatch: pytest.MonkeyPatch, text: str, expected: str) -> None:
-    monkeypatch.setattr(errors, "has_makefile", lambda: False)
-    assert errors.for_this_installation(text) == expected
-
-
 def test_errors_name_the_commands_that_there_are_also_in_python(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

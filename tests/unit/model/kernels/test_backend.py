@@ -55,6 +55,3 @@ def test_kernels_that_are_not_wanted_are_not_used(monkeypatch: pytest.MonkeyPatc
     finally:
         choice.use_kernels(Machine(numbers.device, torch.float32), wanted=False)
         backend.want_triton(True)
-
-
-SEED, OFFSETS = torch.tensor([7]), torch.tensor([0, 2, 6])
