@@ -1,8 +1,7 @@
 """Count operations on CUDA tensors: launches, bytes, FLOPs and host reads."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -31,8 +30,8 @@ UNKNOWN_SIZE = {"nonzero", "masked_select", "repeat_interleave", "_unique2", "un
 
 
 @dataclass
-class Operation:
-    """All operations of one phase."""
+class Operations:
+    """What all operations do together."""
 
     launches: int = 0
     bytes: int = 0
@@ -40,44 +39,18 @@ class Operation:
     flops: int = 0
     host_reads: int = 0
 
-    def add(self, other: "Operation") -> None:
-        """Add other calls."""
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
-
 
 class Counter(TorchDispatchMode):
-    """While active, counts all operations on CUDA tensors under the name of the current phase."""
+    """While active, counts all operations on CUDA tensors."""
 
     def __init__(self) -> None:
         """Begin with nothing counted."""
         super().__init__()  # type: ignore[no-untyped-call]
-        self.phases: dict[str, Operation] = {}
-        self._phase = "other"
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Count the operations of this block under this name."""
-        before, self._phase = self._phase, name
-        try:
-            yield
-        finally:
-            self._phase = before
+        self.total = Operations()
 
     def count_wait(self, *_: Any) -> None:
         """Count a call of torch.cuda.synchronize."""
-        self.add(Operation(host_reads=1))
-
-    def add(self, call: Operation) -> None:
-        """Add a call of an operation."""
-        self.phases.setdefault(self._phase, Operation()).add(call)
-
-    def total(self) -> Operation:
-        """Return the sum over the phases."""
-        total = Operation()
-        for each in self.phases.values():
-            total.add(each)
-        return total
+        self.total.host_reads += 1
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation and count it."""
@@ -85,7 +58,7 @@ class Counter(TorchDispatchMode):
         name = func._schema.name.removeprefix("aten::")
         inputs = _tensors((args, kwargs))
         if any(map(_on_cuda, inputs)) and _waits_for_result(name, kwargs):
-            self.add(Operation(host_reads=1))
+            self.total.host_reads += 1
             if name == VALUE:
                 return 0.0 if inputs[0].is_floating_point() else 0
             if name == "nonzero":
@@ -93,10 +66,10 @@ class Counter(TorchDispatchMode):
         result = func(*args, **kwargs)
         used = _distinct(_tensors((args, kwargs, result)))
         if any(map(_on_cuda, used)) and _launches(func, name):
-            moved = _bytes_moved(func, name, args, kwargs, result)
-            flops = flops_of(func, args, kwargs, result)
-            waits = int(_is_waiting_copy(name, args, kwargs, result))
-            self.add(Operation(1, moved, flops, waits))
+            self.total.launches += 1
+            self.total.bytes += _bytes_moved(func, name, args, kwargs, result)
+            self.total.flops += flops_of(func, args, kwargs, result)
+            self.total.host_reads += _is_waiting_copy(name, args, kwargs, result)
         return result
 
 

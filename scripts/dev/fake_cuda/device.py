@@ -7,9 +7,7 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.nn import functional as F
 
 from nmt.model.kernels import backend, choice
 
@@ -42,24 +40,9 @@ def fake_cuda() -> Iterator[FakeTensorMode]:
     # autograd runs the backward pass of CUDA tensors in a thread, in which modes of this thread are not active
     with (
         mock.patch.multiple(torch.cuda, **fakes),
-        mock.patch.object(backend, "has_triton", _has_triton),
+        mock.patch.object(backend, "has_triton", return_value=True),
         mock.patch.object(choice, "_check_triton"),  # nothing can be compiled for this device
-        mock.patch.object(F, "scaled_dot_product_attention", _efficient_attention),
         torch.autograd.set_multithreading_enabled(False),
         FakeTensorMode(allow_non_fake_inputs=True) as mode,
     ):
         yield mode
-
-
-def _has_triton() -> bool:
-    """Return True. The compiled model asks, and torch.compile cannot trace a Mock."""
-    return True
-
-
-def _efficient_attention(queries: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None = None) -> Tensor:
-    """Attend with the operation that PyTorch chooses on GPUs without flash attention; it would ask the real device."""
-    shape = (*queries.shape[:-1], keys.shape[-2])
-    mask = None if attn_mask is None else attn_mask.expand(shape)
-    gradient = any(each.requires_grad for each in (queries, keys, values))
-    attended: Tensor = torch.ops.aten._scaled_dot_product_efficient_attention(queries, keys, values, mask, gradient)[0]
-    return attended

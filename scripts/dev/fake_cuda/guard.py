@@ -61,6 +61,6 @@ def _compile(library: Path) -> None:
 def _torch() -> Path:
     """Return the folder of the torch package, without importing it."""
     specification = importlib.util.find_spec("torch")
-    if specification is None or specification.origin is None:
-        raise UserError("torch is not installed: run make setup")
+    assert specification
+    assert specification.origin
     return Path(specification.origin).parent

@@ -1,9 +1,7 @@
 """Run updates of the real trainer on a fake device, and count the operations of one."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
-from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -18,8 +16,6 @@ from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
 from nmt.config.tree import Config
 from nmt.data.loader import GlobalBatch
-from nmt.errors import UserError
-from nmt.training import objective
 from nmt.training.build import build_trainer
 from nmt.training.trainer import Trainer
 from shared.synthetic import SyntheticText
@@ -31,8 +27,6 @@ def fake_trainer(config: Config) -> Trainer:
     words = config.tokenizer.vocab_size
     tokenizer: Any = SimpleNamespace(source_size=words, target_size=words)
     machine = prepare_machine(config.runtime)
-    if machine.device.type != "cuda":
-        raise UserError(f"runtime.device={config.runtime.device} is not the fake device: leave it out")
     # modules cannot move fake parameters, so these are created where they belong
     with machine.device, mock.patch.object(nn.Module, "to", lambda module, *_: module):
         return build_trainer(config, machine, tokenizer)
@@ -50,9 +44,9 @@ def count_step(overrides: Sequence[str]) -> dict[str, Any]:
             real_batch = text.step(text.median_batch(), trainer.shapes(training.device_tokens))
         batch = fake_batch(mode, real_batch)
         trainer.update(batch)
-        with _phases(trainer, counter), counter:
+        with mock.patch.object(torch.cuda, "synchronize", counter.count_wait), counter:
             trainer.update(batch)
-    return {**asdict(counter.total()), "phases": {name: asdict(each) for name, each in counter.phases.items()}}
+    return asdict(counter.total)
 
 
 def fake_batch(mode: FakeTensorMode, batch: GlobalBatch) -> GlobalBatch:
@@ -67,29 +61,3 @@ def _fake(mode: FakeTensorMode, value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{each.name: _fake(mode, getattr(value, each.name)) for each in fields(value)})
     return value
-
-
-@contextmanager
-def _phases(trainer: Trainer, counter: Counter) -> Iterator[None]:
-    """Tell the counter which part of the step runs."""
-    parts: list[tuple[object, str, str]] = [
-        (trainer.model, "forward", "forward"),
-        (objective, "smoothed_cross_entropy", "loss"),
-        (torch.Tensor, "backward", "backward"),
-        (trainer, "_clip_gradient", "norm"),
-        (trainer, "_step_optimizer", "optimizer"),
-    ]
-    with ExitStack() as patches:
-        for owner, name, phase in parts:
-            patches.enter_context(mock.patch.object(owner, name, _within(counter, phase, getattr(owner, name))))
-        patches.enter_context(mock.patch.object(torch.cuda, "synchronize", counter.count_wait))
-        yield
-
-
-def _within(counter: Counter, phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with counter.phase(phase):
-            return function(*args, **kwargs)
-
-    return wrapped
