@@ -96,7 +96,6 @@ def _scored(config: Config, split: Split, evaluation: Evaluation, loaded: Loaded
         signatures={name: score.signature for name, score in evaluation.scores.items()},
         translations=list(translations)[:TOLD_TRANSLATIONS],
         checkpoint=loaded.path.name,
-        files=loaded.files,
     )
 
 

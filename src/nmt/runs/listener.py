@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 
@@ -22,8 +21,6 @@ class Scored:
     """Sources, translations and references of some sentences."""
     checkpoint: str
     """The name of the checkpoint or export that was scored."""
-    files: Sequence[Path]
-    """The files of the checkpoint or export, without the training state."""
 
 
 class Listener(Protocol):

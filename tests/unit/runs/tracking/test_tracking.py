@@ -128,23 +128,16 @@ def test_wandb_gets_the_exit_code_of_the_run(
     assert ended.exit_code == code
 
 
-def scored(folder: Path) -> Scored:
-    checkpoint = folder / "checkpoints" / "averaged"
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    for name in ("model.safetensors", "config.yaml", "secret.txt"):
-        (checkpoint / name).write_text(name)
-    if not (checkpoint / "link").is_symlink():
-        (checkpoint / "link").symlink_to(checkpoint / "secret.txt")
-    files = [checkpoint / name for name in ("config.yaml", "link", "model.safetensors")]
+def scored() -> Scored:
     translations = [("a | cat", "eine Katze", "die\\Katze"), ("\u2028 \u202e", "", "\0")]
-    return Scored("test", 40, {"bleu": 12.5}, {"bleu": "nrefs:1"}, translations, "averaged", files)
+    return Scored("test", 40, {"bleu": 12.5}, {"bleu": "nrefs:1"}, translations, "averaged")
 
 
 def test_wandb_offline_gets_scores_and_translations(
     tmp_path: Path, isolated_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "some/name").mkdir(parents=True)
-    tell(settings_of(tmp_path, "some/name", wandb="offline"), scored(tmp_path))
+    tell(settings_of(tmp_path, "some/name", wandb="offline"), scored())
     assert "warning" not in capfd.readouterr().err
     file = next((tmp_path / "some/name/wandb").glob("offline-run-*/run-*.wandb"))
     records = wandb_records(file)
@@ -154,7 +147,7 @@ def test_wandb_offline_gets_scores_and_translations(
     assert (told["step"], told["test/bleu"]) == (40, 12.5)
     tables = {path.name.split("_")[0]: json.loads(path.read_text()) for path in file.parent.rglob("*.table.json")}
     assert tables["scores"]["data"] == [["bleu", 12.5, "nrefs:1"]]
-    assert tables["translations"]["data"] == [list(row) for row in scored(tmp_path).translations]
+    assert tables["translations"]["data"] == [list(row) for row in scored().translations]
 
 
 def test_tensorboard_reads_the_curves_and_the_translations(tmp_path: Path) -> None:
@@ -166,7 +159,7 @@ def test_tensorboard_reads_the_curves_and_the_translations(tmp_path: Path) -> No
             for step in (first, first + 1):
                 tracker.log("train", step, loss=step / first, text="no number")
     for step in (40, 1):  # scores of an earlier checkpoint hide nothing
-        tell(settings_of(tmp_path, tensorboard=True), replace(scored(tmp_path), step=step))
+        tell(settings_of(tmp_path, tensorboard=True), replace(scored(), step=step))
     found = reading.EventAccumulator(str(tmp_path / "demo" / "tensorboard")).Reload()
     assert [(each.step, each.value) for each in found.Scalars("train/loss")] == [(1, 1.0), (2, 1.0), (3, 1.5)]
     assert [(each.step, each.value) for each in found.Scalars("test/bleu")] == [(40, 12.5), (1, 12.5)]
