@@ -26,7 +26,7 @@ def test_demo_learns_its_grammar(tmp_path: Path, places: list[str]) -> None:
 
 
 def test_rows_of_table_3_are_trained_and_scored(places: list[str]) -> None:
-    quick = ["table3.base_steps=40", "decoding.beam=1", "decoding.extra_length=0"]
+    quick = ["training.steps=40", "decoding.beam=1", "decoding.extra_length=0"]
     done = run(["table3", *places, "table3.scale=small", "table3.rows=[base,a1]", *quick])
     assert done.returncode == 0, done.stderr
     for row in ("base", "a1"):

@@ -1,11 +1,9 @@
-"""`nmt table3`: train and score the rows of the paper's Table 3, and compare them with its figures."""
+"""`nmt table3`: train and score the rows of the paper's Table 3, and print them next to its figures."""
 
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 
 import torch
 
@@ -14,135 +12,151 @@ from nmt.config.compose import compose
 from nmt.config.folders import is_address
 from nmt.config.saved import flatten, read_saved, read_settings
 from nmt.config.tree import Config
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError, UserError, nearest
 from nmt.evaluation.paper_table3 import TABLE_3
 from nmt.launched import launched_processes
 from nmt.runs.compatibility import check_resumable
 from nmt.storage.files import write_text
-from nmt.table3.effects import effects
-from nmt.table3.findings import findings
-from nmt.table3.scales import SCALES, scale_overrides
-from nmt.table3.table import RunResult, as_markdown, choose_rows, effects_as_markdown, is_done, read_result
+from nmt.table3.table import is_scored, read_result, table
 from nmt.text.tokenizer import Tokenizer
 
-ROWS_FOLDER = "table3/"
-"""The folder of the rows in conf/experiment/."""
 STAGES = {"train": train.run, "eval": evaluate.run}
-DEFAULT_SEED = Config().seed
-SEED_WORDS = ("seed=", "+seed=", "++seed=")
+FIRST_SEED = Config().seed
+SCALES = {
+    "full": "The columns `paper` hold the paper's figures.",
+    "multi30k": "The rows are shrunk in proportion and trained on Multi30k, each for the same number of steps (big for "
+    "three times as many, as in the paper). The columns `paper` hold the figures of the full size.",
+    "small": "The rows are shrunk and trained on the demo corpus, to show that they run. The columns `paper` hold the "
+    "figures of the full size: compare only the differences between rows.",
+}
+"""What the written table says about its rows, by the value of table3.scale."""
 
 
-def run(overrides: list[str]) -> None:
+def run(words: list[str]) -> None:
     """Train and score the chosen rows that are not done, and write the table."""
     if launched_processes() > 1:
         raise UserError("table3 was started by torchrun, but starts it for each row: start it alone, it uses all GPUs")
-    config = compose(overrides)
+    config = compose(words)
     for folder in (config.paths.data, config.paths.outputs):
         if is_address(folder):
             raise ConfigError(f"`nmt table3` works in local folders only: {folder} is an address")
-    for word in overrides:
-        if word.lstrip("+").startswith(("experiment=", "name=")):
-            raise ConfigError(f"{word}: each row has its own name; choose rows with table3.rows=[base,a1]")
-    wanted = config.table3
-    names, seeds = choose_rows(wanted.rows), range(config.seed, config.seed + wanted.seeds)
-    words = [word for word in overrides if not word.startswith(SEED_WORDS)]
+    if named := [word for word in words if word.lstrip("+").startswith(("experiment=", "name="))]:
+        raise ConfigError(f"{named[0]}: each row has its own name; choose rows with table3.rows=[base,a1]")
+    rows, seeds = choose_rows(config.table3.rows), range(config.seed, config.seed + config.table3.seeds)
+    words = [word for word in words if not word.lstrip("+").startswith("seed=")]
+    data.run(settings("base", FIRST_SEED, words))
     try:
-        for seed in seeds:
-            _train_rows(names, seed, words)
-    except BaseException:
-        with suppress(Exception):  # the error of the training says more
-            _write_table(seeds, words)
-        raise
-    _write_table(seeds, words)
-    if failed := [_label(name, seed) for seed in seeds for name in names if not is_done(settings(name, seed, words))]:
-        raise UserError(f"no results for {', '.join(failed)}: read the errors above")
+        missing = [_label(row, seed) for seed in seeds for row in rows if not _train_and_score(row, seed, words)]
+    finally:
+        _write_table(seeds, words)
+    if missing:
+        raise UserError(f"no results for {', '.join(missing)}: read the errors above")
 
 
-def _train_rows(names: list[str], seed: int, words: list[str]) -> None:
-    """Train and score those rows that are not done with a seed, all on the same prepared data."""
-    unfinished = [name for name in names if not _is_done(settings(name, seed, words))]
+def choose_rows(names: Sequence[str]) -> list[str]:
+    """Return the rows with these names, or all of them, in the paper's order."""
     for name in names:
-        if name not in unfinished:
-            print(f"{_label(name, seed)}: already done", flush=True)
-    if not unfinished:
-        return
-    data.run(settings("base", DEFAULT_SEED, words))
-    for name in unfinished:
-        _train_and_score(name, seed, words)
+        if name not in TABLE_3:
+            raise ConfigError(f"table3.rows: the paper's Table 3 has no row {name}; {nearest(name, TABLE_3)}")
+    return [name for name in TABLE_3 if not names or name in names]
 
 
-def settings(name: str, seed: int, words: list[str]) -> Config:
-    """Return the settings of a row: its experiment, shrunk by the scale, then the user's overrides."""
-    return compose([*_row_overrides(name, seed, words), *words])
+def settings(row: str, seed: int, words: list[str]) -> Config:
+    """Return the settings of a row: its experiment, shrunk to the scale, then the user's overrides."""
+    return compose(_overrides(row, seed, words))
 
 
-def _train_and_score(name: str, seed: int, words: list[str]) -> None:
-    """Train, or resume, and score one row; print its errors without stopping the other rows."""
-    print(f"\n== {_label(name, seed)} {TABLE_3[name].change} ==", flush=True)
+def _overrides(row: str, seed: int, words: list[str]) -> list[str]:
+    experiment = f"experiment=table3/{row}"
+    scale = compose([experiment, *words]).table3.scale
+    folder = "table3" if scale == "full" else f"table3-{scale}"
+    return [
+        experiment,
+        f"name={folder}/{_label(row, seed)}",
+        f"seed={seed}",
+        *_shrunk(scale, compose([experiment])),
+        *words,
+    ]
+
+
+def _shrunk(scale: str, row: Config) -> list[str]:
+    """Return the overrides that shrink a row, so that it still differs from base as in the paper."""
+    if scale == "full":
+        return []
+    small = scale == "small"
+    narrower, steps = (8, 312) if small else (4, 1200)
+    row_steps = row.training.steps * steps // Config().training.steps  # big takes three times as many
+    widths = (f"model.{name}={getattr(row.model, name) // narrower}" for name in ("d_model", "d_ff", "d_k", "d_v"))
+    corpus = ["tokenizer.vocab_size=2000", "training.batch_tokens=1024", "training.warmup_steps=96"]
+    if not small:
+        recipe = compose(["experiment=multi30k"])  # its optimizer learns as much in a quarter of the steps
+        corpus = [
+            f"tokenizer.vocab_size={recipe.tokenizer.vocab_size}",
+            f"model.norm_placement={recipe.model.norm_placement}",
+            f"model.initialization={recipe.model.initialization}",
+            f"training.optimizer={recipe.training.optimizer}",
+            "training.schedule=cosine",
+            "training.batch_tokens=512",
+            "training.warmup_steps=150",
+        ]
+    return [
+        f"data={'demo' if small else 'multi30k'}",
+        *corpus,
+        f"model.layers={row.model.layers // 2}",
+        *widths,
+        "training.learning_rate=3e-3",  # the paper's formula gives too high a rate for so narrow a model
+        f"training.steps={row_steps}",
+        f"training.valid_every={row_steps}",
+        "training.valid_sentences=0",
+        f"training.save_every={steps // 2}",
+        "training.log_every=20",
+        "decoding.extra_length=10",  # after few steps a model may not have learned to end a sentence
+    ]
+
+
+def _train_and_score(row: str, seed: int, words: list[str]) -> bool:
+    """Train, or resume, and score a row unless it is done; print its errors, and return whether it is done."""
+    config = settings(row, seed, words)
+    if is_scored(config):
+        check_resumable(read_saved(config.run_folder / "config.yaml", read_settings), flatten(asdict(config)))
+        print(f"{_label(row, seed)}: already done", flush=True)
+        return True
+    print(f"\n== {_label(row, seed)} {TABLE_3[row].change} ==", flush=True)
     try:
         for stage in STAGES:
-            _run_stage(stage, [*_row_overrides(name, seed, words), *words])
+            _run_stage(stage, _overrides(row, seed, words))
     except UserError as error:
-        print(f"nmt: {_label(name, seed)}: {error}", file=sys.stderr, flush=True)
+        print(f"nmt: {_label(row, seed)}: {error}", file=sys.stderr, flush=True)
+    return is_scored(config)
 
 
-def _row_overrides(name: str, seed: int, words: list[str]) -> list[str]:
-    """Return the overrides that make a run of a row: its experiment, name and seed, and smaller sizes at a scale."""
-    experiment = f"experiment={ROWS_FOLDER}{name}"
-    row, chosen = compose([experiment]), compose([experiment, *words]).table3
-    folder = "table3" if chosen.scale == "full" else f"table3-{chosen.scale}"
-    if chosen.base_steps:
-        folder += f"-{chosen.base_steps}"
-    shrunk = scale_overrides(SCALES[chosen.scale], row, chosen.base_steps)
-    return [experiment, f"name={folder}/{_label(name, seed)}", f"seed={seed}", *shrunk]
-
-
-def _label(name: str, seed: int) -> str:
-    """Return the name of a row in messages and of its folder, with the seed unless it is the usual one."""
-    return name if seed == DEFAULT_SEED else f"{name}-seed{seed}"
-
-
-def _run_stage(stage: str, overrides: list[str]) -> None:
+def _run_stage(stage: str, words: list[str]) -> None:
     """Run a command in this process, or on all GPUs of this machine if there are several."""
-    gpus = torch.cuda.device_count()
-    if gpus <= 1 or compose(overrides).runtime.device == "cpu":
-        STAGES[stage](compose(overrides))
+    config, gpus = compose(words), torch.cuda.device_count()
+    if gpus <= 1 or config.runtime.device == "cpu":
+        STAGES[stage](config)
         return
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}", "-m", "nmt"]
-    code = subprocess.run([*launcher, stage, *overrides], check=False).returncode
+    code = subprocess.run([*launcher, stage, *words], check=False).returncode
     if code:
         raise UserError(f"`nmt {stage}` ended with exit code {code}")
 
 
-def _is_done(config: Config) -> bool:
-    """Return whether a row is done with exactly these settings."""
-    if not is_done(config):
-        return False
-    check_resumable(read_saved(config.run_folder / "config.yaml", read_settings), flatten(asdict(config)))
-    return True
+def _label(row: str, seed: int) -> str:
+    """Return the name of a row in messages and of its folder, with the seed unless it is the usual one."""
+    return row if seed == FIRST_SEED else f"{row}-seed{seed}"
 
 
 def _write_table(seeds: Sequence[int], words: list[str]) -> None:
     """Write all rows; a row that is not done has only the paper's figures."""
-    base = settings("base", DEFAULT_SEED, words)
-    if not (base.data_folder / "manifest.json").exists():
-        return
-    vocabulary = Tokenizer.load(base.data_folder).target_size
-    results = {name: _results(name, seeds, words, vocabulary) for name in TABLE_3}
-    perplexities = {name: [run.perplexity for run in runs] for name, runs in results.items()}
-    text = "\n".join((as_markdown(results), effects_as_markdown(effects(perplexities))))
-    conclusions = "\n".join(findings(perplexities))
-    path, scale = Path(base.run_folder).parent / "table3.md", base.table3.scale
-    introduction = SCALES[scale].introduction
-    write_text(path, f"# Table 3, {scale} scale\n\n{introduction}\n\n{text}\n{conclusions}\n")
-    print(f"\n{text}\n{conclusions}\nwritten to {path}", flush=True)
-
-
-def _results(name: str, seeds: Sequence[int], words: list[str], vocabulary: int) -> list[RunResult]:
-    """Return the results of a row; there are none if the user's overrides do not suit it."""
-    try:
-        configs = [settings(name, seed, words) for seed in seeds]
-    except ConfigError:
-        return []
-    found = (read_result(config, vocabulary) for config in configs)
-    return [result for result in found if result is not None]
+    base = settings("base", FIRST_SEED, words)
+    vocabulary, found = Tokenizer.load(base.data_folder).target_size, {}
+    for row in TABLE_3:
+        try:
+            runs = [read_result(settings(row, seed, words), vocabulary) for seed in seeds]
+        except ConfigError:  # the user's overrides do not suit this row, which was not asked for
+            runs = []
+        found[row] = [each for each in runs if each is not None]
+    text, path, scale = table(found), base.run_folder.parent / "table3.md", base.table3.scale
+    write_text(path, f"# Table 3, {scale} scale\n\n{SCALES[scale]}\n\n{text}")
+    print(f"\n{text}\nwritten to {path}", flush=True)
