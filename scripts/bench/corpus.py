@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from nmt.config.compose import compose
 from nmt.config.tree import Config
-from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.prepare import prepare
 from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore

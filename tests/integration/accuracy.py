@@ -14,10 +14,10 @@ from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config, RuntimeConfig
 from nmt.data.store import PairStore
-from nmt.data.synthetic import synthetic_pairs
 from nmt.model.attention import FlashAttend, PaddedAttend, ShortAttend
 from nmt.own_text.speed import measured_batches, update
 from nmt.training.new_trainer import new_trainer
+from shared.synthetic import synthetic_pairs
 from tests.operation_errors import MakesAttend, relative_error
 
 WORDS = 1000

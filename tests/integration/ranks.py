@@ -15,7 +15,7 @@ from nmt.compute.signals import Interruptible
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import RuntimeConfig
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching
 from nmt.data.loader import global_batches
 from nmt.model.build import build_model
 from nmt.runs.checkpoints import Checkpoints, load_last_good

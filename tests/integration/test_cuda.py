@@ -15,7 +15,6 @@ from torch import Tensor
 from nmt.compute.machine import prepare_machine
 from nmt.config.keys import with_values
 from nmt.config.model import ModelConfig
-from nmt.data.synthetic import synthetic_pairs
 from nmt.model.attention import FlashAttend, PaddedAttend
 from nmt.model.attention_choice import plan_for
 from nmt.model.attention_plan import AttentionSpec, plan_attention
@@ -24,6 +23,7 @@ from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
 from nmt.own_text.speed import measured_batches
 from nmt.training.new_trainer import new_trainer
+from shared.synthetic import synthetic_pairs
 from tests import operation_errors
 from tests.integration import accuracy
 from tests.integration.toy import run

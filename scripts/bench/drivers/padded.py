@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from protocol import Counts
 
-from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.store import PairStore
 from nmt.text.special import BOS, EOS, PAD
 

@@ -20,8 +20,7 @@ from nmt.config.compose import compose
 from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
-from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, assemble, global_batches
 from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import PairStore

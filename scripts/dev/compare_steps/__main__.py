@@ -94,7 +94,7 @@ def work(options: argparse.Namespace) -> None:
     """Train for a turn whenever a line arrives."""
     from nmt.compute.machine import prepare_machine  # noqa: PLC0415 - from the sources of this variant
     from nmt.config.compose import compose  # noqa: PLC0415
-    from nmt.data.batching import Batching  # noqa: PLC0415
+    from nmt.data.batches import Batching  # noqa: PLC0415
     from nmt.data.loader import DataPosition, global_batches  # noqa: PLC0415
     from nmt.runs.checkpoints import load  # noqa: PLC0415
     from nmt.training.build import build_state, open_data  # noqa: PLC0415

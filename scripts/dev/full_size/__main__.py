@@ -24,8 +24,7 @@ from nmt.commands.data import summary
 from nmt.compute.processes import run_in_process
 from nmt.config.compose import compose
 from nmt.config.tree import Config
-from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.engine import open_engine
 from nmt.data.loader import DataPosition, global_batches
 from nmt.data.prefetcher import Prefetcher

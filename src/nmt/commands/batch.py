@@ -3,8 +3,7 @@
 import sys
 
 from nmt.config.tree import Config
-from nmt.data.batches import IntArray, PairLengths, PlanOf
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, IntArray, PairLengths, PlanOf
 from nmt.data.loader import DataPosition
 from nmt.data.noise.noise import noise_of
 from nmt.data.prepared import require_prepared

@@ -12,8 +12,7 @@ from nmt.compute.machine import HALF_PRECISIONS, device_name, prepare_machine
 from nmt.config.data import is_text
 from nmt.config.registry import CHOICES, load
 from nmt.config.tree import Config
-from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.corpora import training_splits
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest

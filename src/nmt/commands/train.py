@@ -10,7 +10,7 @@ from typing import Any
 from nmt.compute import distributed, joining
 from nmt.compute.uptime import uptime
 from nmt.config.tree import Config
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching
 from nmt.data.loader import global_batches
 from nmt.data.noise.noise import Noise, noise_of
 from nmt.data.prefetcher import Prefetcher

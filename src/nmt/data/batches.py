@@ -10,25 +10,43 @@ not depend on them either, except for rounding and the dropout masks. The positi
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data import length_order
-from nmt.data.batching import Batching
-from nmt.data.length_order import batch_starts, sorted_by_length
+from nmt.config.training import TrainingConfig
 
-IntArray = length_order.IntArray
+IntArray = npt.NDArray[np.integer[Any]]
 
 PLANNED_AHEAD = 1000
 """The next epoch is planned in the background when this many global batches of the current one remain.
 
 Planning takes 1-2 s for 36 million pairs, which is the time of a hundred steps or more on several GPUs.
 """
+PART_PAIRS = 1 << 24
+"""About how many pairs are sorted together, which needs about 30 bytes per pair."""
 
 
 @dataclass(frozen=True, slots=True)
-class PairLengths:
+class Batching:
+    """How the text is divided into global batches."""
+
+    tokens: int
+    """The largest number of source tokens, and of target tokens, in a global batch."""
+    seed: int
+    """The seed of the order of the pairs and of the batches."""
+    by_length: bool = True
+    """Whether the pairs of a global batch have similar lengths."""
+
+    @classmethod
+    def of(cls, training: TrainingConfig, seed: int) -> "Batching":
+        """Return what the settings of training ask for."""
+        return cls(training.batch_tokens, seed, training.group_by_length)
+
+
+class PairLengths(NamedTuple):
     """The lengths of sentence pairs in tokens, including the start and end marks that the model reads."""
 
     source: IntArray
@@ -38,10 +56,6 @@ class PairLengths:
     def with_marks(cls, source: npt.NDArray[np.integer], target: npt.NDArray[np.integer]) -> "PairLengths":
         """Count the special token on each side: the source ends with one, and the decoder's input begins with one."""
         return cls(np.add(source, 1, dtype=np.int32), np.add(target, 1, dtype=np.int32))
-
-    def __len__(self) -> int:
-        """Return the number of pairs."""
-        return len(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +87,74 @@ def plan_epoch(lengths: PairLengths, batching: Batching, epoch: int) -> EpochPla
     Every pair is in exactly one batch. The pairs are shuffled in each epoch, so batches differ.
     """
     random = np.random.default_rng([batching.seed, epoch])
-    order = random.permutation(np.arange(len(lengths), dtype=np.int32))
+    order = random.permutation(np.arange(len(lengths.source), dtype=np.int32))
     return divide_pairs(order, lengths, batching, random)
 
 
 def divide_pairs(order: IntArray, lengths: PairLengths, batching: Batching, random: np.random.Generator) -> EpochPlan:
     """Divide shuffled sentence pairs into global batches, in random order."""
     if batching.by_length:
-        order = sorted_by_length(order, lengths.source, lengths.target)
-    starts = batch_starts(order, lengths.source, lengths.target, batching.tokens)
+        order = _sorted_by_length(order, lengths)
+    starts = _batch_starts(order, lengths, batching.tokens)
     bounds = np.stack([starts, np.append(starts[1:], len(order))], axis=1)
     if not batching.by_length:
         for start, end in bounds.tolist():
-            order[start:end] = sorted_by_length(order[start:end], lengths.source, lengths.target)
+            order[start:end] = _sorted_by_length(order[start:end], lengths)
     return EpochPlan(order, random.permutation(bounds))
+
+
+def _sorted_by_length(order: IntArray, lengths: PairLengths) -> IntArray:
+    """Return pairs by target length, then by source length; those of equal lengths stay in their order.
+
+    Pairs of some target lengths are sorted at a time, to bound the memory: there may be a billion pairs.
+    """
+    if len(order) <= PART_PAIRS:
+        return order[np.lexsort([_compact(side[order]) for side in lengths])]
+    blocks = [order[start : start + PART_PAIRS] for start in range(0, len(order), PART_PAIRS)]
+    targets = [_compact(lengths.target[block]) for block in blocks]
+    longest = max(int(each.max()) for each in targets)
+    counts = sum(np.bincount(each, minlength=longest + 1) for each in targets)
+    parts = (np.cumsum(counts) - counts) // PART_PAIRS
+    firsts = np.flatnonzero(np.diff(parts, prepend=-1, append=parts[-1] + 1))
+    found, end = np.empty_like(order), 0
+    for low, high in pairwise(firsts.tolist()):
+        chosen = [block[(low <= side) & (side < high)] for block, side in zip(blocks, targets, strict=True)]
+        part = np.concatenate(chosen)
+        found[end : end + len(part)] = part[np.lexsort([_compact(side[part]) for side in lengths])]
+        end += len(part)
+    return found
+
+
+def _compact(lengths: IntArray) -> IntArray:
+    """Return lengths as 16-bit numbers if they are small enough: sorting these is several times faster."""
+    return lengths.astype(np.uint16) if lengths.max(initial=0) < 1 << 16 else lengths
+
+
+def _batch_starts(order: IntArray, lengths: PairLengths, budget: int) -> IntArray:
+    """Return the index at which each batch starts; batches are as large as both budgets allow, and never empty."""
+    starts: list[int] = []
+    first, size = 0, PART_PAIRS
+    while first < len(order):
+        part = order[first : first + size]
+        found = _starts_in_part([side[part].cumsum(dtype=np.int64) for side in lengths], budget)
+        if first + len(part) == len(order):
+            starts += [first + each for each in found]
+            break
+        starts += [first + each for each in found[:-1]]  # the last batch may go on after this part
+        first += found[-1]
+        size = size if found[-1] else 2 * size
+    return np.array(starts, np.int64)
+
+
+def _starts_in_part(ends: list[npt.NDArray[np.int64]], budget: int) -> list[int]:
+    """Return where batches start, given the sums of the lengths of each side up to each pair."""
+    starts, start, before = [], 0, [np.int64(0)] * len(ends)
+    while start < len(ends[0]):
+        starts.append(start)
+        stops = [int(each.searchsorted(sum_ + budget, side="right")) for each, sum_ in zip(ends, before, strict=True)]
+        start = max(start + 1, min(stops))
+        before = [each[start - 1] for each in ends]
+    return starts
 
 
 def planned_batches(plan_of: PlanOf, epoch: int, first: int) -> Iterator[tuple[int, EpochPlan, int]]:
@@ -113,14 +181,11 @@ def split_batch(sentences: IntArray, lengths: PairLengths, devices: int, device_
     to device i % devices, and all devices get the same number. Sentences are dealt out in turn: they are sorted by
     length, so the micro-batches are nearly equal in size. Some are empty if there are fewer sentences than devices.
     """
-    budget = device_tokens or max(int(lengths.source[sentences].sum()), int(lengths.target[sentences].sum()))
     count = devices
     while True:
         micro_batches = [sentences[first::count] for first in range(count)]
-        if all(len(each) <= 1 or _within_budget(each, lengths, budget) for each in micro_batches):
+        if not device_tokens or all(
+            len(each) <= 1 or max(int(side[each].sum()) for side in lengths) <= device_tokens for each in micro_batches
+        ):
             return micro_batches
         count += devices
-
-
-def _within_budget(sentences: IntArray, lengths: PairLengths, budget: int) -> bool:
-    return bool(lengths.source[sentences].sum() <= budget and lengths.target[sentences].sum() <= budget)

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.batches import IntArray, PairLengths, plan_epoch
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, IntArray, PairLengths, plan_epoch
 from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble, split_for_devices
 from nmt.data.shapes import Shapes
 from nmt.data.store import Pairs

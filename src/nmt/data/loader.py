@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.data.batches import IntArray, PairLengths, planned_batches, split_batch
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, IntArray, PairLengths, planned_batches, split_batch
 from nmt.data.links import Links, PackSentences, pack
 from nmt.data.micro_batch_size import changed_micro_batch_tokens
 from nmt.data.noise.noise import Noise

@@ -11,8 +11,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.batches import IntArray, PairLengths, PlanOf, plan_epoch
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, IntArray, PairLengths, PlanOf, plan_epoch
 from nmt.data.layout import CorpusLayout, array_names, store_name
 from nmt.data.records import ArrayFile, StoreDescription
 from nmt.errors import UserError

@@ -13,7 +13,7 @@ import torch
 from nmt.compute import distributed
 from nmt.compute.machine import Machine, is_out_of_memory
 from nmt.config.tree import Config
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, global_batches
 from nmt.data.store import Pairs
 from nmt.errors import CommonError

@@ -7,7 +7,7 @@ from nmt.compute import distributed
 from nmt.compute.machine import HALF_PRECISIONS, Machine, free_cached_memory, is_out_of_memory, memory_of
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching
 from nmt.data.largest_batches import largest_micro_batches
 from nmt.data.loader import MicroBatch
 from nmt.data.micro_batch_size import micro_batch_tokens, with_room_to_grow

@@ -10,8 +10,7 @@ from nmt.compute.signals import Interruptible
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
-from nmt.data.batches import PairLengths, plan_epoch, split_batch
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, PairLengths, plan_epoch, split_batch
 from nmt.data.corpora import corpus_splits, split_languages
 from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble
 from nmt.data.shapes import Shapes, micro_batch_shapes

@@ -14,7 +14,7 @@ from nmt.compute.threads import concurrent_workers, run_in_threads, run_tasks_in
 from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES
 from nmt.config.training import TrainingConfig
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching
 from nmt.data.loader import DataPosition, global_batches
 from nmt.data.store import PairStore
 from nmt.model.build import build_model

@@ -4,9 +4,8 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from nmt.data import length_order
-from nmt.data.batches import EpochPlan, PairLengths, plan_epoch, planned_batches, split_batch
-from nmt.data.batching import Batching
+import nmt.data.batches as planning
+from nmt.data.batches import Batching, EpochPlan, PairLengths, plan_epoch, planned_batches, split_batch
 from nmt.data.micro_batch_size import changed_micro_batch_tokens, full_micro_batch_tokens, micro_batch_tokens
 
 
@@ -75,7 +74,7 @@ def test_plan_equals_a_plain_greedy_loop() -> None:
 def planned_at_once(lengths: PairLengths, batching: Batching, epoch: int) -> EpochPlan:
     """Plan an epoch with all pairs in memory several times."""
     random = np.random.default_rng([batching.seed, epoch])
-    order = random.permutation(np.arange(len(lengths), dtype=np.int32))
+    order = random.permutation(np.arange(len(lengths.source), dtype=np.int32))
     order = order[np.lexsort([lengths.source[order], lengths.target[order]])]
     starts, tokens = [], np.array([batching.tokens + 1, 0])
     for index, pair in enumerate(np.stack([lengths.source[order], lengths.target[order]], axis=1)):
@@ -92,7 +91,7 @@ def planned_at_once(lengths: PairLengths, batching: Batching, epoch: int) -> Epo
 def test_plan_does_not_depend_on_the_pairs_that_are_sorted_together(
     monkeypatch: pytest.MonkeyPatch, part: int, budget: int
 ) -> None:
-    monkeypatch.setattr(length_order, "PART_PAIRS", part)
+    monkeypatch.setattr(planning, "PART_PAIRS", part)
     for lengths in (random_lengths(1000), random_lengths(1000, longest=3), random_lengths(8)):
         plan, expected = (plan(lengths, Batching(budget, seed=3), 1) for plan in (plan_epoch, planned_at_once))
         np.testing.assert_array_equal(plan.order, expected.order)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
 from nmt.data.prefetcher import Prefetcher
 from nmt.data.shapes import TOKEN_MULTIPLE, Shapes

@@ -13,7 +13,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from nmt.compute import replication
 from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching
 from nmt.data.loader import DataPosition, MicroBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, in_memory

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.compute.signals import Interruptible
 from nmt.config.training import TrainingConfig
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching
 from nmt.data.loader import global_batches
 from nmt.data.store import PairStore
 from nmt.estimate.parameters import count_parameters

@@ -12,8 +12,7 @@ import torch
 from nmt.compute.machine import Machine
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
-from nmt.data.batches import PairLengths, plan_epoch, split_batch
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, PairLengths, plan_epoch, split_batch
 from nmt.data.largest_batches import largest_micro_batches
 from nmt.data.loader import GlobalBatch, MicroBatch, global_batches
 from nmt.data.records import StoreDescription

@@ -17,8 +17,7 @@ from nmt.config.data import DataConfig
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
-from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.loader import CPU_SHAPES, DataPosition, GlobalBatch, assemble, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, writing

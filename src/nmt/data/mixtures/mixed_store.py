@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.batches import IntArray, PairLengths
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, IntArray, PairLengths
 from nmt.data.mixtures.plan import MixturePlan
 from nmt.data.store import Ids, LengthArray, PairStore, take
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nmt.data.batches import EpochPlan, IntArray, PairLengths, divide_pairs
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, EpochPlan, IntArray, PairLengths, divide_pairs
 
 FEWEST_BATCHES = 20
 """About the fewest global batches of an epoch, which passes over a tiny corpus several times if need be."""

@@ -13,8 +13,7 @@ from torch.nn import functional as F
 from nmt.config.compose import compose
 from nmt.config.model import ModelConfig
 from nmt.data.alignments import NAME
-from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.links import Links
 from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes

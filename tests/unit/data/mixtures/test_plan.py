@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from nmt.config.data import DataConfig
-from nmt.data.batches import EpochPlan, PairLengths
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching, EpochPlan, PairLengths
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
 from nmt.data.mixtures.mixed_store import MixedStore
 from nmt.data.mixtures.plan import MixturePlan
 from nmt.data.mixtures.settings import shares_of
 from nmt.data.store import SOURCE, TARGET, PairStore
-from nmt.data.synthetic import synthetic_pairs
+from shared.synthetic import synthetic_pairs
 
 SIZES = {"main": 3000, "crawled": 9000, "tiny": 7}
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.config.data import NoiseConfig, TokenizerConfig
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, global_batches
 from nmt.data.micro_batch_size import ROOM_TO_GROW
 from nmt.data.noise.noise import Noise, make_noise

@@ -16,7 +16,7 @@ from nmt.config.data import DataConfig
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config, RuntimeConfig
-from nmt.data.batching import Batching
+from nmt.data.batches import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
 from nmt.model.build import build_model
 from nmt.runs.checkpoint_files import CheckpointMeta
