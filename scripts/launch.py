@@ -20,7 +20,7 @@ ON_ALL_GPUS = ("train", "eval", "synthesize")
 USER_ERROR = 2
 STOPPED = 143
 """Exit code of nmt after it was asked to stop and saved a checkpoint."""
-HELP = ("-h", "--help")
+HELP = ("-h", "--help", "--help=all")
 LEAST_TOKENS = 1024
 """Source tokens, and target tokens, that a GPU should get per step: with fewer, it waits for its host."""
 PARALLEL = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
@@ -84,7 +84,7 @@ def useful_processes(target: str, words: Sequence[str], gpus: int) -> int:
     """
     from nmt.config.compose import compose  # noqa: PLC0415 - slow to import, and most targets do without it
     from nmt.config.conf_folder import adding_folder  # noqa: PLC0415
-    from nmt.config.jobs import parse, without_sweeps  # noqa: PLC0415
+    from nmt.config.jobs import check_words, parse, without_sweeps  # noqa: PLC0415
     from nmt.errors import UserError  # noqa: PLC0415
 
     try:
@@ -92,6 +92,7 @@ def useful_processes(target: str, words: Sequence[str], gpus: int) -> int:
         if line.shows or any("hydra/launcher=" in word and not word.endswith("=basic") for word in line.of_hydra):
             return 1
         with adding_folder(line.config_dir):
+            check_words(line)
             config = compose(without_sweeps(line.settings) if line.is_multirun else line.settings)
     except UserError as error:
         refuse(str(error))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt import __version__
-from nmt.commands import COMMANDS
+from nmt.commands import COMMANDS, MAIN_SETTINGS
 from nmt.compute import uptime  # noqa: F401 - imported first because its fallback measures from its own import
 from nmt.errors import (
     CLOSED_PIPE,
@@ -28,10 +28,12 @@ from nmt.launched import is_main_process, launched_rank
 
 if TYPE_CHECKING:
     from nmt.config.jobs import Swept
-    from nmt.config.keys import Key
     from nmt.config.tree import Config
 
-_HELP = ("-h", "--help")
+_ALL = "--help=all"
+_HELP = ("-h", "--help", _ALL)
+MOST_SETTINGS = 45
+"""A command with more settings describes only the main ones, unless asked for all."""
 SECONDS_FOR_FIRST_RANK = 1
 """How long other ranks leave the first one to print an error that all share: torchrun ends it when one exits."""
 
@@ -87,7 +89,7 @@ def _run(words: list[str]) -> None:
         raise UserError(f"there is no command {name}; {nearest(name, COMMANDS)}")
     elif any(word in _HELP for word in overrides):
         if is_main_process():
-            _print_command_usage(name, [word for word in overrides if word not in _HELP])
+            _print_command_usage(name, overrides)
     elif COMMANDS[name].distributed or is_main_process():
         _start(name, overrides)
 
@@ -170,7 +172,7 @@ def _usage() -> str:
     return (
         "usage: nmt COMMAND [KEY=VALUE ...] [GROUP=NAME ...]\n\n"
         f"commands:\n{commands}\n\n"
-        "`nmt COMMAND --help` lists the settings of a command; `nmt --version` prints the version.\n"
+        "`nmt COMMAND --help` lists the main settings of a command, and --help=all each of them.\n"
         "`nmt COMMAND -m KEY=A,B` runs it once per value: in turn, or as hydra/launcher=... says.\n"
         "`nmt COMMAND --cfg job` prints the settings, and --info defaults the files that they come from.\n"
         "Files in conf/experiment/ here, or in the folder of --config-dir, are experiments, too.\n"
@@ -181,44 +183,30 @@ def _usage() -> str:
 
 def _print_command_usage(name: str, words: list[str]) -> None:
     """Print the help of a command, with the values that the other words on the line give its settings."""
-    from nmt.config.conf_folder import adding_folder  # noqa: PLC0415
+    from nmt.config.compose import compose  # noqa: PLC0415 - slow, and `nmt --help` does not need it
+    from nmt.config.conf_folder import EXPERIMENT, adding_folder, groups, options, own_groups  # noqa: PLC0415
     from nmt.config.jobs import parse  # noqa: PLC0415
+    from nmt.config.keys import describe_keys, value_of, written  # noqa: PLC0415
 
-    line = parse(words)
+    command, line = COMMANDS[name], parse([word for word in words if word not in _HELP])
     with adding_folder(line.config_dir):
-        print(_command_usage(name, [] if line.is_multirun else line.settings))
-
-
-def _command_usage(name: str, given: list[str]) -> str:
-    from nmt.config.compose import compose  # noqa: PLC0415
-    from nmt.config.conf_folder import EXPERIMENT, groups, options, own_groups  # noqa: PLC0415
-    from nmt.config.keys import describe_keys  # noqa: PLC0415
-
-    command = COMMANDS[name]
-    chosen = [group for group in groups() if group in (EXPERIMENT, *own_groups(), *command.settings)]
-    config = compose([*command.defaults, *given])
-    lines = [f"usage: nmt {name} [KEY=VALUE ...] [GROUP=NAME ...]", "", f"{name}: {command.summary}", ""]
-    lines += ["groups (a name sets several settings):"]
-    lines += [_wrap(f"{group}=", ", ".join(options(group))) for group in chosen]
-    shown = "value with these overrides" if given else "default"
-    lines += ["", f"settings (type, {shown}; * may change when a run is resumed):"]
+        config = compose([*command.defaults, *([] if line.is_multirun else line.settings)])
+        files = {group: options(group) for group in groups()}
+        chosen = [group for group in files if group in (EXPERIMENT, *own_groups(), *command.settings)]
+    print(f"usage: nmt {name} [KEY=VALUE ...] [GROUP=NAME ...]\n\n{name}: {command.summary}\n")
+    print("groups (a name sets several settings):")
+    print(*(_wrap(f"{group}=", ", ".join(files[group])) for group in chosen), sep="\n")
     keys = [key for prefix in command.settings for key in describe_keys(prefix)]
-    lines += _described(keys, config)
-    lines += ["", "Every command accepts the settings of all others, so the same overrides serve the whole chain;"]
-    lines += [f"`nmt {name} experiment=multi30k --help` shows the values of an experiment."]
-    return "\n".join(lines)
-
-
-def _described(keys: "Sequence[Key]", config: "Config") -> list[str]:
-    """Return lines about settings, with their values in a configuration."""
-    from nmt.config.keys import value_of, written  # noqa: PLC0415
-
-    lines = []
-    for key in keys:
-        mark = "*" if key.adjustable else " "
+    shown = keys if _ALL in words or len(keys) <= MOST_SETTINGS else [key for key in keys if key.name in MAIN_SETTINGS]
+    print("\nsettings (type, value with these words; * may change when a run is resumed):")
+    for key in shown:
         value = written(value_of(config, key.name)) or "empty"
-        lines += [f"{mark} {key.name} ({key.type}, {value})", _wrap("", for_this_installation(key.meaning))]
-    return lines
+        print(f"{'*' if key.adjustable else ' '} {key.name} ({key.type}, {value})")
+        print(_wrap("", for_this_installation(key.meaning)))
+    if len(shown) < len(keys):
+        print(f"\n`nmt {name} {_ALL}` describes {len(keys) - len(shown)} more, and `--cfg job` prints all values.")
+    print("\nEvery command accepts the settings of all others, so the same overrides serve the whole chain;")
+    print(f"`nmt {name} experiment=multi30k --help` shows the values of an experiment.")
 
 
 def _wrap(head: str, text: str) -> str:

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from nmt import __version__, cli
-from nmt.commands import COMMANDS, local_copies
-from nmt.config.keys import describe_keys
+from nmt.commands import COMMANDS, MAIN_SETTINGS, local_copies
+from nmt.config.keys import all_keys, describe_keys
 from nmt.config.tree import Config
 from nmt.errors import UserError
 
@@ -255,7 +255,7 @@ def test_version_is_printed(words: list[str], capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_lists_its_settings(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([name, "training.steps=3", "--help"]) == 0
+    assert cli.main([name, "training.steps=3", "--help=all"]) == 0
     usage = capsys.readouterr().out
     assert "table3/a1" in usage
     for prefix in COMMANDS[name].settings:
@@ -264,6 +264,12 @@ def test_help_of_a_command_lists_its_settings(name: str, capsys: pytest.CaptureF
         for key in keys:
             assert f"{'*' if key.adjustable else ' '} {key.name} ({key.type}, " in usage
     assert max(map(len, usage.splitlines())) <= 120
+
+
+def test_the_help_of_train_is_short(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["train", "--help"]) == 0
+    assert len(capsys.readouterr().out.split()) <= 900
+    assert {*MAIN_SETTINGS} <= all_keys().keys()
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def check_command(words: Words) -> None:
     assert command in COMMANDS
     if not overrides:
         return
-    line = parse([word for word in overrides if word != "--help"])
+    line = parse([word for word in overrides if not word.startswith("--help")])
     if not line.is_multirun or any(word.startswith("hydra/sweeper=") for word in line.of_hydra):
         compose([*COMMANDS[command].defaults, *without_sweeps(line.settings)])
         return

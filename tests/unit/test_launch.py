@@ -202,7 +202,7 @@ def test_small_batches_are_not_divided_between_more_gpus_than_they_can_feed(tmp_
     assert "--nproc-per-node=8" in launched(tmp_path, "eval", "experiment=multi30k", gpus=8)[1][-1]
 
 
-@pytest.mark.parametrize("words", [["training.stepz=3"], ["-m", "training.stepz=3", "seed=1,2"], ["--config-dir=none"]])
+@pytest.mark.parametrize("words", [["training.stepz=3"], ["-m", "training.stepz=1,2"], ["--config-dir=none"]])
 def test_wrong_settings_start_no_processes(tmp_path: Path, words: list[str]) -> None:
     code, started, errors = launched(tmp_path, "train", "", *words, gpus=8)
     assert (code, started, errors.count("\n")) == (2, [], 1)

@@ -7,8 +7,9 @@ import sys
 import traceback
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
-from dataclasses import replace
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import hydra
@@ -30,7 +31,6 @@ LEARNED_GROUPS = ("data", "tokenizer", "model", "noise", "own", "training", "see
 """Groups of settings that decide what a run learns. All commands name a run by them, so that they find it again."""
 OF_HYDRA = ("hydra.", "hydra/", "+hydra.", "++hydra.", "~hydra.")
 """Prefixes of overrides that configure Hydra itself, such as its launcher."""
-FOLDERS_OF_HYDRA = ("hydra.run.", "hydra.output_subdir")
 FULL_ERROR = "HYDRA_FULL_ERROR"
 """The environment variable with which Hydra raises errors instead of printing them."""
 _HOME = re.compile(r"(?<=[=\[,])~/[^,\]]*")
@@ -92,8 +92,6 @@ def parse(words: Sequence[str]) -> Words:
     flags += [f"--{name}={value}" for name in ("cfg", "package", "info") if (value := getattr(found, name))]
     quoted = [_with_quoted_homes(word) for word in found.overrides]
     of_hydra = [word for word in quoted if word.startswith(OF_HYDRA)]
-    if folders := [word for word in of_hydra if word.startswith(FOLDERS_OF_HYDRA)]:
-        raise ConfigError(f"{folders[0]} would make a folder without a run: name and paths.outputs say where a run is")
     return Words([word for word in quoted if word not in of_hydra], of_hydra, flags, found.config_dir)
 
 
@@ -106,123 +104,130 @@ def _with_quoted_homes(word: str) -> str:
     return word if "'" in word or '"' in word else _HOME.sub(r"'\g<0>'", word)
 
 
+def check_words(words: Words) -> None:
+    """Refuse overrides that Hydra would reject with a long report, also those that give several values."""
+    known = groups()
+    for word in words.settings:
+        check_override(word, known, several=words.is_multirun)
+
+
 def without_sweeps(settings: Sequence[str]) -> list[str]:
     """Return the overrides that give one value."""
     return [word for word in settings if not parsed(word).is_sweep_override()]
 
 
+@dataclass
+class _Failures:
+    """The errors of jobs, about which Hydra would print lines of its own."""
+
+    all: list[Exception] = field(default_factory=list)
+    kept: list[Exception] = field(default_factory=list)
+    """Those that Hydra does not see."""
+    process: int = field(default_factory=os.getpid)
+
+    def keep(self, error: Exception, words: str, *, searching: bool) -> None:
+        """Keep the error of a job; raise it if a search or the process that launched this one has to know it."""
+        if (known := explained(error)) and words:
+            known.args = (f"{words}: {known}",)
+        self.all.append(known or error)
+        if not searching and os.getpid() == self.process:
+            self.kept.append(known or error)
+            return
+        if not known:
+            traceback.print_exc()  # an error from another process loses it
+        raise (known or error) from error
+
+
 def run_with_hydra(words: Words, task: Task) -> None:
     """Let Hydra do what its flags say: print settings, or call a task once, or per combination of values."""
-    known = groups()
-    for word in words.settings:
-        check_override(word, known, several=words.is_multirun)
-    last = {parsed(word).get_key_element(): word for word in words.settings}  # a search would take any of several
-    words = words._replace(settings=[*last.values()])
+    check_words(words)
     register_schema()
-    failures: list[Exception] = []
+    settings = [*{parsed(word).get_key_element(): word for word in words.settings}.values()]  # of equals, the last
+    overrides = [*adding_keys(settings), *words.of_hydra]
+    swept = [each.key_or_group for each in map(parsed, settings) if each.is_sweep_override()]
+    failures, folders = _Failures(), set[Path]()
 
     def job(tree: DictConfig) -> float | None:
-        several = HydraConfig.get().mode == RunMode.MULTIRUN
+        of_hydra = HydraConfig.get()
+        given, several = of_hydra.overrides.task, of_hydra.mode == RunMode.MULTIRUN
+        searching = several and not of_hydra.sweeper._target_.endswith(".BasicSweeper")
+        values = [each for each in map(parsed, given) if each.key_or_group in swept]
+        if several:
+            folders.add(Path(of_hydra.sweep.dir))
         try:
-            with _hydra_errors_raised(raised=False):  # child processes do not inherit it
-                return _do(tree, task, several=several)
+            config = trusting(to_config(tree))
+            if not several:
+                return task(config, given_settings(given), None)
+            of_job = {each.key_or_group: each.get_value_string() for each in values if _is_learned(each, settings)}
+            number = of_hydra.job.num
+            return task(_named(config, of_job), given_settings(given), Swept(number, of_job, config.name, searching))
         except BrokenPipeError as error:
-            failures.append(error)
+            failures.all.append(error)
             raise SystemExit from error  # nobody reads what the other jobs would print
         except Exception as error:
-            failures.append(error)
-            if not several:
-                return None  # Hydra would add a line of its own
-            if not explained(error):
-                traceback.print_exc()  # an error from another process loses it
-            raise
+            failures.keep(error, " ".join(str(each.input_line) for each in values), searching=searching)
+            return None
 
-    overrides = [*adding_keys(words.settings), *words.of_hydra, *([_excluding(words)] if words.is_multirun else [])]
-    main = hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=ROOT)(job)
     printed = io.StringIO()  # Hydra's log would print a traceback for each line that a pager no longer reads
     shown = redirect_stdout(printed) if words.shows else nullcontext()
+    main = hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=ROOT)(job)
     try:
-        with one_line_errors(overrides), _hydra_errors_raised(), _arguments([*words.flags, *overrides]), shown:
+        with one_line_errors(overrides), _command_line([*words.flags, *overrides]), shown:
             main()
     except (Exception, SystemExit) as error:
-        raise (failures[0] if failures else error) from None
-    if failures and not words.is_multirun:
-        raise failures[0]
+        raise (failures.all[0] if failures.all else error) from None
+    finally:
+        for folder in folders:
+            _remove_record(folder)
+    if failures.kept:
+        raise failures.kept[0]
     print(printed.getvalue(), end="")
 
 
-def _do(tree: DictConfig, task: Task, *, several: bool) -> float | None:
-    """Do a job; one of several has its values in its name."""
-    config, of_hydra = trusting(to_config(tree)), HydraConfig.get()
-    given = given_settings(of_hydra.overrides.task)
-    if not several:
-        return task(config, given, None)
-    excluded = of_hydra.job.config.override_dirname.exclude_keys
-    own = [each for word in of_hydra.overrides.task if (each := parsed(word)).key_or_group not in excluded]
-    swept = Swept(
-        of_hydra.job.num,
-        {each.key_or_group: each.get_value_string() for each in own},
-        config.name,
-        not of_hydra.sweeper._target_.endswith(".BasicSweeper"),
-    )
-    name = _joined(config.name, of_hydra.job.override_dirname)
-    corpus = _joined(config.data.corpus, "-".join(sorted(map(_of_the_text, own))).strip("-"))
-    return task(replace(config, name=name, data=replace(config.data, corpus=corpus)), given, swept)
+def _is_learned(value: Override, settings: Sequence[str]) -> bool:
+    """Return whether a setting with several values decides what a run learns, so that it names the run.
+
+    An experiment names its run itself, unless the settings give a name.
+    """
+    named = any(parsed(word).key_or_group == "name" for word in settings)
+    return value.key_or_group.partition(".")[0] in {*LEARNED_GROUPS, *own_groups(), *((EXPERIMENT,) if named else ())}
 
 
-def _of_the_text(override: Override) -> str:
-    """Return the value of a setting on which the prepared text may depend, as a part of a name; empty for others."""
-    key = override.key_or_group
-    if key != "tokenizer" and (key == "data.corpus" or not key.startswith(("data.", "tokenizer."))):
-        return ""
-    return f"{key}_{override.get_value_string()}"
+def _named(config: Config, values: Mapping[str, str]) -> Config:
+    """Return the settings of one of several jobs with its values in the names of its run and of its corpus."""
+    of_corpus = {
+        key: value
+        for key, value in values.items()
+        if key == "tokenizer" or (key.startswith(("data.", "tokenizer.")) and key != "data.corpus")
+    }
+    corpus = _joined(config.data.corpus, of_corpus)
+    return replace(config, name=_joined(config.name, values), data=replace(config.data, corpus=corpus))
 
 
-def _joined(name: str, values: str) -> str:
-    """Return the name of a run or corpus with values of a sweep at the end."""
+def _joined(name: str, values: Mapping[str, str]) -> str:
+    """Return a name with values of settings at its end: demo-model.dropout_0.1."""
     if not values:
         return name
     room = MAX_NAME_CHARACTERS - len(name.rpartition("/")[2]) - 1
-    return f"{name}-{plain_name(values.replace('+', ''), room)}"
+    return f"{name}-{plain_name('-'.join(sorted(f'{key}_{value}' for key, value in values.items())), room)}"
 
 
-def _excluding(words: Words) -> str:
-    """Return the override that keeps settings out of the names of jobs: those that do not differ, or change no weights.
-
-    An experiment is in the name already, unless the settings give another one.
-    """
-    found = [parsed(word) for word in words.settings]
-    named = any(each.key_or_group == "name" for each in found)
-    learned = {*LEARNED_GROUPS, *own_groups(), *((EXPERIMENT,) if named else ())}
-    kept = [
-        each.key_or_group
-        for each in found
-        if each.is_sweep_override() and each.key_or_group.partition(".")[0] in learned
-    ]
-    out = dict.fromkeys(each.key_or_group for each in found if each.key_or_group not in kept)
-    return f"hydra.job.config.override_dirname.exclude_keys=[{','.join(out)}]"
+def _remove_record(folder: Path) -> None:
+    """Remove what Hydra writes about several jobs, if that is all that there is; the settings are in each run."""
+    (folder / "multirun.yaml").unlink(missing_ok=True)
+    with suppress(OSError):  # a folder with other files stays
+        folder.rmdir()
+        folder.parent.rmdir()
 
 
 @contextmanager
-def _hydra_errors_raised(*, raised: bool = True) -> Iterator[None]:
-    """Let Hydra raise errors instead of printing them, or not."""
-    before = os.environ.pop(FULL_ERROR, None)
-    if raised:
-        os.environ[FULL_ERROR] = "1"
+def _command_line(words: Sequence[str]) -> Iterator[None]:
+    """Replace the command line, which `hydra.main` reads, and let Hydra raise errors instead of printing them."""
+    arguments, full = sys.argv, os.environ.get(FULL_ERROR)
+    sys.argv, os.environ[FULL_ERROR] = [arguments[0], *words], "1"
     try:
         yield
     finally:
-        os.environ.pop(FULL_ERROR, None)
-        if before is not None:
-            os.environ[FULL_ERROR] = before
-
-
-@contextmanager
-def _arguments(words: Sequence[str]) -> Iterator[None]:
-    """Replace the command line, which `hydra.main` reads."""
-    before = sys.argv
-    sys.argv = [before[0], *words]
-    try:
-        yield
-    finally:
-        sys.argv = before
+        sys.argv = arguments
+        if full is None:
+            del os.environ[FULL_ERROR]

@@ -128,7 +128,7 @@ def nearest_key(wrong: str, choices: Iterable[str]) -> str:
         meaning = all_keys()[known].meaning.partition(". ")[0].rstrip(".")
         return f"it is {known} here: {meaning[0].lower()}{meaning[1:]}"
     (similarity, _), best = max((_similarity(wrong, choice), choice) for choice in choices)
-    return f"did you mean {best}?" if similarity >= _MIN_SIMILARITY else "`nmt COMMAND --help` lists the settings"
+    return f"did you mean {best}?" if similarity >= _MIN_SIMILARITY else "`nmt COMMAND --help=all` lists the settings"
 
 
 def _similarity(wrong: str, choice: str) -> tuple[float, float]:

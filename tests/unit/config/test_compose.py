@@ -197,7 +197,7 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
         ("training.lr=3", "there is no setting training.lr; it is training.learning_rate here: peak learning rate"),
         ("training=small,base", "gives several values and a run takes one: choose one, or add -m"),
         ("data.train=a,b", "write a list as data.train=[a,b], or add -m"),
-        ("xyzzy=3", "`nmt COMMAND --help` lists the settings"),
+        ("xyzzy=3", "`nmt COMMAND --help=all` lists the settings"),
         ("averaging=5", "averaging; it is a group of settings: set averaging.last"),
         ("model@model=big", "there is no setting model@model"),
         ("+training.steps=3", "write it without the +"),
