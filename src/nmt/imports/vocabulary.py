@@ -15,25 +15,17 @@ import sentencepiece
 
 from nmt.errors import UserError
 from nmt.storage.files import read_json
-from nmt.text.changed_sentencepiece import (
-    BOS_PIECE,
-    EOS_PIECE,
-    PAD_PIECE,
-    UNKNOWN_PIECE,
-    UNKNOWN_SURFACE,
-    with_pieces,
-    with_settings,
-)
 from nmt.text.sentencepiece_model import (
     BYTE,
     CONTROL,
     NORMAL,
-    TRAINER,
     UNKNOWN,
     UNUSED,
     USER_DEFINED,
     Piece,
+    parsed,
     read_pieces,
+    with_pieces,
 )
 
 FETCH_AGAIN = "Fetch it again."
@@ -152,10 +144,12 @@ def _model(side: _Side, texts: Sequence[str], heads: Sequence[str]) -> bytes:
     own = {piece.text: piece for piece in side.pieces if piece.kind in OWN_KINDS}
     special = [Piece(heads[0], 0.0, UNKNOWN), *(Piece(name, 0.0, CONTROL) for name in heads[1:])]
     pieces = [*special, *(own.get(text) or _foreign(text) for text in texts[len(heads) :])]
-    fields = (UNKNOWN_PIECE, PAD_PIECE, BOS_PIECE, EOS_PIECE)
     try:
-        names = {field: name.encode() for field, name in zip(fields, heads, strict=True)}
-        model = with_settings(with_pieces(side.model, pieces), TRAINER, {**names, UNKNOWN_SURFACE: b""})
+        changed = parsed(with_pieces(side.model, pieces))
+        spec = changed.trainer_spec
+        spec.unk_piece, spec.pad_piece, spec.bos_piece, spec.eos_piece = heads
+        spec.unk_surface = ""
+        model = bytes(changed.SerializeToString())
         before, after = (sentencepiece.SentencePieceProcessor(model_proto=each) for each in (side.model, model))
     except UnicodeEncodeError as error:
         raise UserError(f"{side.folder}: a name in the vocabulary is not valid text: fetch it again") from error

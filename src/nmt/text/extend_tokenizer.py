@@ -1,19 +1,20 @@
 """Extend a vocabulary by the pieces of another, and relate the pieces of two vocabularies."""
 
-from collections.abc import Sequence
-
 import sentencepiece
 
 from nmt.errors import UserError
-from nmt.text.changed_sentencepiece import (
-    CHARACTER_MAP,
-    DUMMY_PREFIX,
-    NORMALIZER,
-    REMOVE_WHITESPACE,
+from nmt.text.sentencepiece_model import (
+    BPE,
+    BYTE,
+    NORMAL,
+    UNIGRAM,
+    USER_DEFINED,
+    Piece,
+    model_type,
+    parsed,
+    read_pieces,
     with_pieces,
-    with_settings,
 )
-from nmt.text.sentencepiece_model import BPE, BYTE, NORMAL, UNIGRAM, USER_DEFINED, Piece, model_type, read_pieces
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
@@ -71,7 +72,10 @@ def compositions(old: bytes, new: bytes, name: str) -> list[list[int]]:
         name: What errors call the models.
     """
     known = {piece.text: index for index, piece in enumerate(read_pieces(old, name))}
-    split = _Splitter(old)
+    exact = parsed(old)  # splits the inside of a word as it stands
+    exact.normalizer_spec.precompiled_charsmap = b""
+    exact.normalizer_spec.add_dummy_prefix = exact.normalizer_spec.remove_extra_whitespaces = False
+    processor = sentencepiece.SentencePieceProcessor(model_proto=exact.SerializeToString())
     found = []
     for index, piece in enumerate(read_pieces(new, name)):
         if index in (UNK, PAD, BOS, EOS):
@@ -79,18 +83,6 @@ def compositions(old: bytes, new: bytes, name: str) -> list[list[int]]:
         elif piece.text in known:
             found.append([known[piece.text]])
         else:
-            found.append([] if piece.kind == BYTE else split(piece.text))
+            ids = [] if piece.kind == BYTE else processor.encode(piece.text.replace(SPACE_MARK, " "), out_type=int)
+            found.append([each for each in ids if each != UNK])
     return found
-
-
-class _Splitter:
-    """Splits a piece, which may be the inside of a word, as a model splits text."""
-
-    def __init__(self, model: bytes) -> None:
-        exact: dict[int, int | bytes] = {CHARACTER_MAP: b"", DUMMY_PREFIX: 0, REMOVE_WHITESPACE: 0}
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=with_settings(model, NORMALIZER, exact))
-
-    def __call__(self, text: str) -> list[int]:
-        """Return the ids of the known pieces of a text in which SPACE_MARK stands for a space."""
-        ids: Sequence[int] = self._processor.encode(text.replace(SPACE_MARK, " "), out_type=int)
-        return [index for index in ids if index != UNK]

@@ -6,8 +6,7 @@ import pytest
 import sentencepiece
 
 from nmt.errors import UserError
-from nmt.text.changed_sentencepiece import with_pieces
-from nmt.text.sentencepiece_model import BPE, UNIGRAM, model_type, read_pieces
+from nmt.text.sentencepiece_model import BPE, UNIGRAM, model_type, read_pieces, with_pieces
 from nmt.text.special import BOS, EOS, PAD, UNK
 
 OLD = ["the small cat sees a dog", "a dog sees the cat", "cats see dogs and the small dog"] * 5

@@ -11,8 +11,7 @@ from nmt.data.noise.noise import Noise, make_noise
 from nmt.data.store import PairStore, in_memory
 from nmt.demo.grammar import generate
 from nmt.errors import ConfigError, UserError
-from nmt.text.changed_sentencepiece import with_pieces
-from nmt.text.sentencepiece_model import USER_DEFINED, Piece, read_pieces
+from nmt.text.sentencepiece_model import USER_DEFINED, Piece, read_pieces, with_pieces
 from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train

@@ -4,9 +4,8 @@ import pytest
 
 from nmt.config.data import TokenizerConfig
 from nmt.errors import UserError
-from nmt.text.changed_sentencepiece import with_pieces
 from nmt.text.extend_tokenizer import compositions, extend
-from nmt.text.sentencepiece_model import Piece, read_pieces
+from nmt.text.sentencepiece_model import Piece, read_pieces, with_pieces
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
