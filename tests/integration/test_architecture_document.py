@@ -2,11 +2,8 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-import torch
 
 from nmt.config.compose import compose
 from nmt.config.registry import load
@@ -14,7 +11,7 @@ from nmt.errors import ConfigError
 from tests.integration.toy import succeed
 
 DOCUMENT = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8")
-OPTIMIZER, SOURCE, FORMAT, TERM = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
+OPTIMIZER, SOURCE, FORMAT = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
@@ -45,11 +42,3 @@ def test_a_format_of_the_user_can_be_chosen(here: Path) -> None:
 def test_code_that_only_a_file_names_is_not_imported(here: Path) -> None:
     with pytest.raises(ConfigError, match="names code, and came with a file"):
         load("training.optimizer", "own_optimizer:another")
-
-
-def test_a_term_is_added_to_the_loss() -> None:
-    found: dict[str, Any] = {}
-    exec(TERM, found)
-    rows = torch.ones(3, 2, requires_grad=True)
-    loss = found["Small"]().loss(SimpleNamespace(rows=rows))
-    assert loss.item() == pytest.approx(6e-4)

@@ -30,7 +30,7 @@ from fake_cuda.step import fake_batch, fake_trainer
 from nmt.config.compose import compose
 from nmt.data.loader import DataPosition, GlobalBatch, assemble
 from nmt.data.store import in_memory
-from nmt.training.graph_shapes import shape_of
+from nmt.training.recorded_passes import shape_of
 
 class Sequence(TorchDispatchMode):
     def __init__(self):

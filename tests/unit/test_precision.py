@@ -22,7 +22,7 @@ from nmt.text.tokenizer import Tokenizer
 from nmt.training.statistics import held_out_loss
 from nmt.training.trainer import Trainer
 from tests.unit.decoding.test_torch_engine import LINES, tokenizer
-from tests.unit.training.test_trainer import VOCABULARY, additions_of, batches_of, store, training_with
+from tests.unit.training.test_trainer import VOCABULARY, batches_of, store, training_with
 
 __all__ = ["store", "tokenizer"]
 MODEL = ModelConfig(layers=1, d_model=32, d_ff=64, heads=2, dropout=0.1)
@@ -70,8 +70,8 @@ def watch(request: pytest.FixtureRequest) -> Iterator[Watch]:
 
 def train(store: PairStore, precision: torch.dtype, model: dict[str, Any], training: dict[str, Any]) -> None:
     config, shape = training_with(**training), replace(MODEL, **model)
-    built, additions = build_model(shape, VOCABULARY, VOCABULARY), additions_of(config, shape)
-    ours = Trainer(built, config, Machine(CPU, precision), seed=1, parallel=1, additions=additions)
+    built = build_model(shape, VOCABULARY, VOCABULARY)
+    ours = Trainer(built, config, Machine(CPU, precision), seed=1, parallel=1)
     batches = batches_of(store, config, 2)
     for batch in batches:
         ours.update(batch)

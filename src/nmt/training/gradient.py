@@ -1,25 +1,27 @@
 """The gradient of a global batch: the sum over its micro-batches, computed in turn, in threads, or as CUDA graphs."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
-from nmt.compute.threads import run_in_threads
+from nmt.compute.threads import concurrent_workers, run_all_in_threads, run_in_threads
+from nmt.config.training import TrainingConfig
 from nmt.data.loader import GlobalBatch, MicroBatch
 from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
 from nmt.model.parameters import trainable
-from nmt.training.accumulation import accumulate
-from nmt.training.concurrency import concurrency_of
-from nmt.training.embedding_gradient import embedding_gradient
 from nmt.training.loss import Losses
 from nmt.training.loss_scale import LossScale
 from nmt.training.recorded_passes import RecordedPasses
-from nmt.training.replicas import Replicas
+from nmt.training.replicas import Replicas, embedding_gradient
+
+MIN_MICRO_BATCH_TOKENS = 512
+"""A micro-batch with fewer source or target tokens is not worth a thread with its own copy of the gradient."""
 
 
 class BatchGradient:
@@ -55,8 +57,11 @@ class BatchGradient:
             return self._add_in_threads(batch, step)
         if self.passes is not None:
             self.passes.begin_step()
-        with self._embeddings_apart(batch.words):
+        with self._embeddings_apart():
             losses = [self._add_one(batch, step, index) for index in range(len(batch.micro_batches))]
+        if self._embedding_gradient is not None:
+            assert batch.words is not None
+            self._embedding_gradient.add_average(batch.words, rounded=self.config.reduce_precision == "bf16")
         if self.passes is not None:
             self.passes.end_step()
         return losses
@@ -110,11 +115,9 @@ class BatchGradient:
         gradients = torch.autograd.grad(self._scaled(losses.smoothed / target_tokens), trainable(self.model))
         return Losses(*(each.detach() for each in losses)), list(gradients)
 
-    def _embeddings_apart(self, words: Tensor | None = None) -> AbstractContextManager[None]:
+    def _embeddings_apart(self) -> AbstractContextManager[None]:
         """Accumulate the embeddings' gradient apart from the projection's in this block, if processes average both."""
-        if self._embedding_gradient is None:
-            return nullcontext()
-        return self._embedding_gradient.apart(words, rounded=self.config.reduce_precision == "bf16")
+        return nullcontext() if self._embedding_gradient is None else self._embedding_gradient.apart()
 
     def _scaled(self, loss: Tensor) -> Tensor:
         return loss if self.loss_scale is None else self.loss_scale.multiply(loss)
@@ -127,3 +130,36 @@ class BatchGradient:
         """Return the seed of a micro-batch: it depends only on the position in training, so no state must be saved."""
         words = np.random.SeedSequence([self.seed, step, distributed.rank(), index]).generate_state(2)
         return int(words[0]) << 32 | int(words[1])
+
+
+def concurrency_of(config: TrainingConfig, machine: Machine, parallel: int) -> int:
+    """Return how many micro-batches a process computes in parallel: one, unless a single process trains on a CPU.
+
+    `parallel` is `runtime.parallel`.
+    """
+    if machine.device.type != "cpu" or distributed.world_size() > 1:
+        return 1
+    return parallel or concurrent_workers(
+        min(config.device_tokens or config.batch_tokens, config.batch_tokens) // MIN_MICRO_BATCH_TOKENS
+    )
+
+
+def accumulate(gradients: Sequence[Tensor], parameters: Sequence[nn.Parameter]) -> None:
+    """Add gradients to those of the parameters; the order of the calls determines the last bits.
+
+    A thread adds whole tensors: if threads share a small one, they wait for each other longer than the addition takes.
+    """
+    if parameters[0].grad is None:
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            # the fused optimizers need the strides of the parameter, and part of a wider matrix has others
+            parameter.grad = gradient.contiguous()
+        return
+    sums = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    pairs = list(zip(sums, gradients, strict=True))
+    shares = concurrent_workers(len(pairs))
+    run_all_in_threads(_add, [pairs[first::shares] for first in range(shares)])
+
+
+def _add(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+    sums, gradients = zip(*pairs, strict=True)
+    torch._foreach_add_(sums, gradients)

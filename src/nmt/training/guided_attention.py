@@ -1,54 +1,23 @@
 """Guided alignment (Garg et al., 2019): one head of the decoder's cross-attention learns given word alignments."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
-from nmt.data.links import Links
 from nmt.data.loader import MicroBatch
 from nmt.model.attention import Attend, attention_scores
 from nmt.model.attention_plan import AttentionSpec, Plan
 from nmt.model.padding import Padding
 from nmt.model.positions.base import ScoreBias
-from nmt.model.word_vectors import Factors
-from nmt.training.objective import Watcher
 
 
-@dataclass(frozen=True, slots=True)
-class GuidedHead:
-    """The head that learns alignments."""
-
-    layer: int
-    """The decoder layer, from 0, whose first head it is."""
-    weight: float
-    """The weight of its loss."""
-
-    def watch(self, batch: MicroBatch) -> "HeadWatcher | None":
-        """See `Term.watch`."""
-        return HeadWatcher(self, batch, batch.links) if batch.links and len(batch.links.targets) else None
-
-
-class HeadWatcher(Watcher):
-    """Sees the queries and keys of a head in one forward pass."""
-
-    def __init__(self, head: GuidedHead, batch: MicroBatch, links: Links) -> None:
-        self._head, self._batch, self._links = head, batch, links
-        self._recorder: ProjectionRecorder
-
-    def plan(self, plan: Plan) -> Plan:
-        """See `Watcher.plan`."""
-        self._recorder = ProjectionRecorder(plan, self._batch)
-        return self._recorder
-
-    def loss(self, outputs: Factors) -> Tensor:
-        """Return the weighted loss of the head."""
-        head, links = self._head, self._links
-        queries, keys = self._recorder.projected[head.layer]
-        attention = attention_of_head(queries[:, 0], keys[:, 0], self._batch)
-        # The step that reads a piece learns its links, because it knows which piece it is.
-        found = attention[links.targets + 1, links.sources]
-        return -head.weight * (found * links.weights.to(found.dtype)).sum()
+def guided_loss(queries: Tensor, keys: Tensor, batch: MicroBatch) -> Tensor:
+    """Return the loss of the first head of a layer, given its queries (Tq, h, d_k) and keys (Tk, h_kv, d_k)."""
+    links = batch.links
+    assert links is not None
+    attention = attention_of_head(queries[:, 0], keys[:, 0], batch)
+    # the step that reads a piece learns its links, because it knows which piece it is
+    found = attention[links.targets + 1, links.sources]
+    return -(found * links.weights.to(found.dtype)).sum()
 
 
 def attention_of_head(queries: Tensor, keys: Tensor, batch: MicroBatch) -> Tensor:

@@ -202,10 +202,8 @@ class Loop:
             fields["skipped"] = statistics.skipped
         if trainer.loss_scale is not None:
             fields["loss_scale"] = float(trainer.loss_scale.scale)
-        for hook in trainer.hooks:
-            report = hook.report(trainer.step)
-            fields |= report.figures
-            self._progress.tell(report)
+        if trainer.gradient.passes is not None:
+            fields |= trainer.gradient.passes.take_figures()
         if warning := self.state.divergence.take_loss_warning(statistics.loss):
             self._progress.write(f"warning: {warning}")
         self.tracker.log("train", trainer.step, **fields)

@@ -13,11 +13,9 @@ from nmt.model.attention_choice import plan_for
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.choice import use_kernels
-from nmt.training.additions import Additions, additions_to
 from nmt.training.freeze import freeze
 from nmt.training.memory_check import check_model_size
-from nmt.training.recorded_passes import RecordedPasses
-from nmt.training.replicas import Replicas, UnaveragedReplicas
+from nmt.training.replicas import Replicas
 from nmt.training.trainer import Trainer
 
 
@@ -35,7 +33,6 @@ def new_trainer(
     use_kernels(machine, wanted=config.runtime.kernels)
     torch.manual_seed(config.seed)
     model = build_model(config.model, source_vocabulary, target_vocabulary)
-    additions = additions_to(config)
     with distributed.together():
         if begin is not None:
             begin(model)
@@ -43,7 +40,7 @@ def new_trainer(
             freeze(model, config.training.freeze)
     model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
     runtime = config.runtime
-    passes = _recorded_passes(config, machine, additions, divided=replicas.divides_weights)
+    graphs = _records_graphs(config, machine, divided=replicas.divides_weights)
     if runtime.compile:
         from nmt.training.compiled import compile_model  # noqa: PLC0415 - imports much of torch
 
@@ -54,32 +51,29 @@ def new_trainer(
         machine,
         config.seed,
         parallel=runtime.parallel,
-        additions=additions,
-        replicas=replicas if passes is None else UnaveragedReplicas,
-        passes=passes,
+        replicas=replicas,
+        graphs=graphs,
     )
 
 
-def _recorded_passes(config: Config, machine: Machine, additions: Additions, *, divided: bool) -> RecordedPasses | None:
-    """Return what records passes as CUDA graphs; None if the settings or the rest of the run rule it out."""
+def _records_graphs(config: Config, machine: Machine, *, divided: bool) -> bool:
+    """Return whether passes are recorded as CUDA graphs, unless the settings or the rest of the run rule it out."""
     wanted = config.runtime.cuda_graphs
     if wanted is False or (wanted is None and config.runtime.compile):
-        return None
-    obstacle = "the weights are divided" if divided else _obstacle_to_graphs(config, machine, additions)
-    if not obstacle:
-        return RecordedPasses()
-    if wanted:
+        return False
+    obstacle = "the weights are divided" if divided else _obstacle_to_graphs(config, machine)
+    if obstacle and wanted:
         raise CommonError(f"runtime.cuda_graphs=true is not possible, because {obstacle}: leave it out")
-    return None
+    return not obstacle
 
 
-def _obstacle_to_graphs(config: Config, machine: Machine, additions: Additions) -> str:
+def _obstacle_to_graphs(config: Config, machine: Machine) -> str:
     """Return why passes cannot be recorded as CUDA graphs; empty if they can."""
     if machine.device.type != "cuda" or is_amd():
         return "they need a GPU of NVIDIA"
     if machine.precision == torch.float16:
         return "in fp16 the factor of the loss changes"
-    if additions.word_loss is not None or additions.terms:
+    if config.training.r_drop or config.training.guided_weight:
         return "the loss has more than one term"
     if config.model.layer_drop:
         return "layers are skipped at random"

@@ -7,8 +7,6 @@ from typing import Self
 
 from tqdm import tqdm
 
-from nmt.training.hook import Report
-
 LINE_SECONDS, LINE_SHARE = 60, 0.1
 """Between two lines of a log file pass at least this many seconds, and this share of the time since the start."""
 
@@ -57,11 +55,6 @@ class TrainingProgress:
         if self._shown:
             self._bar.write(line, file=sys.stderr)
             sys.stderr.flush()
-
-    def tell(self, report: Report) -> None:
-        """Write the lines of a hook."""
-        for line in (*(f"warning: {each}" for each in report.warnings), *report.lines):
-            self.write(line)
 
     def close(self) -> None:
         """Stop updating the bar, and leave it on the screen."""

@@ -5,30 +5,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.data.loader import MicroBatch
 from nmt.model.kernels.backend import sum_dtype
 from nmt.model.packed import Packed
 from nmt.model.products import exact_product, multiply, multiply_into
-from nmt.model.word_vectors import Factors
 from nmt.training.loss import Losses, rows_per_chunk
 
 TENSORS_PER_CHUNK = 6
 """Tensors of the size of a chunk of logits that exist at the same time; chunks are smaller by this factor."""
-
-
-class RDropLoss(NamedTuple):
-    """The loss of two passes, which are one pass over every sentence twice."""
-
-    settings: "RDrop"
-
-    def inputs(self, batch: MicroBatch) -> tuple[Packed, Packed]:
-        """See `WordLoss.inputs`."""
-        return twice(batch.source), twice(batch.target)
-
-    def __call__(self, outputs: Factors, labels: Tensor) -> Losses:
-        """See `WordLoss`."""
-        first, second = outputs.rows.chunk(2)
-        return r_drop_loss(first, second, outputs.projection, outputs.working, labels, self.settings)
 
 
 def twice(stream: Packed) -> Packed:

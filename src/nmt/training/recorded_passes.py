@@ -4,6 +4,7 @@ A pass of the paper's base model is a thousand launches, which take the processo
 graph holds the launches for one size of micro-batch, with fixed buffers for its inputs, losses and gradients.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
@@ -16,8 +17,6 @@ from nmt.compute.machine import is_out_of_memory
 from nmt.data.loader import MicroBatch
 from nmt.errors import UserError
 from nmt.model.packed import Packed
-from nmt.training.graph_shapes import MAX_SHAPES, Recorded, Shape, shape_of
-from nmt.training.hook import Report, TrainingHook
 from nmt.training.loss import Losses
 from nmt.training.replicas import Replicas
 
@@ -30,8 +29,30 @@ MEMORY_KEPT_FREE = 0.1
 ALIGNMENT = 64
 """Gradient buffers begin at multiples of this many numbers, so that kernels can load several numbers at a time."""
 
+MAX_SHAPES = 512
+"""The most sizes that are recorded: each takes memory, and some time to record."""
+RECORDED_AT = 3
+"""A size is recorded when it is met this often, so that rare ones take no room."""
+
 SetSeed = Callable[[], None]
 """Seeds the random numbers of a pass."""
+
+
+class Shape(NamedTuple):
+    """The sizes of a micro-batch on which a graph depends."""
+
+    source_tokens: int
+    target_tokens: int
+    source_sentences: int
+    target_sentences: int
+    longest_source: int
+    longest_target: int
+
+
+def shape_of(source: Packed, target: Packed) -> Shape:
+    """Return the sizes of a micro-batch; nothing is read from the device."""
+    counts = len(source.tokens), len(target.tokens), len(source.offsets), len(target.offsets)
+    return Shape(*counts, source.longest, target.longest)
 
 
 class Recording(NamedTuple):
@@ -48,31 +69,29 @@ class Recording(NamedTuple):
         self.graph.replay()
 
 
-class RecordedPasses(TrainingHook):
+class RecordedPasses:
     """Runs passes as graphs for the sizes that training meets often; for all others the trainer runs them itself.
 
-    Each recording is compared with the pass itself once; if one fails or differs, training ends.
-    Passes do not average gradients over processes; that is done when all passes of a step are done.
+    Recorded are the first `MAX_SHAPES` sizes that are met `RECORDED_AT` times. Each recording is compared with the pass
+    itself once; if one fails or differs, training ends. Passes do not average gradients over processes; that is done
+    when all passes of a step are done.
     """
 
-    def __init__(self, limit: int = MAX_SHAPES) -> None:
-        """Record at most `limit` sizes."""
-        self.recorded = Recorded(limit)
-        self._recordings: dict[Shape, Recording] = {}
-        self._buffers: list[Tensor] = []
-        """The buffers of the gradients, which are views of one tensor; without any, passes create new gradients."""
-        self._calls = self._covered = 0
-        self._has_said_so = False
-
-    def begin(self, replicas: Replicas) -> None:
-        """See `TrainingHook.begin`."""
+    def __init__(self, replicas: Replicas) -> None:
         self._objective, self._parameters = replicas.objective, list(replicas.trained.values())
         self._device = self._parameters[0].device
         self._rounded = replicas.config.reduce_precision == "bf16"
         self._factor = torch.zeros((), device=self._device)
         """What a pass multiplies the loss by before its gradient."""
+        self._met = Counter[Shape]()
+        self._recordings: dict[Shape, Recording] = {}
+        self._is_full = False
+        """Whether no further size is recorded."""
+        self._buffers: list[Tensor] = []
+        """The buffers of the gradients, which are views of one tensor; without any, passes create new gradients."""
         if distributed.world_size() > 1:
             self._buffers = self._new_buffers()
+        self._calls = self._covered = 0
 
     def begin_step(self) -> None:
         """Let all passes of a step, recorded or not, add to the same gradient buffers."""
@@ -94,7 +113,7 @@ class RecordedPasses(TrainingHook):
         """
         self._calls += 1
         shape = shape_of(batch.source, batch.target)
-        if not self.recorded.meet(shape) or not (shape in self._recordings or self._record(shape, batch, set_seed)):
+        if shape not in self._recordings and not self._record_if_often(shape, batch, set_seed):
             return None
         self._covered += 1
         self._factor.fill_(factor)
@@ -103,25 +122,25 @@ class RecordedPasses(TrainingHook):
         recording.replay(batch)
         return recording.losses
 
-    def report(self, step: int) -> Report:
-        """See `TrainingHook.report`: the number of recorded sizes, and the share of the passes with them."""
-        limit = self.recorded.limit
-        if not self._calls:
-            return Report()
-        figures = {"graph_shapes": len(self._recordings), "graph_share": round(self._covered / self._calls, 4)}
-        self._calls = self._covered = 0
-        lines = []
-        if self.recorded.is_full and not self._has_said_so:
-            self._has_said_so = True
-            lines = [f"no further size of micro-batches is recorded as a CUDA graph after {limit}; others run without"]
-        return Report(figures, lines=lines)
+    def take_figures(self) -> dict[str, float]:
+        """Return the number of recorded sizes, and the share of the passes with them since the last call."""
+        calls, covered, self._calls, self._covered = self._calls, self._covered, 0, 0
+        return {"graph_shapes": len(self._recordings), "graph_share": round(covered / calls, 4)} if calls else {}
 
-    def _record(self, shape: Shape, batch: MicroBatch, set_seed: SetSeed) -> bool:
-        """Record the pass of a size if there is memory for it; gradients of earlier micro-batches are kept."""
-        if not _has_room(self._device, first=not self._recordings):
-            self.recorded.limit = len(self._recordings)
-            self.recorded.shapes.discard(shape)
+    def _record_if_often(self, shape: Shape, batch: MicroBatch, set_seed: SetSeed) -> bool:
+        """Record the pass of a size if it is met often, and there is room for it; return whether it is recorded."""
+        if self._is_full:
             return False
+        self._met[shape] += 1
+        if self._met[shape] < RECORDED_AT:
+            return False
+        self._is_full = len(self._recordings) >= MAX_SHAPES or not _has_room(self._device, first=not self._recordings)
+        if not self._is_full:
+            self._record(shape, batch, set_seed)
+        return not self._is_full
+
+    def _record(self, shape: Shape, batch: MicroBatch, set_seed: SetSeed) -> None:
+        """Record the pass of a size; gradients of earlier micro-batches are kept."""
         kept = [each.grad for each in self._parameters]
         try:
             buffers = self._buffers or self._new_buffers()
@@ -141,7 +160,6 @@ class RecordedPasses(TrainingHook):
         self._buffers = buffers
         self._recordings[shape] = recording
         self._set_gradients(buffers)
-        return True
 
     def _checked(self, batch: MicroBatch, buffers: list[Tensor], set_seed: SetSeed) -> Recording:
         """Return the recording of a pass; raise an error if its replay differs from the pass itself."""

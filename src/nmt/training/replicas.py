@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from nmt.compute import replication
+from nmt.compute import distributed, replication
 from nmt.compute.machine import Machine
 from nmt.config.training import TrainingConfig
 from nmt.decoding.limits import MAX_TARGET_TOKENS
+from nmt.model.interface import TranslationModel
+from nmt.model.word_vectors import WordVectors
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective
 from nmt.training.optimizer import build_optimizer
@@ -26,12 +28,20 @@ class Replicas:
     divides_weights: ClassVar[bool] = False
     """Whether each process keeps only a part of the weights, of their gradients and of the optimizer's state."""
 
-    def __init__(self, objective: Objective, machine: Machine, config: TrainingConfig) -> None:
-        """Move the model of an objective to its device, and prepare it for training."""
+    def __init__(
+        self, objective: Objective, machine: Machine, config: TrainingConfig, *, averaged: bool = True
+    ) -> None:
+        """Move the model of an objective to its device, and prepare it for training.
+
+        Unless `averaged`, backward passes do not average gradients, because `RecordedPasses` does so after them.
+        """
         self.model, self.config, self.precision = objective.model, config, machine.precision
         self.model.to(machine.device)
-        self.objective = self._shared(objective)
-        """Computes losses; the gradients of their backward pass are averaged, unless somebody else does that."""
+        rounded = config.reduce_precision == "bf16"
+        self.objective: nn.Module = (
+            replication.parallel(objective, rounded=rounded) if averaged else replication.with_same_weights(objective)
+        )
+        """Computes losses."""
         self.working_weights = WorkingWeights(self.model, machine.precision)
         """The model in the precision of training."""
         with self.working_weights.active():
@@ -40,10 +50,6 @@ class Replicas:
             name: each for name, each in self.model.named_parameters() if each.requires_grad
         }
         """The parameters that this process updates, by name: whole ones, or parts of them."""
-
-    def _shared(self, objective: Objective) -> nn.Module:
-        """Return an objective whose gradients are averaged over all processes."""
-        return replication.parallel(objective, rounded=self.config.reduce_precision == "bf16")
 
     def optimizer(self) -> torch.optim.Optimizer:
         """Return a new optimizer of what this process updates."""
@@ -101,8 +107,47 @@ class Replicas:
         yield self.working_weights
 
 
-class UnaveragedReplicas(Replicas):
-    """A whole model in each process, whose gradients `RecordedPasses` averages when all passes of a step are done."""
+class EmbeddingGradient:
+    """The gradient of the shared matrix in two parts, of the projection and of the embeddings.
 
-    def _shared(self, objective: Objective) -> nn.Module:
-        return replication.with_same_weights(objective)
+    The projection's part is complete when the backward pass has just begun, but the embeddings' part only at its end.
+    As a single gradient it would be reduced last, and the reduction would overlap with nothing: it is 30% of all
+    gradients of base. Therefore only the projection's part becomes the gradient of the parameter, which is averaged
+    during the backward pass. The embeddings have a gradient only for the words of the global batch; these rows are
+    averaged at the end, and added.
+    """
+
+    def __init__(self, vectors: WordVectors) -> None:
+        self._vectors = vectors
+        self._matrix = vectors.matrix("projection")
+        self._embeddings = self._matrix.detach().requires_grad_()  # the same memory
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Accumulate the gradient of the embeddings in a tensor of its own in this block."""
+        self._vectors.embeddings = self._embeddings
+        try:
+            yield
+        finally:
+            self._vectors.embeddings = None
+
+    def add_average(self, words: Tensor, *, rounded: bool) -> None:
+        """Average the rows of the distinct words of a global batch over all processes, and add them to the gradient."""
+        gradient, self._embeddings.grad = self._embeddings.grad, None
+        assert gradient is not None and self._matrix.grad is not None  # noqa: PT018 - for the type checker
+        words = words.to(gradient.device, non_blocking=gradient.is_cuda)
+        rows = distributed.average(gradient.index_select(0, words), rounded=rounded)
+        self._matrix.grad.index_add_(0, words, rows)
+
+    def drop(self) -> None:
+        """Forget the gradient of the embeddings."""
+        self._embeddings.grad = None
+
+
+def embedding_gradient(model: TranslationModel) -> EmbeddingGradient | None:
+    """Return the gradient in two parts if several processes train one matrix for both."""
+    if distributed.world_size() == 1:
+        return None
+    vectors = next(module for module in cast(nn.Module, model).modules() if isinstance(module, WordVectors))
+    trained = vectors.tied and vectors.matrix("projection").requires_grad
+    return EmbeddingGradient(vectors) if trained else None

@@ -1,7 +1,7 @@
 """One update of the weights (section 5 of the paper)."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any, NotRequired, TypedDict
 
 import torch
@@ -16,9 +16,9 @@ from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights
-from nmt.training.additions import Additions
 from nmt.training.gradient import BatchGradient
 from nmt.training.loss_scale import LossScale, SavedLossScale
+from nmt.training.moving_average import MovingAverage
 from nmt.training.objective import Objective
 from nmt.training.optimizer import state_tensors
 from nmt.training.recorded_passes import RecordedPasses
@@ -41,6 +41,8 @@ class SavedTrainer(TypedDict):
     """The sums of losses since the last log line."""
     loss_scale: NotRequired[SavedLossScale]
     """The factor of the loss, in fp16."""
+    weights: NotRequired[dict[str, Tensor]]
+    """The weights that training continues with, if the checkpoint has their moving average."""
 
 
 class Trainer:
@@ -54,26 +56,23 @@ class Trainer:
         seed: int,
         *,
         parallel: int = 0,
-        additions: Additions = Additions(),  # noqa: B008 - immutable
         replicas: type[Replicas] = Replicas,
-        passes: RecordedPasses | None = None,
+        graphs: bool = False,
     ) -> None:
-        """Train `model`; see `runtime.parallel`.
-
-        `additions` has features' terms and hooks. `passes` records passes as CUDA graphs.
-        """
+        """Train `model`; see `runtime.parallel`, and `runtime.cuda_graphs` for `graphs`."""
         self.model, self.config, self.machine = model, config, machine
-        objective = Objective(model, config.label_smoothing, word_loss=additions.word_loss, terms=additions.terms)
-        self.replicas = replicas(objective, machine, config)
+        objective = Objective(model, config.label_smoothing, r_drop=config.r_drop, guided_weight=config.guided_weight)
+        self.replicas = (
+            Replicas(objective, machine, config, averaged=False) if graphs else replicas(objective, machine, config)
+        )
         self.working_weights = self.replicas.working_weights
         self.needs_links = config.guided_weight > 0
         """Whether micro-batches must have the word alignments of their sentences."""
-        self.hooks = [*additions.hooks, *([] if passes is None else [passes])]
-        for hook in self.hooks:
-            hook.begin(self.replicas)
+        self.average = MovingAverage(self.replicas, config.ema) if config.ema else None
         self.loss_scale = LossScale(machine.device) if machine.precision == torch.float16 else None
         self.optimizer = self.replicas.optimizer()
         self.optimizer.register_step_post_hook(lambda *_: self.replicas.outdate())
+        passes = RecordedPasses(self.replicas) if graphs else None
         # after the optimizer, which may move the weights
         self.gradient = BatchGradient(self.replicas, machine, seed, parallel, passes, self.loss_scale)
         self.step, self.last_step = 0, config.steps
@@ -99,8 +98,8 @@ class Trainer:
         self.step += 1
         finite = self._clip_gradient()
         self._step_optimizer(finite)  # 5.3: Adam and its learning rate
-        for hook in self.hooks:
-            hook.after_step(self.step, finite)
+        if self.average is not None:
+            self.average.follow(self.step, finite)
         self._sums.add_step(losses, batch.target_tokens, finite)
         for name, counts in batch.corpora.items():
             self.corpora[name] = [sum(both) for both in zip(counts, self.corpora.get(name, (0, 0)), strict=True)]
@@ -121,9 +120,9 @@ class Trainer:
 
     @property
     def state_bytes(self) -> int:
-        """The size of what the optimizer and the hooks keep."""
-        kept = sum(hook.state_bytes for hook in self.hooks)
-        return kept + sum(tensor.nbytes for tensor in state_tensors(self.optimizer))
+        """The size of the optimizer's state and of the moving average."""
+        averages = [] if self.average is None else self.average.averages.values()
+        return sum(each.nbytes for each in (*state_tensors(self.optimizer), *averages))
 
     @property
     def learning_rate(self) -> float:
@@ -138,18 +137,15 @@ class Trainer:
 
     @contextmanager
     def evaluating(self) -> Iterator[WorkingWeights]:
-        """Provide, in this block, a model with the weights to validate, if hooks keep others than those trained."""
-        with ExitStack() as stack:
-            for hook in self.hooks:
-                stack.enter_context(hook.evaluating())
-            yield stack.enter_context(self.replicas.evaluated())
+        """Provide, in this block, a model with the weights to validate: the moving average, if there is one."""
+        averaged = nullcontext() if self.average is None else self.average.in_the_model()
+        with averaged, self.replicas.evaluated() as weights:
+            yield weights
 
     def weights(self) -> dict[str, Tensor]:
         """Return the weights for a checkpoint. All processes must call this, and the main one gets them."""
-        weights = self.replicas.weights()
-        for hook in self.hooks:
-            weights |= hook.weights()
-        return weights
+        averages = {} if self.average is None else self.replicas.whole(self.average.averages)
+        return {**self.replicas.weights(), **averages}
 
     def to_save(self) -> SavedTrainer:
         """Return the rest of the trainer's state for a checkpoint. All processes must call this."""
@@ -162,14 +158,15 @@ class Trainer:
         }
         if self.loss_scale is not None:
             saved["loss_scale"] = self.loss_scale.to_save()
-        for hook in self.hooks:
-            saved.update(hook.to_save())  # type: ignore[typeddict-item]
+        if self.average is not None:  # the checkpoint has the averages in place of the weights
+            saved["weights"] = self.replicas.weights()
         return saved
 
     def restore(self, saved: SavedTrainer) -> None:
         """Continue from what a checkpoint stores; the model has its weights already."""
-        for hook in self.hooks:
-            hook.restore(saved)
+        if self.average is not None:
+            self.average.take()
+            self.replicas.load(saved["weights"])
         self.step = saved["step"]
         self.data_position = DataPosition(*saved["place"])
         self.corpora = saved.get("corpora", {})

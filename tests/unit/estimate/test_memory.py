@@ -24,7 +24,7 @@ from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective
 from nmt.training.trainer import Trainer
-from tests.unit.training.test_trainer import additions_of, training_with
+from tests.unit.training.test_trainer import training_with
 
 WORDS, LENGTH, SENTENCES = 60, 12, 20
 BASE = ModelConfig(layers=2, d_model=48, d_ff=96, heads=4)
@@ -96,8 +96,8 @@ def test_devices_divide_the_memory_of_a_sharded_optimizer() -> None:
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 def test_the_formula_counts_the_optimizers_state(ema: float) -> None:
     training, machine = training_with(ema=ema), Machine(torch.device("cpu"), torch.float32)
-    model, additions = build_model(BASE, WORDS, WORDS), additions_of(training, BASE)
-    trainer = Trainer(model, training, machine, seed=1, parallel=1, additions=additions)
+    model = build_model(BASE, WORDS, WORDS)
+    trainer = Trainer(model, training, machine, seed=1, parallel=1)
     assert trainer.state_bytes == 4 * state_numbers(training, count_parameters(BASE, WORDS, WORDS))
 
 

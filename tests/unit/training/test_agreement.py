@@ -13,6 +13,7 @@ from nmt.compute import distributed, replication
 from nmt.compute.signals import Interruptible, StopRequest
 from nmt.data.store import PairStore
 from nmt.runs.checkpoints import Checkpoints
+from nmt.training import gradient
 from nmt.training.agreement import AGREEMENT_SECONDS, AgreementSchedule
 from nmt.training.clock import LEAVING_SECONDS
 from nmt.training.decision import Decision, Ending
@@ -80,6 +81,7 @@ def agreed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the steps after which a loop agrees with another process, which never objects."""
     monkeypatch.setattr(distributed, "world_size", lambda: 2)
     monkeypatch.setattr(replication, "parallel", lambda objective, rounded: objective)
+    monkeypatch.setattr(gradient, "embedding_gradient", lambda _: None)
     steps: list[int] = []
     agree = Loop._agree
 

@@ -21,8 +21,8 @@ from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.word_vectors import WordVectors
 from nmt.text.special import BOS, EOS, PAD
-from nmt.training.embedding_gradient import EmbeddingGradient
 from nmt.training.objective import Objective
+from nmt.training.replicas import EmbeddingGradient
 from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store, trainer
 
 __all__ = ["store"]

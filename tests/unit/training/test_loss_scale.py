@@ -24,7 +24,6 @@ from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import (
     TRAINING,
     VOCABULARY,
-    additions_of,
     batches_of,
     store,
     training_with,
@@ -45,8 +44,7 @@ def trainer(
 ) -> Trainer:
     torch.manual_seed(3)
     built = build_model(model, VOCABULARY, VOCABULARY)
-    additions = additions_of(training, model)
-    return Trainer(built, training, Machine(CPU, precision), seed=1, parallel=parallel, additions=additions)
+    return Trainer(built, training, Machine(CPU, precision), seed=1, parallel=parallel)
 
 
 def scale_of(ours: Trainer) -> float:

@@ -22,11 +22,8 @@ from nmt.errors import CommonError, UserError
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.training import new_trainer, recorded_passes
-from nmt.training.additions import additions_to
-from nmt.training.graph_shapes import MAX_SHAPES
 from nmt.training.loss import Losses
-from nmt.training.recorded_passes import RecordedPasses, Recording
-from nmt.training.replicas import Replicas, UnaveragedReplicas
+from nmt.training.recorded_passes import MAX_SHAPES, RecordedPasses, Recording
 from nmt.training.trainer import Trainer
 from tests.quick_processes import start_group
 
@@ -89,30 +86,29 @@ def _micro_batch(seed: int, number: int) -> MicroBatch:
     return MicroBatch(source, target, target.tokens, np.arange(source.sentences))
 
 
-def trained(passes: RecordedPasses | None, micro_batches: int = 1) -> tuple[Trainer, list[Tensor], float]:
+def trained(graphs: bool, micro_batches: int = 1) -> tuple[Trainer, list[Tensor], float]:
     """Return a trainer after some steps, its weights, and the mean loss."""
     torch.manual_seed(1)
     model = build_model(MODEL, WORDS, WORDS)
-    trainer = Trainer(model, TrainingConfig(warmup_steps=10), CPU, seed=1, parallel=1, passes=passes)
+    trainer = Trainer(model, TrainingConfig(warmup_steps=10), CPU, seed=1, parallel=1, graphs=graphs)
     for seed in SEEDS:
         trainer.update(step(seed, micro_batches))
     return trainer, [each.detach().clone() for each in model.parameters()], trainer.take_statistics().loss
 
 
-def assert_same_training(passes: RecordedPasses, micro_batches: int = 1) -> None:
-    _, weights, loss = trained(None, micro_batches)
-    _, ours, our_loss = trained(passes, micro_batches)
-    assert our_loss == loss
-    assert all(map(torch.equal, ours, weights))
-
-
 @pytest.mark.parametrize("micro_batches", [1, 2, 3])
 @pytest.mark.parametrize("limit", [1, MAX_SHAPES])
-def test_training_with_recorded_passes_is_the_same(micro_batches: int, limit: int) -> None:
+def test_training_with_recorded_passes_is_the_same(
+    micro_batches: int, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Several micro-batches of a size are recorded in the middle of a step, and only some sizes are."""
-    passes = RecordedPasses(limit)
-    assert_same_training(passes, micro_batches)
-    assert cast(float, passes.report(1).figures["graph_share"]) > 0.1
+    monkeypatch.setattr(recorded_passes, "MAX_SHAPES", limit)
+    _, weights, loss = trained(False, micro_batches)
+    trainer, ours, our_loss = trained(True, micro_batches)
+    assert our_loss == loss
+    assert all(map(torch.equal, ours, weights))
+    assert trainer.gradient.passes is not None
+    assert trainer.gradient.passes.take_figures()["graph_share"] > 0.1
 
 
 @pytest.mark.parametrize(
@@ -129,7 +125,7 @@ def test_a_graph_that_fails_or_is_wrong_ends_training_and_names_the_setting(
 ) -> None:
     monkeypatch.setattr(RecordedPasses, "_capture", recording)
     with pytest.raises(UserError, match=reason):
-        trained(RecordedPasses())
+        trained(True)
 
 
 def train_together(recorded: bool, micro_batches: int, rounded: bool) -> None:
@@ -141,9 +137,8 @@ def train_together(recorded: bool, micro_batches: int, rounded: bool) -> None:
             torch.manual_seed(1 + rank)  # the first process's weights become those of all
             model = build_model(replace(MODEL, dropout=0.0), WORDS, WORDS)
             config = TrainingConfig(warmup_steps=10, reduce_precision="bf16" if rounded else "fp32")
-            passes = RecordedPasses() if recorded else None
-            replicas = UnaveragedReplicas if recorded else Replicas
-            trainer = Trainer(model, config, machine, seed=1, parallel=1, passes=passes, replicas=replicas)
+            trainer = Trainer(model, config, machine, seed=1, parallel=1, graphs=recorded)
+            passes = trainer.gradient.passes
             for seed in SEEDS:
                 whole = step(seed, processes * micro_batches)
                 words = torch.cat([side.tokens for each in whole.micro_batches for side in (each.source, each.target)])
@@ -151,7 +146,7 @@ def train_together(recorded: bool, micro_batches: int, rounded: bool) -> None:
                 trainer.update(whole._replace(micro_batches=own, words=words.unique()))
             # the gradient of the keys' bias is nothing but rounding, from which Adam makes steps of full length
             weights = [float(each.double().norm()) for each in model.parameters() if each.dim() > 1]
-            share = passes.report(1).figures.get("graph_share", 0) if passes is not None else 0
+            share = passes.take_figures()["graph_share"] if passes is not None else 0
             print(json.dumps({"weights": weights, "loss": trainer.take_statistics().loss, "share": share}))
 
 
@@ -190,6 +185,6 @@ OBSTACLES = {
 def test_runs_that_cannot_be_recorded_are_refused_only_if_that_was_asked_for(reason: str) -> None:
     machine, settings = OBSTACLES[reason]
     config, asked = compose(settings), compose([*settings, "runtime.cuda_graphs=true"])
-    assert new_trainer._recorded_passes(config, machine, additions_to(config), divided=False) is None
+    assert not new_trainer._records_graphs(config, machine, divided=False)
     with pytest.raises(CommonError, match=f"because {reason}"):
-        new_trainer._recorded_passes(asked, machine, additions_to(asked), divided=False)
+        new_trainer._records_graphs(asked, machine, divided=False)

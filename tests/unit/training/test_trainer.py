@@ -1,7 +1,5 @@
 """A step against plain torch: its own cross-entropy, its own Adam, whole batches."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +11,8 @@ import torch
 from torch.nn import functional as F
 
 from nmt.compute.machine import Machine
-from nmt.config.data import DataConfig
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
-from nmt.config.tree import Config
 from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.loader import CPU_SHAPES, DataPosition, GlobalBatch, assemble, global_batches
 from nmt.data.shapes import Shapes
@@ -24,8 +20,6 @@ from nmt.data.store import PairStore, writing
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
-from nmt.training.additions import Additions, additions_to
-from nmt.training.hook import TrainingHook
 from nmt.training.schedule import learning_rate
 from nmt.training.statistics import held_out_loss
 from nmt.training.trainer import Trainer
@@ -56,17 +50,10 @@ def training_with(config: TrainingConfig = TRAINING, **settings: Any) -> Trainin
     return replace(config, **settings)
 
 
-def additions_of(training: TrainingConfig, model: ModelConfig = MODEL) -> Additions:
-    """Return what features add to training with these settings."""
-    dropped = model if model.dropout else replace(model, dropout=0.1)  # which some need, and some tests leave out
-    longest = min(training.batch_tokens, training.device_tokens or training.batch_tokens)
-    return additions_to(Config(training=training, model=dropped, data=DataConfig(max_pieces=longest - 1)))
-
-
 def trainer(training: TrainingConfig = TRAINING, model: ModelConfig = MODEL, parallel: int = 1) -> Trainer:
     torch.manual_seed(3)
-    built, additions = build_model(model, VOCABULARY, VOCABULARY).double(), additions_of(training, model)
-    return Trainer(built, training, CPU, seed=1, parallel=parallel, additions=additions)
+    built = build_model(model, VOCABULARY, VOCABULARY).double()
+    return Trainer(built, training, CPU, seed=1, parallel=parallel)
 
 
 def batches_of(
@@ -211,61 +198,6 @@ def test_training_resumed_from_a_saved_state_is_exact(store: PairStore) -> None:
     assert all(torch.equal(value, weights(again)[name]) for name, value in weights(ours).items())
     assert again.take_statistics() == ours.take_statistics()
     assert again.step == 12
-
-
-class Counting(TrainingHook):
-    """Counts steps with and without a finite gradient."""
-
-    def __init__(self) -> None:
-        self.steps: list[tuple[int, bool]] = []
-
-    def after_step(self, step: int, finite: torch.Tensor) -> None:
-        self.steps.append((step, bool(finite)))
-
-    @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        self.steps.append((-1, True))
-        yield
-        self.steps.append((-2, True))
-
-    def weights(self) -> Mapping[str, torch.Tensor]:
-        return {"counted": torch.tensor(len(self.steps))}
-
-    @property
-    def state_bytes(self) -> int:
-        return 16 * len(self.steps)
-
-    def to_save(self) -> Mapping[str, Any]:
-        return {"counted": list(self.steps)}
-
-    def restore(self, saved: Mapping[str, Any]) -> None:
-        self.steps = list(saved["counted"])
-
-
-def hooked() -> tuple[Trainer, Counting]:
-    torch.manual_seed(3)
-    hook, model = Counting(), build_model(MODEL, VOCABULARY, VOCABULARY).double()
-    return Trainer(model, TRAINING, CPU, seed=1, additions=Additions(hooks=[hook])), hook
-
-
-def test_hooks_see_steps_and_evaluations_and_their_state_is_saved(store: PairStore) -> None:
-    ours, hook = hooked()
-    fine, bad, last = batches_of(store, TRAINING, 3)
-    ours.update(fine)
-    before = ours.state_bytes
-    broken = next(iter(ours.model.parameters())).register_hook(lambda gradient: gradient * torch.nan)
-    ours.update(bad)
-    broken.remove()
-    with ours.evaluating():
-        assert hook.steps == [(1, True), (2, False), (-1, True)]
-    assert ours.state_bytes - before == 3 * 16
-    assert ours.weights()["counted"] == 4
-
-    again, hook_again = hooked()
-    again.model.load_state_dict(weights(ours))
-    again.restore(ours.to_save())
-    again.update(last)
-    assert hook_again.steps == [*hook.steps, (3, True)]
 
 
 def test_dropout_is_on_in_the_step_after_a_validation(store: PairStore) -> None:

@@ -12,16 +12,14 @@ from torch import Tensor
 
 from nmt.compute import distributed, joining
 from nmt.compute.machine import Machine
-from nmt.config.data import DataConfig
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
-from nmt.config.tree import Config, RuntimeConfig
+from nmt.config.tree import RuntimeConfig
 from nmt.data.batches import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
 from nmt.model.build import build_model
 from nmt.runs.checkpoint_files import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint
-from nmt.training.additions import additions_to
 from nmt.training.checkpointing import copy_to_cpu
 from nmt.training.divided import DividedWeights
 from nmt.training.replicas import Replicas
@@ -48,9 +46,8 @@ def new_trainer(
     training = replace(TRAINING, **settings)
     built = build_model(model, WORDS, WORDS)
     machine = Machine(torch.device("cpu"), torch.float32 if precision == EXACT else precision)
-    shown = Config(training=training, model=replace(model, dropout=0.1), data=DataConfig(max_pieces=50))
     built = built.double() if precision == EXACT else built
-    return Trainer(built, training, machine, seed=1, additions=additions_to(shown), replicas=kind)
+    return Trainer(built, training, machine, seed=1, replicas=kind)
 
 
 def batches(start: DataPosition | None = None) -> list[GlobalBatch]:

@@ -21,7 +21,6 @@ from tests.unit.training.test_trainer import (
     MODEL,
     TRAINING,
     VOCABULARY,
-    additions_of,
     batches_of,
     store,
     trainer,
@@ -67,7 +66,7 @@ def test_held_out_text_is_read_with_the_average(store: PairStore, precision: tor
     machine = Machine(torch.device("cpu"), precision)
     torch.manual_seed(3)
     model = build_model(MODEL, VOCABULARY, VOCABULARY)
-    ours = Trainer(model, EMA, machine, seed=1, parallel=1, additions=additions_of(EMA))
+    ours = Trainer(model, EMA, machine, seed=1, parallel=1)
     reader = Trainer(build_model(MODEL, VOCABULARY, VOCABULARY), TRAINING, machine, seed=1, parallel=1)
     batches = [assemble(store, np.arange(20))]
     for batch in batches_of(store, EMA, 3):
@@ -111,7 +110,7 @@ def test_frozen_weights_have_no_average(store: PairStore) -> None:
     model = build_model(MODEL, VOCABULARY, VOCABULARY)
     model.encoder.requires_grad_(False)  # type: ignore[attr-defined]
     machine = Machine(torch.device("cpu"), torch.float32)
-    ours = Trainer(model, EMA, machine, seed=1, parallel=1, additions=additions_of(EMA))
+    ours = Trainer(model, EMA, machine, seed=1, parallel=1)
     ours.update(batches_of(store, EMA, 1)[0])
     for name, average in ours.weights().items():
         assert (average.data_ptr() == model.state_dict()[name].data_ptr()) == name.startswith("encoder.")

@@ -10,13 +10,13 @@ from nmt.estimate.parameters import count_parameters
 from nmt.model.build import build_model
 from nmt.training.trainer import Trainer
 from tests.unit.estimate.test_memory import BASE, WORDS
-from tests.unit.training.test_trainer import additions_of, training_with
+from tests.unit.training.test_trainer import training_with
 
 
 def test_the_formula_of_the_state_counts_all_but_the_vectors_of_layers() -> None:
     training, machine = training_with(optimizer="muon"), Machine(torch.device("cpu"), torch.float32)
-    model, additions = build_model(BASE, WORDS, WORDS), additions_of(training, BASE)
-    trainer = Trainer(model, training, machine, seed=1, parallel=1, additions=additions)
+    model = build_model(BASE, WORDS, WORDS)
+    trainer = Trainer(model, training, machine, seed=1, parallel=1)
     expected = state_numbers(training, count_parameters(BASE, WORDS, WORDS))
     vectors = sum(parameter.numel() for parameter in trainer.model.parameters() if parameter.dim() == 1)  # have Adam
     assert trainer.state_bytes == 4 * (expected + vectors)

@@ -15,13 +15,12 @@ from nmt.text.special import PAD
 from nmt.training import r_drop as loss
 from nmt.training.loss import smoothed_cross_entropy
 from nmt.training.objective import Objective
-from nmt.training.r_drop import RDrop, RDropLoss, r_drop_loss, twice
+from nmt.training.r_drop import RDrop, r_drop_loss, twice
 from tests.unit.training.test_trainer import MODEL, TRAINING, batches_of, store, trainer, training_with, weights
 
 __all__ = ["store"]
 TOKENS, WORDS, WIDTH = 11, 13, 6
 DROPPED = replace(MODEL, dropout=0.2)
-LOSS = RDropLoss(RDrop(0.1, 5.0, PAD))
 
 
 def inputs(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -93,12 +92,12 @@ def test_a_stream_of_everything_twice_has_every_sentence_twice() -> None:
 def test_the_two_passes_of_a_step_have_different_masks(store: PairStore) -> None:
     batch = batches_of(store, TRAINING, 1)[0].micro_batches[0]
     alike, differing = (
-        Objective(trainer(model=model).model, 0.1, word_loss=LOSS)(batch).smoothed for model in (MODEL, DROPPED)
+        Objective(trainer(model=model).model, 0.1, r_drop=5.0)(batch).smoothed for model in (MODEL, DROPPED)
     )
     usual = Objective(trainer().model, 0.1)(batch).smoothed
     torch.testing.assert_close(alike, usual)
     assert differing > usual
-    evaluated = Objective(trainer(model=DROPPED).model, 0.1, word_loss=LOSS).eval()(batch)
+    evaluated = Objective(trainer(model=DROPPED).model, 0.1, r_drop=5.0).eval()(batch)
     torch.testing.assert_close(evaluated.smoothed, usual)
 
 

@@ -5,7 +5,7 @@ import torch
 
 from nmt.compute.machine import Machine
 from nmt.config.training import TrainingConfig
-from nmt.training.concurrency import MIN_MICRO_BATCH_TOKENS, concurrency_of
+from nmt.training.gradient import MIN_MICRO_BATCH_TOKENS, concurrency_of
 
 CPU = Machine(torch.device("cpu"), torch.float32)
 
