@@ -26,7 +26,7 @@ from tables import table
 
 from nmt.config.saved import from_yaml
 from nmt.errors import UserError
-from nmt.runs.checkpoint_files import load
+from nmt.runs.checkpoint import load
 from nmt.text.tokenizer import Tokenizer
 
 Case = tuple[str, str, str]

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from nmt.runs.checkpoint_files import FORMAT
+from nmt.runs.checkpoint import FORMAT
 from tests.integration.toy import call, pairs
 
 HOME = Path(__file__).parent

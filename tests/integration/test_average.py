@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.runs.checkpoint_files import read_meta
+from nmt.runs.checkpoint import read_meta
 from nmt.runs.checkpoints import Checkpoints, load
 from tests.integration.toy import succeed
 

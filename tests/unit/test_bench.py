@@ -10,7 +10,7 @@ import pytest
 from nmt.compute.cores import cpu_description
 from nmt.config.compose import compose
 from nmt.config.saved import to_yaml
-from nmt.runs.checkpoint_files import write
+from nmt.runs.checkpoint import write
 from tests.integration.toy import pairs
 from tests.quick_processes import Running, run_script
 from tests.unit.small_models import make_model, make_tokenizer

@@ -10,7 +10,7 @@ from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.imports.marian import ImportedModel, read_marian, weights_file
-from nmt.runs.checkpoint_files import read_meta
+from nmt.runs.checkpoint import read_meta
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.environment import environment

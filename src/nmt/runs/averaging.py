@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nmt.config.saved import from_yaml, read_saved, read_settings
 from nmt.errors import UserError
-from nmt.runs.checkpoint_files import read_meta, write
+from nmt.runs.checkpoint import read_meta, write
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, Saved, check_weights, load, rank
 from nmt.runs.compatibility import differences
 from nmt.runs.layout import SETTINGS, RunLayout

@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Any, Self
 
 from nmt.errors import UserError
-from nmt.runs.checkpoint_files import Checkpoint, CheckpointMeta
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.runs.layout import WEIGHTS
 
 

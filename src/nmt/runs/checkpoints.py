@@ -13,7 +13,7 @@ from torch import Tensor
 from nmt.compute import distributed
 from nmt.config.folders import expanded
 from nmt.errors import UserError, for_this_installation
-from nmt.runs.checkpoint_files import (
+from nmt.runs.checkpoint import (
     Checkpoint,
     DamagedError,
     check_weights,

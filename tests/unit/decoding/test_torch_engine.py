@@ -22,7 +22,7 @@ from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
-from nmt.runs.checkpoint_files import CheckpointMeta
+from nmt.runs.checkpoint import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from nmt.config.saved import from_yaml, read_saved
 from nmt.errors import ConfigError, UserError
-from nmt.runs import checkpoint_files as checkpoint_format
+from nmt.runs import checkpoint as checkpoint_format
 from nmt.runs.checkpoints import Checkpoints, DamagedError, check_weights, load, load_last_good, resolve
 from nmt.storage.files import checksum, seal
 from tests.quick_processes import Running, wait_for

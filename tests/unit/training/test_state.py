@@ -9,7 +9,7 @@ import torch
 from nmt.config.data import DataConfig
 from nmt.config.tree import Config
 from nmt.data.store import PairStore
-from nmt.runs.checkpoint_files import CheckpointMeta
+from nmt.runs.checkpoint import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint
 from nmt.training.checkpointing import copy_to_cpu
 from nmt.training.resume import finished_message

@@ -18,7 +18,7 @@ from nmt.config.tree import RuntimeConfig
 from nmt.data.batches import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
 from nmt.model.build import build_model
-from nmt.runs.checkpoint_files import CheckpointMeta
+from nmt.runs.checkpoint import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint
 from nmt.training.checkpointing import copy_to_cpu
 from nmt.training.divided import DividedWeights

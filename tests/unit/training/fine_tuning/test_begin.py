@@ -16,7 +16,7 @@ from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import trainable
-from nmt.runs.checkpoint_files import Checkpoint, load, write
+from nmt.runs.checkpoint import Checkpoint, load, write
 from nmt.text.extend_tokenizer import extend
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.begin import begin_from

@@ -10,7 +10,7 @@ from nmt.compute.machine import Machine
 from nmt.data.loader import assemble
 from nmt.data.store import PairStore
 from nmt.model.build import build_model
-from nmt.runs.checkpoint_files import CheckpointMeta
+from nmt.runs.checkpoint import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint
 from nmt.training.checkpointing import copy_to_cpu
 from nmt.training.state import TrainingState
