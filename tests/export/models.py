@@ -15,7 +15,8 @@ from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.export.target import Target, TrainedModel
 from nmt.model.interface import TranslationModel
-from nmt.runs.checkpoints import Checkpoints, load
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, load
+from nmt.runs.checkpoints import Checkpoints
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
 from tests.unit.small_models import LINES, make_model, make_tokenizer, teach
@@ -48,9 +49,14 @@ def trained(folder: Path, tokenizer: Tokenizer, model: TranslationModel, quantiz
     """Return a model as the export finds it, saved in a folder."""
     settings = Config(name="small", model=model.config)
     saved = Checkpoints(folder).save(
-        8, weights=model.state_dict(), trainer={}, tokenizer_files=tokenizer.files, config_text=to_yaml(settings),
-        valid={},
-    )  # fmt: skip
+        Checkpoint(
+            meta=CheckpointMeta(step=8),
+            weights=model.state_dict(),
+            trainer={},
+            tokenizer_files=tokenizer.files,
+            config_text=to_yaml(settings),
+        )
+    )
     return TrainedModel(load(saved), settings, tokenizer, DECODING, quantization)
 
 

@@ -12,7 +12,7 @@ from nmt.config.registry import load
 from nmt.config.tree import Config
 from nmt.export.card import card
 from nmt.export.record import ExportRecord
-from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.checkpoint import CheckpointRecord
 from tests.export.models import trained
 from tests.unit.small_models import make_model, make_tokenizer
 

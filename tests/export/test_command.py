@@ -21,6 +21,7 @@ from nmt.decoding.torch_engine import TorchEngine
 from nmt.export.ctranslate2_engine import CTranslate2Engine
 from nmt.export.destination import export_folder
 from nmt.model.interface import TranslationModel
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.runs.checkpoints import Checkpoints
 from nmt.text.tokenizer import Tokenizer
 from tests.unit import small_models as models
@@ -51,9 +52,14 @@ def give_model(config: Config) -> TranslationModel:
     ours = models.make_model(pieces)
     settings = replace(config, model=ours.config, data=replace(config.data, max_pieces=12))
     Checkpoints(config.run_folder).save(
-        8, weights=ours.state_dict(), trainer={}, config_text=to_yaml(settings), valid={},
-        tokenizer_files=pieces.files,
-    )  # fmt: skip
+        Checkpoint(
+            meta=CheckpointMeta(step=8),
+            weights=ours.state_dict(),
+            trainer={},
+            config_text=to_yaml(settings),
+            tokenizer_files=pieces.files,
+        )
+    )
     return ours
 
 

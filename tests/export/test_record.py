@@ -7,7 +7,7 @@ import pytest
 
 from nmt.errors import UserError
 from nmt.export.record import ExportRecord, read_export_record
-from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.checkpoint import CheckpointRecord
 from nmt.storage.files import checksum, read_json, write_json
 
 RECORD = ExportRecord(

@@ -19,7 +19,8 @@ from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.export import huggingface
 from nmt.imports.command import import_model
-from nmt.runs.checkpoints import load, resolve
+from nmt.runs.checkpoint import CheckpointRecord, load
+from nmt.runs.checkpoints import resolve
 from nmt.text.special import EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 from tests.imports.marian import generate, lines, make
@@ -128,7 +129,8 @@ def test_an_imported_run_has_records(tmp_path: Path, marian: Path) -> None:
     run_folder, _ = import_model(settings(tmp_path, marian))
     origin = json.loads((run_folder / "environment.json").read_text(encoding="utf-8"))["origin"]
     assert (origin["name"], origin["path"], origin["step"]) == ("opus", str(marian), 0)
-    assert load(resolve(run_folder, "last")).meta.origin == origin
+    found = load(resolve(run_folder, "last")).meta.origin
+    assert found == CheckpointRecord("opus", 0, sha256=origin["sha256"], path=str(marian))
     assert from_yaml((run_folder / "config.yaml").read_text(encoding="utf-8")).name == "it"
     (run_folder / "checkpoints" / "averaged").unlink()
     import_model(settings(tmp_path, marian))  # an interrupted import is completed

@@ -67,9 +67,9 @@ def run(folder: Path, settings: dict[str, Any], signal_step: int) -> dict[str, A
             agreements += 1
             return super()._agree(*what)
 
-    manager = CheckpointManager(
-        Checkpoints(folder), CheckpointContents({}, "seed: 1\n", "data"), config, in_background=False
-    )
+    checkpoints = Checkpoints(folder, config.best_by, config.keep_last, config.keep_best)
+    checkpoints = Checkpoints(folder, config.best_by, config.keep_last, config.keep_best)
+    manager = CheckpointManager(checkpoints, CheckpointContents({}, "seed: 1\n", "data"), in_background=False)
     batches = global_batches(
         store(), Batching(300, seed=1), device_tokens=0, start=ours.data_position,
         rank=distributed.rank(), devices=distributed.world_size(),

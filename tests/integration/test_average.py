@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.runs.checkpoint import read_meta
-from nmt.runs.checkpoints import Checkpoints, load
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, load, read_meta
+from nmt.runs.checkpoints import Checkpoints
 from tests.integration.toy import succeed
 
 FIGURES = re.compile(r"(the last checkpoint|the last \d|the best \d) has BLEU ([0-9.]+)")
@@ -31,12 +31,13 @@ def save(whole: Path, outputs: Path, step: int, noise: float, certainty: float =
     for name in ("weight", "bias"):
         weights[f"decoder.0.feed_forward_residual.norm.{name}"] *= certainty
     Checkpoints(outputs / "toy").save(
-        step,
-        weights=weights,
-        trainer={},
-        tokenizer_files=last.tokenizer_files,
-        config_text=last.config_text,
-        valid={},
+        Checkpoint(
+            meta=CheckpointMeta(step=step),
+            weights=weights,
+            trainer={},
+            tokenizer_files=last.tokenizer_files,
+            config_text=last.config_text,
+        )
     )
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from nmt.errors import UserError
-from nmt.runs.checkpoint import FORMAT
-from nmt.runs.checkpoints import load
+from nmt.runs.checkpoint import FORMAT, load
 from nmt.runs.layout import META
 from tests.golden.__main__ import END, HOME, KEPT_AT, SETTINGS
 from tests.integration.toy import refuse, succeed

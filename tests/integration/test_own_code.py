@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.runs.checkpoints import Checkpoints
 from tests.integration.toy import refuse, run
 
@@ -59,12 +60,13 @@ def test_code_that_a_checkpoint_names_is_not_imported(words: str, here: Path, wh
     (here / "in.txt").write_text("the man sees a tree\n", encoding="utf-8")
     for step in (41, 42):
         Checkpoints(forged).save(
-            step,
-            weights=load_file(last / "model.safetensors"),
-            trainer=torch.load(last / "trainer.pt", weights_only=True),
-            tokenizer_files={each.name: each.read_bytes() for each in last.glob("tokenizer*")},
-            config_text=text.replace("  activation: relu\n", "  activation: mine:Lion\n"),
-            valid={},
+            Checkpoint(
+                meta=CheckpointMeta(step=step),
+                weights=load_file(last / "model.safetensors"),
+                trainer=torch.load(last / "trainer.pt", weights_only=True),
+                tokenizer_files={each.name: each.read_bytes() for each in last.glob("tokenizer*")},
+                config_text=text.replace("  activation: relu\n", "  activation: mine:Lion\n"),
+            )
         )
     command, *others = words.split()
     given = [*settings, "paths.outputs=outputs", "checkpoint=last", "input=in.txt", *others]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nmt.cli import main
-from nmt.runs.checkpoints import load
+from nmt.runs.checkpoint import load
 from nmt.training.trainer import Trainer
 from tests.integration.test_training import events, losses
 from tests.integration.toy import pairs, succeed

@@ -12,7 +12,7 @@ from nmt.config.tree import Config
 from nmt.errors import ConfigError
 from nmt.own_text.complete import with_values_for_text
 from nmt.own_text.prepare import plan_training
-from nmt.runs.layout import RunLayout
+from nmt.runs.layout import RunLayout, step_folder_name
 from tests.integration.toy import pairs, refuse
 
 FIRST = ["model.dropout", "training.steps", "tokenizer.vocab_size", "own.minutes"]
@@ -49,7 +49,7 @@ def begin(config: Config, **values: object) -> Config:
     """Make the run look as if it had saved two checkpoints, the last of them with these values."""
     begun = with_values(config, {name.replace("__", "."): value for name, value in values.items()})
     for step, settings in ((5, config), (10, begun)):
-        folder = RunLayout(config.run_folder).checkpoint(step)
+        folder = RunLayout(config.run_folder).checkpoints / step_folder_name(step)
         folder.mkdir(parents=True)
         (folder / "config.yaml").write_text(to_yaml(settings), encoding="utf-8")
     return begun
@@ -130,7 +130,9 @@ def test_other_text_for_a_run_that_has_begun_is_derived_anew(words: list[str], t
 def test_damaged_settings_of_a_checkpoint_are_left_to_the_command(words: list[str]) -> None:
     config = completed(words)
     begin(config)
-    (RunLayout(config.run_folder).checkpoint(10) / "config.yaml").write_text("a: [", encoding="utf-8")
+    newest = RunLayout(config.run_folder).newest_checkpoint()
+    assert newest
+    (newest / "config.yaml").write_text("a: [", encoding="utf-8")
     assert value_of(completed(words), "training.steps") == value_of(compose(words), "training.steps")
 
 

@@ -15,6 +15,7 @@ from nmt.data.prepare import prepare
 from nmt.evaluation.metrics import score
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.model.build import build_model
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.runs.checkpoints import Checkpoints
 from nmt.storage.files import write_json, write_text
 from nmt.text.tokenizer import Tokenizer
@@ -72,14 +73,18 @@ def make_run(config: Config, hypotheses: Sequence[str] = ()) -> Path:
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
     (folder / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in EVENTS), encoding="utf-8")
-    write_json(folder / "environment.json", {"cpu": "a processor", "threads": 2, "devices": [], "data": {}})
+    write_json(folder / "environment.json", {"cpu": "a processor", "threads": 2, "devices": []})
     tokenizer = Tokenizer.load(config.data_folder)
     torch.manual_seed(1)
     Checkpoints(folder).save(
-        20,
-        weights=build_model(config.model, tokenizer.source_size, tokenizer.target_size).state_dict(),
-        trainer={}, tokenizer_files=tokenizer.files, config_text=to_yaml(config), valid={},
-    )  # fmt: skip
+        Checkpoint(
+            meta=CheckpointMeta(step=20),
+            weights=build_model(config.model, tokenizer.source_size, tokenizer.target_size).state_dict(),
+            trainer={},
+            tokenizer_files=tokenizer.files,
+            config_text=to_yaml(config),
+        )
+    )
     if hypotheses:
         write_text(folder / "eval" / "test.hyp.txt", "".join(f"{line}\n" for line in hypotheses))
         scores = score(hypotheses, references(config), "de")

@@ -19,7 +19,7 @@ from nmt.decoding.attention import attention_bytes
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.checkpoint import CheckpointRecord
 from nmt.serving import cost, worker
 from nmt.serving.hosts import accepted_hosts, is_accepted
 from nmt.serving.markup import texts_between_tags
@@ -111,7 +111,7 @@ def test_details_of_a_sentence_that_is_too_long_are_those_of_its_beginning() -> 
     tokenizer = make_tokenizer()
     learned = make_model(tokenizer, positions="learned", max_positions=12)
     engine = TorchEngine([learned], tokenizer, DecodingConfig(beam=1), torch.device("cpu"))
-    model = LoadedModel(engine, Path(), ("en", "de"), [], CheckpointRecord("tiny", 0))
+    model = LoadedModel(engine, Path(), ("en", "de"), CheckpointRecord("tiny", 0))
     (found,) = worker.answer(model, Batch(Task(details=True), [Request("the cat sees " * 20)]))
     assert isinstance(found, dict), found
     (candidate,) = found["candidates"]

@@ -10,7 +10,7 @@ import pytest
 from nmt.compute.cores import cpu_description
 from nmt.config.compose import compose
 from nmt.config.saved import to_yaml
-from nmt.runs.checkpoint import write
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, write
 from tests.integration.toy import pairs
 from tests.quick_processes import Running, run_script
 from tests.unit.small_models import make_model, make_tokenizer
@@ -105,10 +105,11 @@ def test_a_checkpoint_is_refused_if_it_is_missing_or_has_another_tokenizer(tmp_p
     assert missing.returncode == 2
     assert missing.stderr.startswith(f"bench: {tmp_path}/none")
     tokenizer = make_tokenizer()
-    write(
-        tmp_path / "other", step=1, weights=make_model(tokenizer).state_dict(), trainer=None,
-        tokenizer_files=tokenizer.files, config_text=to_yaml(compose(settings)), valid={}, data="x",
+    other = Checkpoint(
+        meta=CheckpointMeta(step=1), weights=make_model(tokenizer).state_dict(), tokenizer_files=tokenizer.files,
+        config_text=to_yaml(compose(settings)),
     )  # fmt: skip
+    write(tmp_path / "other", other)
     found = Running(run_script, BENCH, "decode", "--checkpoint", str(tmp_path / "other"), *settings).wait()
     assert found.returncode == 2
     assert "other has another tokenizer than the corpus" in found.stderr

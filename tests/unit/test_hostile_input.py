@@ -26,7 +26,7 @@ from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
 from nmt.errors import ConfigError, UserError
-from nmt.runs.checkpoints import load
+from nmt.runs.checkpoint import load
 from nmt.runs.layout import RunLayout
 from nmt.storage.files import checksum, seal
 from nmt.text.blocks import blocks

@@ -37,7 +37,7 @@ from nmt.export import huggingface
 from nmt.imports.marian import read_marian
 from nmt.parsing.linearise import repair
 from nmt.parsing.trees import bracketed, clean, leaves, parse_trees, read_trees
-from nmt.runs.checkpoints import load
+from nmt.runs.checkpoint import load
 from nmt.runs.compatibility import check_resumable
 from nmt.runs.layout import META, SETTINGS, TRAINER, RunLayout
 from nmt.text.lines import read_lines

@@ -7,6 +7,7 @@ from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import from_yaml, to_yaml
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.model.interface import TranslationModel
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import SETTINGS, RunLayout
 from nmt.storage.files import link
@@ -29,12 +30,13 @@ def write_tiny_run(folder: Path, model: TranslationModel | None = None) -> Path:
         paths=PathsConfig(outputs=str(folder.parent)),
     )
     path = Checkpoints(folder).save(
-        STEP,
-        weights=model.state_dict(),
-        trainer={},
-        tokenizer_files=tokenizer.files,
-        config_text=to_yaml(config),
-        valid={},
+        Checkpoint(
+            meta=CheckpointMeta(step=STEP),
+            weights=model.state_dict(),
+            trainer={},
+            tokenizer_files=tokenizer.files,
+            config_text=to_yaml(config),
+        )
     )
     link(RunLayout(folder).averaged, path.name)
     return folder

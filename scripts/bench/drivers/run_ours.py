@@ -30,7 +30,7 @@ from nmt.decoding.int8_engine import Int8Engine
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.model.kernels.c.library import use_operations
 from nmt.own_text.speed import measured_batches, wait
-from nmt.runs.checkpoints import load
+from nmt.runs.checkpoint import load
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.build import build_trainer
 from nmt.training.memory_check import tokens_that_fit

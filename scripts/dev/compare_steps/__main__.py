@@ -96,7 +96,7 @@ def work(options: argparse.Namespace) -> None:
     from nmt.config.compose import compose  # noqa: PLC0415
     from nmt.data.batches import Batching  # noqa: PLC0415
     from nmt.data.loader import DataPosition, global_batches  # noqa: PLC0415
-    from nmt.runs.checkpoints import load  # noqa: PLC0415
+    from nmt.runs.checkpoint import load  # noqa: PLC0415
     from nmt.training.build import build_state, open_data  # noqa: PLC0415
 
     step, warmup = options.worker

@@ -12,7 +12,9 @@ from nmt.data.prepared import require_prepared
 from nmt.decoding.torch_engine import load_model
 from nmt.model.working_weights import WorkingWeights
 from nmt.runs.averaging import average, candidates, last_checkpoints, write_averaged
-from nmt.runs.checkpoints import Checkpoints, load
+from nmt.runs.checkpoint import load
+from nmt.runs.checkpoints import Checkpoints
+from nmt.runs.layout import RunLayout
 from nmt.training.validation import DevelopmentSet, decoded_bleu, development_loss
 
 SENTENCES = 500
@@ -22,7 +24,7 @@ SENTENCES = 500
 def run(config: Config) -> None:
     """Average the checkpoints that the settings or the development set choose, and print their names."""
     checkpoints, last = Checkpoints(config.run_folder, config.training.best_by), config.averaging.last
-    newest_step = checkpoints.newest_step  # first, because training may save others meanwhile
+    newest_step = max(RunLayout(config.run_folder).steps(), default=0)  # first: training may save others meanwhile
     paths, why = (last_checkpoints(checkpoints, last), "") if last else _best_validated(config, checkpoints)
     folder = write_averaged(config.run_folder, paths, newest_step)
     if len(paths) < last:

@@ -1,11 +1,10 @@
 """`nmt train`: train a model, or resume its training."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from nmt.compute import distributed, joining
 from nmt.compute.uptime import uptime
@@ -17,6 +16,7 @@ from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import Pairs
 from nmt.model.kernels.c.library import uses_operations
 from nmt.own_text.prepare import plan_training
+from nmt.runs.checkpoint import CheckpointRecord
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout
 from nmt.runs.start import start_tracker
@@ -85,7 +85,7 @@ def _exclusive_run_folder(config: Config) -> Iterator[None]:
         yield
 
 
-def _tracker(config: Config, trainer: Trainer, origin: Mapping[str, Any] | None) -> NullTracker:
+def _tracker(config: Config, trainer: Trainer, origin: CheckpointRecord | None) -> NullTracker:
     """Return what logs the run's events; only the main process logs."""
     if not distributed.is_main():
         return NullTracker()

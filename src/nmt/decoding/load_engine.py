@@ -19,10 +19,10 @@ from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.model.cpu.prepared_weights import IN_C
 from nmt.model.kernels.choice import use_kernels
-from nmt.runs import checkpoints
-from nmt.runs.checkpoint_record import CheckpointRecord
-from nmt.runs.checkpoints import AVERAGED, Checkpoint, resolve
-from nmt.runs.layout import EXPORT_RECORD, META, RunLayout
+from nmt.runs import checkpoint as checkpoints
+from nmt.runs.checkpoint import Checkpoint, CheckpointRecord
+from nmt.runs.checkpoints import resolve
+from nmt.runs.layout import AVERAGED, EXPORT_RECORD, META, RunLayout
 from nmt.text.tokenizer import Tokenizer
 
 LOAD_EXPORT = "nmt.export.loading:load_export"
@@ -114,12 +114,11 @@ def _load_checkpoints(
     models, tokenizers = [model for model, _ in loaded], [tokenizer for _, tokenizer in loaded]
     _check_members(members, tokenizers, settings)
     search = search or replace(settings[0].decoding.naming_no_file, ensemble=[])
-    first, *others = map(CheckpointRecord.of, members)
+    first, *others = (CheckpointRecord.of(member.meta) for member in members)
     return LoadedModel(
         engine(models, tokenizers[0], search, *machine, seed=seed, guided=settings[0].training.guided_weight > 0),
         members[0].path,
         (settings[0].data.source_lang, settings[0].data.target_lang),
-        members[0].files,
         replace(first, ensemble=tuple(others)),
     )
 

@@ -13,7 +13,7 @@ from nmt.decoding.request import Request, check_is_text
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.decoding.translation import Likelihood, Translation
 from nmt.errors import UserError, nearest
-from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.checkpoint import CheckpointRecord
 
 if TYPE_CHECKING:
     from nmt.decoding.attention import Attention
@@ -32,8 +32,6 @@ class LoadedModel:
     """Folder of the checkpoint, or of the model for another engine."""
     languages: tuple[str, str]
     """Source and target language."""
-    files: list[Path]
-    """The files of the model, without the state of training."""
     checkpoint: CheckpointRecord
     """The checkpoint that was loaded, or that the model was made from."""
 

@@ -29,7 +29,7 @@ from nmt.model.cpu.prepared_weights import prepare_for_cpu
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.model.working_weights import in_precision
-from nmt.runs.checkpoints import Checkpoint, check_weights
+from nmt.runs.checkpoint import Checkpoint, check_weights
 from nmt.text.special import BOS
 from nmt.text.tokenizer import Tokenizer
 

@@ -11,8 +11,8 @@ from nmt.errors import UserError
 from nmt.evaluation.alignment_error import AlignmentScore
 from nmt.evaluation.metric import Score
 from nmt.parsing.linearise import Repairs
-from nmt.runs.checkpoint_record import CheckpointRecord
-from nmt.storage.files import read_json, write_json
+from nmt.runs.checkpoint import CheckpointRecord
+from nmt.storage.files import read_json, record_of, write_json
 
 REQUIRED_OF_TEXT = ("bleu", "bleu_paper", "chrf", "ter")
 REQUIRED_OF_TREES = ("bracket_f1",)
@@ -70,7 +70,7 @@ class EvaluationRecord:
             scores={name: Score(float(each["score"]), str(each["signature"])) for name, each in scores.items()},
             languages=languages,
             decoding=None if decoding is None else _read_decoding(decoding),
-            checkpoint=None if checkpoint is None else CheckpointRecord.from_json(checkpoint),
+            checkpoint=None if checkpoint is None else record_of(CheckpointRecord, checkpoint),
             alignments=AlignmentScore(**content["alignments"]) if content.get("alignments") else None,
             repairs=Repairs(**content["repairs"]) if content.get("repairs") else None,
             **{name: content[name] for name in plain if name in content},

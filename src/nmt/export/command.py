@@ -25,8 +25,8 @@ from nmt.export.record import ExportRecord
 from nmt.export.target import Target, TrainedModel, positions
 from nmt.export.verify import verify
 from nmt.model.kernels.c.library import use_operations
-from nmt.runs.checkpoint_record import CheckpointRecord, origin_of
-from nmt.runs.checkpoints import load, resolve
+from nmt.runs.checkpoint import CheckpointRecord, load
+from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import EXPORT_RECORD, SETTINGS, RunLayout
 from nmt.storage.files import replacing_folder, write_text
 from nmt.text.lines import read_lines
@@ -72,8 +72,8 @@ def export_checkpoint(config: Config) -> ExportRecord:
             quantization=export.quantization,
             languages=(settings.data.source_lang, settings.data.target_lang),
             positions=positions(settings.model),
-            checkpoint=CheckpointRecord.of(checkpoint),
-            origin=origin_of(checkpoint.meta),
+            checkpoint=CheckpointRecord.of(checkpoint.meta),
+            origin=checkpoint.meta.origin,
             verified=verified,
         )
         write_text(partial / SETTINGS, checkpoint.config_text)

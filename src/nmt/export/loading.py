@@ -34,7 +34,7 @@ def load_export(folder: Path, machine: Machine, search: DecodingConfig | None = 
         max_positions=record.positions,
     )
     checkpoint = replace(record.checkpoint, export=str(folder), quantization=record.quantization)
-    return LoadedModel(engine, folder, record.languages, record.paths(folder), checkpoint)
+    return LoadedModel(engine, folder, record.languages, checkpoint)
 
 
 def _read_record(folder: Path) -> ExportRecord:

@@ -6,9 +6,9 @@ from pathlib import Path, PurePath
 from typing import Any, Self
 
 from nmt.errors import UserError
-from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.checkpoint import CheckpointRecord
 from nmt.runs.layout import EXPORT_RECORD
-from nmt.storage.files import checksums, is_plain_name, read_json, write_json
+from nmt.storage.files import checksums, is_plain_name, read_json, record_of, write_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,6 @@ class ExportRecord:
     """The model that the run began from; None if it began with random weights."""
     sha256: Mapping[str, str] = field(default_factory=dict)
     """Checksums of the other files, by names with `/` after those of folders; README.md may be edited and has none."""
-
-    def paths(self, folder: Path) -> list[Path]:
-        """Return the files of the export in `folder` that programs read."""
-        return [folder / name for name in sorted({EXPORT_RECORD, *self.sha256})]
 
     def write(self, folder: Path) -> None:
         """Write export.json into a folder: the checksums of its files, and no path of this machine."""
@@ -74,8 +70,8 @@ class ExportRecord:
             quantization=str(content["quantization"]),
             languages=(str(source), str(target)),
             positions=int(content["positions"]),
-            checkpoint=CheckpointRecord.from_json(content["checkpoint"]),
-            origin=CheckpointRecord.from_json(content["origin"]) if content.get("origin") else None,
+            checkpoint=record_of(CheckpointRecord, content["checkpoint"]),
+            origin=record_of(CheckpointRecord, content["origin"]) if content.get("origin") else None,
             verified=str(content["verified"]),
             sha256=sha256,
         )

@@ -14,7 +14,7 @@ from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
-from nmt.runs.checkpoints import Checkpoint
+from nmt.runs.checkpoint import Checkpoint
 from nmt.text.tokenizer import Tokenizer
 
 ANY: Final = None

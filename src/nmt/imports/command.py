@@ -10,8 +10,7 @@ from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.imports.marian import ImportedModel, read_marian, weights_file
-from nmt.runs.checkpoint import read_meta
-from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, CheckpointRecord
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.environment import environment
 from nmt.runs.layout import TRAINER, RunLayout, step_folder_name
@@ -49,25 +48,23 @@ def _check_unused(config: Config, origin: CheckpointRecord) -> None:
     checkpoints = Checkpoints(config.run_folder)
     checkpoints.remove_leftovers()
     for saved in checkpoints.steps():
-        weights = (read_meta(saved.path).origin or {}).get("sha256")
-        if weights != origin.sha256 or (saved.path / TRAINER).exists():
+        is_same = saved.origin is not None and saved.origin.sha256 == origin.sha256
+        if not is_same or (saved.path / TRAINER).exists():
             raise UserError(f"{config.run_folder} has checkpoints already: give the import another name=")
 
 
 def _write(layout: RunLayout, imported: ImportedModel, origin: CheckpointRecord) -> None:
     text = to_yaml(imported.settings)
     write_text(layout.settings, text)
-    described = environment(imported.settings, layout.folder / "no-data", origin.to_json())
-    write_json(layout.environment, described.to_json())
-    Checkpoints(layout.folder).save(
-        origin.step,
+    described = environment(imported.settings, layout.folder / "no-data", origin)
+    write_json(layout.environment, asdict(described))
+    checkpoint = Checkpoint(
+        meta=CheckpointMeta(step=origin.step, origin=origin),
         weights=imported.weights,
-        trainer=None,
-        valid={},
-        tokenizer_files=imported.tokenizer.files,
         config_text=text,
-        origin=origin.to_json(),
+        tokenizer_files=imported.tokenizer.files,
     )
+    Checkpoints(layout.folder).save(checkpoint)
     link(layout.averaged, step_folder_name(origin.step))
 
 

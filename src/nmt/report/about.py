@@ -13,7 +13,6 @@ from nmt.evaluation.metrics import title
 from nmt.evaluation.paper_figures import paper_perplexity, paper_score
 from nmt.evaluation.record import EvaluationRecord
 from nmt.report.run import Run
-from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.environment import Environment
 
 UNCOMPARED = (
@@ -65,12 +64,7 @@ def recipe(config: Config) -> str:
 
 def origin(environment: Environment | None) -> str:
     """Return the model that a run began from; empty if it began with random weights."""
-    if environment is None or environment.origin is None:
-        return ""
-    try:
-        return CheckpointRecord.from_json(environment.origin).summary
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return "a model whose record is damaged"
+    return environment.origin.summary if environment and environment.origin else ""
 
 
 def scored_checkpoint(record: EvaluationRecord) -> str:

@@ -11,7 +11,8 @@ from nmt.model.interface import TranslationModel
 from nmt.report.comparison import as_text, by_name, compare_scores, comparison
 from nmt.report.page import build_section, report
 from nmt.report.run import Run, read_run
-from nmt.runs.checkpoints import load, resolve
+from nmt.runs.checkpoint import load
+from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import RunLayout
 from nmt.runs.scores import scores_to_show, short_name
 from nmt.text.streams import STANDARD, open_output

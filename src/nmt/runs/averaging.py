@@ -8,8 +8,8 @@ from torch import Tensor
 
 from nmt.config.saved import from_yaml, read_saved, read_settings
 from nmt.errors import UserError
-from nmt.runs.checkpoint import read_meta, write
-from nmt.runs.checkpoints import Checkpoint, Checkpoints, Saved, check_weights, load, rank
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, check_weights, load, read_meta, write
+from nmt.runs.checkpoints import Checkpoints, rank
 from nmt.runs.compatibility import differences
 from nmt.runs.layout import SETTINGS, RunLayout
 
@@ -35,23 +35,23 @@ def candidates(checkpoints: Checkpoints, keep_last: int, keep_best: int) -> dict
     return paths
 
 
-def _paths(chosen: Sequence[Saved]) -> list[Path]:
+def _paths(chosen: Sequence[CheckpointMeta]) -> list[Path]:
     return [each.path for each in sorted(chosen, key=lambda each: each.step)]
 
 
-def _saved(checkpoints: Checkpoints) -> list[Saved]:
+def _saved(checkpoints: Checkpoints) -> list[CheckpointMeta]:
     saved = checkpoints.steps(strict=True)  # without a damaged one, others would count as the last
     if not saved:
         raise UserError(f"no checkpoints in {checkpoints.folder}: run `make train` first (with the same ARGS)")
     return saved
 
 
-def _regular(saved: list[Saved]) -> list[Saved]:
+def _regular(saved: list[CheckpointMeta]) -> list[CheckpointMeta]:
     """Return the checkpoints that are not interim, or the last one if all are."""
     return [checkpoint for checkpoint in saved if not checkpoint.interim] or saved[-1:]
 
 
-def _scheduled(saved: list[Saved]) -> list[Saved]:
+def _scheduled(saved: list[CheckpointMeta]) -> list[CheckpointMeta]:
     """Return the last checkpoints that the settings asked for, at equal distances, or the last one if there are none.
 
     Earlier ones than those that training keeps are left only because they are among the best.
@@ -86,19 +86,10 @@ def write_averaged(run_folder: Path, paths: Sequence[Path], newest_step: int) ->
     """
     weights = average(paths)
     newest = load(max(paths, key=lambda path: read_meta(path).step))
+    names = [path.name for path in paths]
+    meta = CheckpointMeta(step=newest.step, averaged_from=names, newest_step=newest_step, origin=newest.meta.origin)
     folder = RunLayout(run_folder).averaged
-    write(
-        folder,
-        step=newest.step,
-        weights=weights,
-        trainer=None,
-        tokenizer_files=newest.tokenizer_files,
-        config_text=newest.config_text,
-        valid={},
-        averaged_from=[path.name for path in paths],
-        newest_step=newest_step,
-        origin=newest.meta.origin,
-    )
+    write(folder, replace(newest, meta=meta, weights=weights))
     return folder
 
 

@@ -1,4 +1,4 @@
-"""The files of one checkpoint: weights, training state, tokenizer, settings, and checksums of them all."""
+"""What a checkpoint is: weights, training state, tokenizer and settings; and its files, with checksums of them all."""
 
 import errno
 import json
@@ -6,9 +6,9 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path, PurePath
+from typing import Any, Self
 
 import torch
 from safetensors import SafetensorError
@@ -18,15 +18,52 @@ from torch import Tensor
 from nmt import __version__
 from nmt.errors import UserError
 from nmt.runs.layout import META, SETTINGS, TRAINER, WEIGHTS, step_of_folder_name
-from nmt.storage.files import checksum, is_plain_name, replacing_folder, seal
+from nmt.storage.files import checksum, is_plain_name, record_of, replacing_folder, seal
 from nmt.text.tokenizer import Tokenizer
 
 FORMAT = 1
 """The version of the format; it is raised by a change that older versions of nmt cannot read."""
+SIGNS_OF_DISK_ERRORS = ("PytorchStreamWriter", "unexpected pos", "iostream error")
+"""Parts of the messages of torch's RuntimeErrors when a write or the end of a file fails."""
 
 
 class DamagedError(UserError):
     """The content of a checkpoint is not what was written; another checkpoint may still be good."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRecord:
+    """What evaluations, exports and runs that begin from a checkpoint record of it, to find the same weights again."""
+
+    name: str
+    step: int
+    sha256: str = ""
+    """Checksum of the weights."""
+    path: str = ""
+    averaged_from: tuple[str, ...] = ()
+    """The checkpoints that it is the average of."""
+    ensemble: tuple["CheckpointRecord", ...] = ()
+    """The other members, if it translated in an ensemble."""
+    export: str = ""
+    """The folder of the export, if an export of the checkpoint translated."""
+    quantization: str = ""
+    """The number format of that export's weights."""
+
+    @classmethod
+    def of(cls, meta: "CheckpointMeta") -> Self:
+        """Describe a checkpoint on the disk."""
+        name, averaged = meta.path.name, tuple(meta.averaged_from)
+        return cls(name, meta.step, sha256=meta.files[WEIGHTS], path=str(meta.path), averaged_from=averaged)
+
+    @property
+    def summary(self) -> str:
+        """The name and step in a few words, without the folder, which may be private."""
+        return f"{PurePath(self.name).name}, step {self.step:,}"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the record as JSON holds it, without the fields that are empty."""
+        fields = asdict(replace(self, ensemble=())) | {"ensemble": [member.to_json() for member in self.ensemble]}
+        return {key: value for key, value in fields.items() if value or key == "step"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +74,8 @@ class CheckpointMeta:
     """The number of updates so far."""
     valid: Mapping[str, float] = field(default_factory=dict)
     """The figures of the validation of this step; empty if it was not validated."""
-    files: Mapping[str, str] = field(default_factory=dict)
-    """The checksums of the other files, by name."""
     best_by: str = "loss"
-    """The figure by which the run chose its best checkpoint: loss or bleu."""
+    """The figure by which the run chooses its best checkpoint: loss or bleu."""
     interim: bool = False
     """Whether it was saved only because the run was interrupted; the next checkpoint replaces it."""
     only_best: bool = False
@@ -49,8 +84,12 @@ class CheckpointMeta:
     """The names of the checkpoints of which this is the average; empty if it is not an average."""
     newest_step: int = 0
     """The step of the run's newest checkpoint when this average was made; 0 if it is not an average, or an old one."""
-    origin: Mapping[str, Any] | None = None
-    """The record of the model that the run began from, as JSON; None if it began with random weights."""
+    origin: CheckpointRecord | None = None
+    """The model that the run began from; None if it began with random weights."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The checksums of the other files, by name."""
+    path: Path = Path()
+    """The folder of the checkpoint, which the file does not contain."""
 
     @property
     def tokenizer_files(self) -> dict[str, str]:
@@ -58,63 +97,50 @@ class CheckpointMeta:
         return {name: digest for name, digest in self.files.items() if name.startswith("tokenizer")}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """A checkpoint in memory."""
 
-    path: Path
-    """Its folder."""
-    step: int
-    """The number of updates so far."""
-    weights: dict[str, Tensor]
-    """The model's parameters by name, on the CPU."""
-    trainer: Mapping[str, Any] | None
-    """The training state in trainer.pt; None if it was not requested."""
-    config_text: str
-    """The settings of the training, as YAML."""
     meta: CheckpointMeta
-    """The content of meta.json."""
+    weights: dict[str, Tensor]
+    """The model's parameters by name."""
+    trainer: Mapping[str, Any] | None = None
+    """The training state in trainer.pt: plain containers, numbers, texts and tensors. None without it."""
+    config_text: str = ""
+    """The settings of the training, as YAML."""
     tokenizer_files: Mapping[str, bytes] = field(default_factory=dict)
     """The content of the tokenizer's files, by name."""
 
     @property
-    def files(self) -> list[Path]:
-        """Its files without the training state."""
-        return [self.path / name for name in sorted({META, *self.meta.files} - {TRAINER})]
+    def path(self) -> Path:
+        """Its folder."""
+        return self.meta.path
+
+    @property
+    def step(self) -> int:
+        """The number of updates so far."""
+        return self.meta.step
 
     def tokenizer(self) -> Tokenizer:
         """Load its tokenizer."""
         return Tokenizer.load(self.path, "restore the checkpoint, or use another one")
 
 
-def write(
-    folder: Path,
-    *,
-    step: int,
-    weights: Mapping[str, Tensor],
-    trainer: Mapping[str, object] | None,
-    tokenizer_files: Mapping[str, bytes],
-    config_text: str,
-    valid: Mapping[str, float],
-    origin: Mapping[str, Any] | None = None,
-    **more: str | int | Sequence[str],
-) -> None:
-    """Write a checkpoint completely or not at all; `more` are further fields of CheckpointMeta."""
+def write(folder: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint completely or not at all; the checksums in its meta.json are those of the files written."""
     with replacing_folder(folder) as partial, _torch_errors_as_disk_errors():
-        save_file(_unshared(weights), partial / WEIGHTS)
-        if trainer is not None:
-            _save_trainer(trainer, partial / TRAINER)
-        for name, content in tokenizer_files.items():
+        save_file(_unshared(checkpoint.weights), partial / WEIGHTS)
+        if checkpoint.trainer is not None:
+            torch.save(dict(checkpoint.trainer), partial / TRAINER)
+            # fails now instead of on resume if an object needs pickle; tensors are mapped, not read
+            torch.load(partial / TRAINER, map_location="cpu", weights_only=True, mmap=True)
+        for name, content in checkpoint.tokenizer_files.items():
             (partial / name).write_bytes(content)
-        (partial / SETTINGS).write_text(config_text, encoding="utf-8")
-        meta = {
-            "format": FORMAT,
-            "nmt": __version__,
-            "step": step,
-            "time": time.time(),
-            "valid": {name: float(value) for name, value in valid.items() if math.isfinite(value)},
-            **more,
-            **({} if origin is None else {"origin": origin}),
+        (partial / SETTINGS).write_text(checkpoint.config_text, encoding="utf-8")
+        meta = {"format": FORMAT, "nmt": __version__, "time": time.time(), **asdict(checkpoint.meta)}
+        del meta["path"]
+        meta |= {
+            "valid": {name: float(value) for name, value in meta["valid"].items() if math.isfinite(value)},
             "files": {file.name: checksum(file) for file in sorted(partial.iterdir())},
         }
         sealed = meta | {"seal": seal(meta)}
@@ -141,12 +167,10 @@ def load(path: Path, trainer: bool = False) -> Checkpoint:
                 raise _damaged(path / name, "its checksum is not the one in meta.json")
         try:
             return Checkpoint(
-                path=path,
-                step=meta.step,
+                meta=meta,
                 weights=load_file(path / WEIGHTS),
                 trainer=_load_trainer(path / TRAINER) if trainer else None,
                 config_text=(path / SETTINGS).read_text(encoding="utf-8"),
-                meta=meta,
                 tokenizer_files={name: (path / name).read_bytes() for name in sorted(meta.tokenizer_files)},
             )
         except OSError:
@@ -177,35 +201,30 @@ def read_meta(path: Path) -> CheckpointMeta:
     file = path / META
     _check_is_file(file)
     with _explaining_read_errors(path):
-        content = file.read_bytes()
+        text = file.read_bytes()
     try:
-        meta = json.loads(content)
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _damaged(file, "it is not JSON") from error
-    if not isinstance(meta, dict) or not isinstance(meta.get("format"), int):
+    if not isinstance(content, dict) or not isinstance(content.get("format"), int):
         raise _damaged(file, "it has no format")
-    if meta["format"] < 1:
-        raise UserError(f"{file} has format {meta['format']}, which is not a format of nmt: restore it or delete it")
-    if meta["format"] > FORMAT:
+    if content["format"] < 1:
+        raise UserError(f"{file} has format {content['format']}, which is not a format of nmt: restore it or delete it")
+    if content["format"] > FORMAT:
         raise UserError(
-            f"{file} has format {meta['format']}, written by nmt {meta.get('nmt')}; "
+            f"{file} has format {content['format']}, written by nmt {content.get('nmt')}; "
             f"this is nmt {__version__}, which reads formats up to {FORMAT}: update nmt"
         )
-    if meta.pop("seal", None) != seal(meta) or not _is_complete(meta):
+    is_sealed = content.pop("seal", None) == seal(content)
+    try:
+        meta = record_of(CheckpointMeta, content)
+    except ValueError as error:
+        raise _damaged(file, "its content is not the one that was written") from error
+    if not is_sealed or not {WEIGHTS, SETTINGS} <= meta.files.keys() or not all(map(is_plain_name, meta.files)):
         raise _damaged(file, "its content is not the one that was written")
-    if step_of_folder_name(path.name) not in (None, meta["step"]):
-        raise _damaged(file, f"it belongs to step {meta['step']}, not to this folder")
-    return CheckpointMeta(
-        step=meta["step"],
-        valid=meta["valid"],
-        files=meta["files"],
-        best_by=meta.get("best_by", "loss"),
-        interim=meta.get("interim") is True,
-        only_best=meta.get("only_best") is True,
-        averaged_from=meta.get("averaged_from", ()),
-        newest_step=meta.get("newest_step", 0),
-        origin=meta.get("origin"),
-    )
+    if step_of_folder_name(path.name) not in (None, meta.step):
+        raise _damaged(file, f"it belongs to step {meta.step}, not to this folder")
+    return replace(meta, path=path)
 
 
 def check_weights(expected: Mapping[str, torch.Size], weights: Mapping[str, Tensor], path: Path) -> None:
@@ -244,30 +263,6 @@ def _unshared(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return separate
 
 
-def _save_trainer(trainer: Mapping[str, object], path: Path) -> None:
-    torch.save(dict(trainer), path)
-    # fails now instead of on resume if an object needs pickle; tensors are mapped, not read
-    torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-
-
-def _is_complete(meta: Mapping[str, Any]) -> bool:
-    """Return whether the content of a meta.json has all fields, with the right types."""
-    files = meta.get("files")
-    return (
-        isinstance(meta.get("step"), int)
-        and isinstance(meta.get("valid"), dict)
-        and all(isinstance(value, int | float) for value in meta["valid"].values())
-        and isinstance(meta.get("best_by", "loss"), str)
-        and isinstance(meta.get("newest_step", 0), int)
-        and isinstance(meta.get("averaged_from", []), list)
-        and all(isinstance(name, str) for name in meta.get("averaged_from", []))
-        and isinstance(meta.get("origin"), dict | None)
-        and isinstance(files, dict)
-        and all(map(is_plain_name, files))
-        and {WEIGHTS, SETTINGS} <= files.keys()
-    )
-
-
 def _check_is_file(file: Path) -> None:
     """Refuse what is no file, such as a pipe, which nobody may ever write to."""
     if file.exists() and not file.is_file():
@@ -278,19 +273,13 @@ def _damaged(file: Path, why: str) -> DamagedError:
     return DamagedError(f"{file} is damaged ({why}): delete {file.parent} or restore it, and use another checkpoint")
 
 
-_SIGNS_OF_DISK_ERRORS = ("PytorchStreamWriter", "unexpected pos", "iostream error")
-"""Parts of the messages of torch's RuntimeErrors when a write or the end of a file fails."""
-
-
 @contextmanager
 def _torch_errors_as_disk_errors() -> Iterator[None]:
     """Convert the errors that torch and safetensors raise on a full disk."""
     try:
         yield
-    except SafetensorError as error:
-        raise OSError(errno.EIO, str(error)) from error
-    except RuntimeError as error:
-        if not any(sign in str(error) for sign in _SIGNS_OF_DISK_ERRORS):
+    except (SafetensorError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not any(sign in str(error) for sign in SIGNS_OF_DISK_ERRORS):
             raise
         raise OSError(errno.EIO, str(error).splitlines()[0]) from error
 

@@ -4,10 +4,9 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Self
 
 import torch
 
@@ -19,7 +18,8 @@ from nmt.data.manifest import read_manifest
 from nmt.errors import UserError
 from nmt.launched import launched_processes
 from nmt.model.kernels.c.library import uses_operations
-from nmt.storage.files import checksum, read_json
+from nmt.runs.checkpoint import CheckpointRecord
+from nmt.storage.files import checksum, read_json, record_of
 
 PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "datasets", "safetensors", "hydra-core", "wandb")
 
@@ -67,8 +67,8 @@ class Environment:
     processes: int = 1
     data: DataState | None = None
     """None without prepared data."""
-    origin: Mapping[str, Any] | None = None
-    """The record of the model that the run began from; None if it began with random weights."""
+    origin: CheckpointRecord | None = None
+    """The model that the run began from; None if it began with random weights."""
     earlier: list["Environment"] = field(default_factory=list)
     """What was different before the run was resumed, the first first: other code or another machine."""
 
@@ -78,31 +78,17 @@ class Environment:
         same = replace(last, command=self.command) == self
         return replace(self, earlier=[*before.earlier, *([] if same else [last])])
 
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read the content of environment.json; ignore fields that this version does not know."""
-        known = {each.name: content[each.name] for each in fields(cls) if each.name in content}
-        git, data = content.get("git"), content.get("data")
-        known["git"] = GitState(git.get("commit"), git.get("dirty")) if git else None
-        known["data"] = DataState(data["manifest"], data.get("checksums")) if data else None
-        known["earlier"] = [cls.from_json(each) for each in content.get("earlier", ())]
-        return cls(**known)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the content of environment.json."""
-        return asdict(self)
-
 
 def read_environment(file: Path) -> Environment:
-    """Read an environment.json."""
+    """Read an environment.json; fields that this version does not know are ignored."""
     try:
-        return Environment.from_json(read_json(file))
-    except (AttributeError, KeyError, TypeError) as error:
+        return record_of(Environment, read_json(file))
+    except ValueError as error:
         raise UserError(f"{file} does not describe the machine of a run: delete it") from error
 
 
 def environment(
-    config: Config, corpus: Path, origin: Mapping[str, Any] | None = None, precision: str = ""
+    config: Config, corpus: Path, origin: CheckpointRecord | None = None, precision: str = ""
 ) -> Environment:
     """Return the code, the machine and the data of a run, and the model that it began from.
 

@@ -17,7 +17,6 @@ CHECKPOINTS = "checkpoints"
 """The folder of the checkpoints in that of a run."""
 LAST, BEST, AVERAGED = "last", "best", "averaged"
 """Checkpoints that are named by what they are instead of by their step."""
-_STEP_FOLDER = re.compile(r"step-([0-9]{8,})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,29 +47,18 @@ class RunLayout:
         return self.folder / CHECKPOINTS
 
     @property
-    def last(self) -> Path:
-        """A link to the newest checkpoint."""
-        return self.checkpoints / LAST
-
-    @property
-    def best(self) -> Path:
-        """A link to the best validated checkpoint."""
-        return self.checkpoints / BEST
-
-    @property
     def averaged(self) -> Path:
         """The averaged checkpoint."""
         return self.checkpoints / AVERAGED
 
-    def checkpoint(self, step: int) -> Path:
-        """Return the folder of the checkpoint of a step."""
-        return self.checkpoints / step_folder_name(step)
+    def steps(self) -> dict[int, Path]:
+        """Return the folders of the checkpoints, damaged or not, by their steps, earliest first."""
+        found = {step_of_folder_name(each.name): each for each in self.checkpoints.glob("step-*")}
+        return {step: found[step] for step in sorted(step for step in found if step is not None)}
 
     def newest_checkpoint(self) -> Path | None:
         """Return the folder of the checkpoint of the highest step, damaged or not; None if there is none."""
-        steps = {step_of_folder_name(each.name): each for each in self.checkpoints.glob("step-*")}
-        newest = max((step for step in steps if step is not None), default=None)
-        return None if newest is None else steps[newest]
+        return next(reversed(self.steps().values()), None)
 
     @property
     def evaluation(self) -> Path:
@@ -104,5 +92,11 @@ def step_folder_name(step: int) -> str:
 
 def step_of_folder_name(name: str) -> int | None:
     """Return the step of a checkpoint's folder, or None if the name is not that of a step's folder."""
-    match = _STEP_FOLDER.fullmatch(name)
+    match = re.fullmatch(r"step-([0-9]{8,})", name)
     return int(match[1]) if match else None
+
+
+def step_of_name(name: str) -> int | None:
+    """Return the step in the name of a checkpoint (step-00001000 or 1000), or None if it contains no step."""
+    step = re.fullmatch(r"(?:step-)?([0-9]{1,18})", name)
+    return int(step[1]) if step else None

@@ -7,8 +7,8 @@ from nmt.config.folders import expanded
 from nmt.config.saved import from_yaml, read_saved
 from nmt.config.tree import Config
 from nmt.errors import UserError, nearest
-from nmt.runs.checkpoints import AVERAGED, Checkpoints, resolve
-from nmt.runs.layout import BEST, LAST, META, SETTINGS, RunLayout
+from nmt.runs.checkpoints import Checkpoints, resolve
+from nmt.runs.layout import AVERAGED, BEST, LAST, META, SETTINGS, RunLayout
 
 
 def find_origin(config: Config) -> Path:

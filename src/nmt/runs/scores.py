@@ -12,8 +12,7 @@ from nmt.config.keys import settings_name
 from nmt.config.registry import imported
 from nmt.config.saved import read_saved, read_settings
 from nmt.config.tree import Config
-from nmt.runs.checkpoints import step_of_name
-from nmt.runs.layout import AVERAGED, BEST, EXPORTS, LAST, RunLayout, step_folder_name
+from nmt.runs.layout import AVERAGED, BEST, EXPORTS, LAST, RunLayout, step_folder_name, step_of_name
 
 EXPORT_FOLDER = "nmt.export.destination:export_folder"
 MAX_NAME_CHARACTERS, MAX_NAME_BYTES = 100, 180

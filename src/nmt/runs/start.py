@@ -1,12 +1,13 @@
 """Write the records of a run when its training starts or resumes, and open the services that draw its curves."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from dataclasses import asdict
 
 from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
 from nmt.errors import UserError
+from nmt.runs.checkpoint import CheckpointRecord
 from nmt.runs.environment import environment, read_environment
 from nmt.runs.layout import RunLayout
 from nmt.runs.listener import Listener, worked
@@ -16,7 +17,7 @@ from nmt.runs.wandb import wandb_run
 from nmt.storage.files import write_json, write_text
 
 
-def start_tracker(config: Config, step: int, origin: Mapping[str, Any] | None = None, precision: str = "") -> Tracker:
+def start_tracker(config: Config, step: int, origin: CheckpointRecord | None = None, precision: str = "") -> Tracker:
     """Write config.yaml and environment.json, and return a tracker that drops events of later steps."""
     layout = RunLayout(config.run_folder)
     write_text(layout.settings, to_yaml(config))
@@ -24,7 +25,7 @@ def start_tracker(config: Config, step: int, origin: Mapping[str, Any] | None = 
     if step and layout.environment.is_file():
         with suppress(UserError):  # a damaged one is replaced
             described = described.after(read_environment(layout.environment))
-    write_json(layout.environment, described.to_json())
+    write_json(layout.environment, asdict(described))
     tracker = Tracker(layout.folder, step)
     tracker.listeners = open_listeners(config, step)
     return tracker

@@ -11,11 +11,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from nmt.errors import UserError
 from nmt.storage.exchange import exchange
 from nmt.storage.lock import held, unheld
+
+T = TypeVar("T")
 
 PARTIAL = ".partial"
 """Suffix of temporary names; anything with this suffix that no process holds is unfinished and may be deleted."""
@@ -182,6 +184,13 @@ def read_json(path: Path, remedy: str = "Delete it and run again.") -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError, RecursionError) as error:
         raise UserError(f"{path} cannot be read as JSON: {error}. {remedy}") from error
+
+
+def record_of(kind: type[T], content: object) -> T:
+    """Return a value read from JSON as a dataclass; raise ValueError if a field is missing or has another type."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 - slow to import
+
+    return TypeAdapter(kind).validate_json(json.dumps(content), strict=True)
 
 
 def is_plain_name(name: str) -> bool:

@@ -13,7 +13,7 @@ from nmt.config.saved import flatten
 from nmt.config.tree import Config
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.errors import UserError
-from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.checkpoint import CheckpointRecord
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import TRAINER
 from nmt.storage.addresses import local_file

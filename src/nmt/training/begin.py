@@ -16,8 +16,7 @@ from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import matches_any
-from nmt.runs.checkpoint_record import CheckpointRecord
-from nmt.runs.checkpoints import Checkpoint, load
+from nmt.runs.checkpoint import Checkpoint, CheckpointRecord, load
 from nmt.runs.layout import WEIGHTS
 from nmt.runs.origin import find_origin
 from nmt.text.extend_tokenizer import compositions
@@ -38,8 +37,8 @@ class Beginning:
 
     checksum: str
     """The checksum of the weights, which must be the same in all processes."""
-    record: Mapping[str, Any]
-    """Where the weights come from, as JSON: the `origin` of each checkpoint of the run."""
+    record: CheckpointRecord
+    """Where the weights come from: the `origin` of each checkpoint of the run."""
     give_weights: Callable[[TranslationModel, Tokenizer], str]
     """Give a new model the weights, with word vectors for the run's tokenizer; return a line for the user."""
 
@@ -54,11 +53,11 @@ def find_beginning(config: Config) -> Beginning | None:
     def give_weights(model: TranslationModel, tokenizer: Tokenizer) -> str:
         return begin_from(model, tokenizer, origin, config)
 
-    record = replace(CheckpointRecord.of(origin), name=name)
-    return Beginning(checksum=origin.meta.files[WEIGHTS], record=record.to_json(), give_weights=give_weights)
+    record = replace(CheckpointRecord.of(origin.meta), name=name)
+    return Beginning(checksum=origin.meta.files[WEIGHTS], record=record, give_weights=give_weights)
 
 
-def origin_record(checkpoint: Checkpoint | None, beginning: Beginning | None) -> Mapping[str, Any] | None:
+def origin_record(checkpoint: Checkpoint | None, beginning: Beginning | None) -> CheckpointRecord | None:
     """Return the record of the model that a run began from; a resumed run has it in its checkpoint."""
     if checkpoint is not None:
         return checkpoint.meta.origin

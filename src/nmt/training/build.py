@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
@@ -14,7 +14,8 @@ from nmt.data.records import TOKENIZER_TASK, collect_task
 from nmt.data.store import Pairs
 from nmt.data.training_text import open_training_text
 from nmt.model.interface import TranslationModel
-from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
+from nmt.runs.checkpoint import Checkpoint, CheckpointRecord, check_weights
+from nmt.runs.checkpoints import Checkpoints
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.begin import Beginning
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
@@ -101,12 +102,12 @@ def build_state(
 
 
 def build_checkpoint_manager(
-    config: Config, machine: Machine, data: TrainingData, origin: Mapping[str, Any] | None
+    config: Config, machine: Machine, data: TrainingData, origin: CheckpointRecord | None
 ) -> CheckpointManager:
     """Return the checkpoint manager of a run, given the record of the model that it began from."""
+    training = config.training
     return CheckpointManager(
-        Checkpoints(config.run_folder, config.training.best_by),
+        Checkpoints(config.run_folder, training.best_by, training.keep_last, training.keep_best),
         CheckpointContents(data.tokenizer.files, to_yaml(config), data.fingerprint, origin),
-        config.training,
         in_background=machine.device.type != "cpu",
     )

@@ -3,16 +3,15 @@
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
 
 from nmt.compute import distributed
-from nmt.config.training import TrainingConfig
 from nmt.errors import UserError
-from nmt.runs.checkpoints import Checkpoint, Checkpoints, load_last_good
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, CheckpointRecord
+from nmt.runs.checkpoints import Checkpoints, load_last_good
 from nmt.storage.copies import store_changes
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
@@ -28,8 +27,8 @@ class CheckpointContents:
     """All settings, as YAML."""
     data: str
     """The fingerprint of the training data."""
-    origin: Mapping[str, Any] | None = None
-    """The record of the model that the run began from, if any."""
+    origin: CheckpointRecord | None = None
+    """The model that the run began from, if any."""
 
 
 class CheckpointManager:
@@ -43,12 +42,11 @@ class CheckpointManager:
         self,
         checkpoints: Checkpoints,
         contents: CheckpointContents,
-        config: TrainingConfig,
         *,
         in_background: bool,
     ) -> None:
         """If `in_background`, write checkpoints while training continues."""
-        self.checkpoints, self.contents, self.config = checkpoints, contents, config
+        self.checkpoints, self.contents = checkpoints, contents
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint") if in_background else None
         self._pending: Future[None] | None = None
         self.write_seconds = 0.0
@@ -63,16 +61,30 @@ class CheckpointManager:
             interim: Whether the checkpoint is saved only because the run is interrupted.
             only_best: Whether it is saved only because it is the best so far.
         """
-        step, saved, weights = state.trainer.step, state.to_save(), state.trainer.weights()
+        contents, saved, weights = self.contents, state.to_save(), state.trainer.weights()
+        checkpoint = Checkpoint(
+            meta=CheckpointMeta(
+                step=state.trainer.step,
+                valid=valid,
+                best_by=self.checkpoints.best_by,
+                interim=interim,
+                only_best=only_best,
+                origin=contents.origin,
+            ),
+            weights=weights,
+            trainer={**saved, "data": contents.data},
+            config_text=contents.config_text,
+            tokenizer_files=contents.tokenizer_files,
+        )
         with distributed.together(), distributed.main_works():
             if distributed.is_main():
                 self._wait_for_writer()
                 if self._writer is None:
-                    self._write(step, weights, saved, valid, interim, only_best)
+                    self._write(checkpoint)
                 else:
-                    weights, saved = copy_to_cpu((weights, saved))
-                    write = partial(self._write, step, weights, saved, valid, interim, only_best)
-                    self._pending = self._writer.submit(write)
+                    weights, trainer = copy_to_cpu((weights, checkpoint.trainer))
+                    copied = replace(checkpoint, weights=weights, trainer=trainer)
+                    self._pending = self._writer.submit(self._write, copied)
 
     def check_writer(self) -> None:
         """Raise the error of a checkpoint that the background could not write, instead of training on without it."""
@@ -107,28 +119,9 @@ class CheckpointManager:
         if pending is not None:
             pending.result()
 
-    def _write(
-        self,
-        step: int,
-        weights: Mapping[str, Tensor],
-        state: Mapping[str, object],
-        valid: Mapping[str, float],
-        interim: bool,
-        only_best: bool,
-    ) -> None:
+    def _write(self, checkpoint: Checkpoint) -> None:
         start = time.monotonic()
-        self.checkpoints.save(
-            step,
-            weights=weights,
-            trainer={**state, "data": self.contents.data},
-            tokenizer_files=self.contents.tokenizer_files,
-            config_text=self.contents.config_text,
-            valid=valid,
-            interim=interim,
-            only_best=only_best,
-            origin=self.contents.origin,
-        )
-        self.checkpoints.prune(self.config.keep_last, self.config.keep_best)
+        self.checkpoints.save(checkpoint)
         store_changes(self.checkpoints.run_folder)
         self.write_seconds = max(self.write_seconds, time.monotonic() - start)
 

@@ -6,7 +6,8 @@ from nmt.config.saved import flatten, read_settings
 from nmt.config.training import SCHEDULES_WITHOUT_END
 from nmt.config.tree import Config
 from nmt.errors import UserError
-from nmt.runs.checkpoints import Checkpoint, load_last_good
+from nmt.runs.checkpoint import Checkpoint
+from nmt.runs.checkpoints import load_last_good
 from nmt.runs.compatibility import check_resumable
 from nmt.training.build import TrainingData
 from nmt.training.state import saved_best, saved_state

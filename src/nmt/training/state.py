@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict, cast
 
-from nmt.runs.checkpoints import Checkpoint
+from nmt.runs.checkpoint import Checkpoint
 from nmt.training.clock import Stopwatch, reachable_step
 from nmt.training.divergence import DivergenceMonitor
 from nmt.training.statistics import Statistics

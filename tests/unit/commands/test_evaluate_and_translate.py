@@ -33,7 +33,8 @@ from nmt.evaluation.metrics import score_text
 from nmt.evaluation.split import Split, read_split
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
-from nmt.runs.checkpoints import Checkpoints, load
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, load
+from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.scores import scores_folder, scores_to_show
 from nmt.storage.files import checksum
 from nmt.text.special import BOS, EOS, PAD, UNK
@@ -89,12 +90,13 @@ def save_checkpoint(config: Config, tokenizer: Tokenizer) -> None:
     model = build_model(config.model, tokenizer.source_size, tokenizer.target_size)
     torch.nn.init.normal_(model.projection)
     Checkpoints(config.run_folder).save(
-        7,
-        weights=model.state_dict(),
-        trainer={},
-        tokenizer_files=tokenizer.files,
-        config_text=to_yaml(config),
-        valid={},
+        Checkpoint(
+            meta=CheckpointMeta(step=7),
+            weights=model.state_dict(),
+            trainer={},
+            tokenizer_files=tokenizer.files,
+            config_text=to_yaml(config),
+        )
     )
 
 
@@ -334,12 +336,13 @@ def test_a_checkpoint_of_another_shape_is_refused(run: Run, capsys: pytest.Captu
     checkpoint = load(weights_path(config).parent)
     wider = replace(config, model=replace(config.model, d_ff=32))
     Checkpoints(config.run_folder).save(
-        8,
-        weights=checkpoint.weights,
-        trainer={},
-        tokenizer_files=checkpoint.tokenizer_files,
-        config_text=to_yaml(wider),
-        valid={},
+        Checkpoint(
+            meta=CheckpointMeta(step=8),
+            weights=checkpoint.weights,
+            trainer={},
+            tokenizer_files=checkpoint.tokenizer_files,
+            config_text=to_yaml(wider),
+        )
     )
     for stage in ("eval", "translate"):
         assert main([stage, *overrides]) == 2

@@ -22,8 +22,7 @@ from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
-from nmt.runs.checkpoint import CheckpointMeta
-from nmt.runs.checkpoints import Checkpoint
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
 
@@ -295,9 +294,7 @@ def test_a_diverged_model_is_an_error(tokenizer: Tokenizer) -> None:
 
 def checkpoint(folder: Path, model: TranslationModel, tokenizer: Tokenizer) -> Checkpoint:
     tokenizer.save(folder)
-    return Checkpoint(
-        path=folder, step=1, weights=dict(model.state_dict()), trainer=None, config_text="", meta=CheckpointMeta(step=1)
-    )
+    return Checkpoint(meta=CheckpointMeta(step=1, path=folder), weights=model.state_dict())
 
 
 def test_a_loaded_checkpoint_gives_the_models_translations(tokenizer: Tokenizer, tmp_path: Path) -> None:

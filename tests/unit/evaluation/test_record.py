@@ -11,7 +11,7 @@ from nmt.errors import UserError
 from nmt.evaluation.alignment_error import AlignmentScore
 from nmt.evaluation.metric import Score
 from nmt.evaluation.record import REQUIRED_OF_TEXT, EvaluationRecord, read_evaluation, write_evaluation
-from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.checkpoint import CheckpointRecord
 
 SCORES = {name: Score(float(value), f"{name}|v:1") for value, name in enumerate(REQUIRED_OF_TEXT)}
 MEMBER = CheckpointRecord("last", 9, "cd", "outputs/other/last")

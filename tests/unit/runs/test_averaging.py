@@ -15,7 +15,8 @@ from nmt.config.training import AveragingConfig
 from nmt.config.tree import Config, PathsConfig
 from nmt.errors import UserError
 from nmt.runs.averaging import average, candidates, last_checkpoints, write_averaged
-from nmt.runs.checkpoints import Checkpoints, DamagedError, load, load_last_good, resolve
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, DamagedError, load
+from nmt.runs.checkpoints import Checkpoints, load_last_good, resolve
 
 SETTINGS = asdict(Config())
 
@@ -36,16 +37,14 @@ def save(
     only_best: bool = False,
     **valid: float,
 ) -> Path:
-    return Checkpoints(run).save(
-        step,
+    checkpoint = Checkpoint(
+        meta=CheckpointMeta(step=step, valid=valid, interim=interim, only_best=only_best),
         weights=weights_of(step) if weights is None else weights,
         trainer={},
         tokenizer_files={"tokenizer.model": tokenizer},
         config_text=yaml.safe_dump(SETTINGS | {"model": SETTINGS["model"] | (model or {})} | (settings or {})),
-        valid=valid,
-        interim=interim,
-        only_best=only_best,
     )
+    return Checkpoints(run).save(checkpoint)
 
 
 @pytest.fixture

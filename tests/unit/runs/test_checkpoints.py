@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +21,8 @@ from torch import Tensor
 from nmt.config.saved import from_yaml, read_saved
 from nmt.errors import ConfigError, UserError
 from nmt.runs import checkpoint as checkpoint_format
-from nmt.runs.checkpoints import Checkpoints, DamagedError, check_weights, load, load_last_good, resolve
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, DamagedError, check_weights, load
+from nmt.runs.checkpoints import Checkpoints, load_last_good, resolve
 from nmt.storage.files import checksum, seal
 from tests.quick_processes import Running, wait_for
 
@@ -38,22 +40,25 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "outputs" / "demo"
 
 
+def checkpoint_of(step: int, weights: dict[str, Tensor] | None = None, **meta: Any) -> Checkpoint:
+    return Checkpoint(
+        meta=CheckpointMeta(step=step, **meta),
+        weights=weights_of(step) if weights is None else weights,
+        trainer={"epoch": 1, "moments": [torch.full((3,), float(step))]},
+        tokenizer_files={"tokenizer.model": b"pieces"},
+        config_text=f"seed: {step}\n",
+    )
+
+
 @pytest.fixture
-def save(run: Path, tmp_path: Path) -> Save:
+def save(run: Path) -> Save:
     def save(
-        step: int, best_by: str = "loss", trainer: dict[str, Any] | None = None, interim: bool = False,
+        step: int, kept: Checkpoints | None = None, trainer: dict[str, Any] | None = None, interim: bool = False,
         only_best: bool = False, **valid: float,
     ) -> Path:  # fmt: skip
-        return Checkpoints(run, best_by).save(
-            step,
-            weights=weights_of(step),
-            trainer={"epoch": 1, "moments": [torch.full((3,), float(step))]} if trainer is None else trainer,
-            tokenizer_files={"tokenizer.model": b"pieces"},
-            config_text=f"seed: {step}\n",
-            valid=valid,
-            interim=interim,
-            only_best=only_best,
-        )
+        kept = kept or Checkpoints(run)
+        saved = checkpoint_of(step, valid=valid, best_by=kept.best_by, interim=interim, only_best=only_best)
+        return kept.save(replace(saved, trainer=trainer) if trainer else saved)
 
     return save
 
@@ -86,7 +91,7 @@ def test_a_loaded_checkpoint_equals_the_saved_one(run: Path, save: Save) -> None
 def test_tied_transposed_and_sliced_weights_are_loaded_unchanged(run: Path) -> None:
     tied = torch.randn(5, 3)
     weights = {"embedding": tied, "output": tied, "transposed": tied.t(), "row": tied[2], "empty": torch.zeros(0)}
-    path = Checkpoints(run).save(1, weights=weights, trainer={}, tokenizer_files={}, config_text="", valid={})
+    path = Checkpoints(run).save(checkpoint_of(1, weights))
     loaded = load(path).weights
     assert loaded.keys() == weights.keys()
     assert all(torch.equal(loaded[name], weight) for name, weight in weights.items())
@@ -104,7 +109,7 @@ def test_steps_are_ordered_by_number(run: Path, save: Save) -> None:
         save(step)
     assert [saved.step for saved in Checkpoints(run).steps()] == [99_999_999, 100_000_000, 1_000_000_000]
     assert resolve(run, "last").name == "step-1000000000"
-    Checkpoints(run).prune(keep_last=2, keep_best=0)
+    save(1_000_000_000, Checkpoints(run, keep_last=2))
     assert [saved.step for saved in Checkpoints(run).steps()] == [100_000_000, 1_000_000_000]
 
 
@@ -130,53 +135,46 @@ def test_links_are_relative_and_point_to_the_last_and_the_best(run: Path, save: 
         ("loss", 1, 3, [1, 3, 4, 6], 3),
     ],
 )
-def test_prune_keeps_the_last_and_the_best(
+def test_the_last_and_the_best_are_kept(
     run: Path, save: Save, best_by: str, keep_last: int, keep_best: int, kept: list[int], best: int
 ) -> None:
     scores = {1: (4.0, 10.0), 2: (9.0, 30.0), 3: (3.0, 20.0), 4: (3.0, 30.0), 5: (8.0, 5.0), 6: (7.0, 6.0)}
+    checkpoints = Checkpoints(run, best_by, keep_last, keep_best)
     for step, (loss, bleu) in scores.items():
-        save(step, best_by, loss=loss, bleu=bleu)
-    checkpoints = Checkpoints(run, best_by)
-    checkpoints.prune(keep_last, keep_best)
+        save(step, checkpoints, loss=loss, bleu=bleu)
     assert [saved.step for saved in checkpoints.steps()] == kept
     assert names(checkpoints.folder) == sorted(["best", "last", *(f"step-{step:08d}" for step in kept)])
     assert resolve(run, "best").name == f"step-{best:08d}" == checkpoints.folder.joinpath("best").readlink().name
 
 
-def test_an_interim_checkpoint_is_pruned_after_the_next_one(run: Path, save: Save) -> None:
-    checkpoints = Checkpoints(run)
+def test_an_interim_checkpoint_is_deleted_after_the_next_one(run: Path, save: Save) -> None:
+    checkpoints = Checkpoints(run, keep_last=2)
     for step in (1, 2, 3):
-        save(step, interim=step == 2)
-        checkpoints.prune(keep_last=2, keep_best=0)
+        save(step, checkpoints, interim=step == 2)
         assert [saved.step for saved in checkpoints.steps()] == {1: [1], 2: [1, 2], 3: [1, 3]}[step]
 
 
 def test_an_interim_checkpoint_takes_no_place_of_the_last_and_the_best(run: Path, save: Save) -> None:
-    checkpoints = Checkpoints(run)
     for step in (100, 200, 300, 400, 500):
         save(step, loss=1000 / step)
-    save(550, interim=True, loss=2.2)  # better than 200 to 400, but it is averaged with neither
-    checkpoints.prune(keep_last=5, keep_best=0)
-    assert [saved.step for saved in checkpoints.steps()] == [100, 200, 300, 400, 500, 550]
-    checkpoints.prune(keep_last=1, keep_best=2)
-    assert [saved.step for saved in checkpoints.steps()] == [400, 500, 550]
+    save(550, Checkpoints(run, keep_last=5), interim=True, loss=2.2)  # better than 200 to 400, but never averaged
+    assert [saved.step for saved in Checkpoints(run).steps()] == [100, 200, 300, 400, 500, 550]
+    save(551, Checkpoints(run, keep_last=1, keep_best=2), interim=True, loss=2.2)
+    assert [saved.step for saved in Checkpoints(run).steps()] == [400, 500, 551]
 
 
 def test_the_best_between_scheduled_checkpoints_takes_no_place_of_the_last(run: Path, save: Save) -> None:
-    checkpoints = Checkpoints(run)
+    checkpoints = Checkpoints(run, keep_last=3, keep_best=1)
     for step in range(25, 325, 25):
-        save(step, only_best=step % 100 > 0, loss=1000 / step)
-        checkpoints.prune(keep_last=3, keep_best=1)
+        save(step, checkpoints, only_best=step % 100 > 0, loss=1000 / step)
     assert [saved.step for saved in checkpoints.steps()] == [100, 200, 300]
-    save(310, only_best=True, loss=5.0)  # not the best any more after a resumption from step 300
-    checkpoints.prune(keep_last=3, keep_best=1)
+    save(310, checkpoints, only_best=True, loss=5.0)  # not the best any more after a resumption from step 300
     assert [saved.step for saved in checkpoints.steps()] == [100, 200, 300, 310]
 
 
 def test_the_best_link_is_removed_with_the_last_validated_checkpoint(run: Path, save: Save) -> None:
     save(1, loss=1.0)
-    save(2)
-    Checkpoints(run).prune(keep_last=1, keep_best=0)
+    save(2, Checkpoints(run, keep_last=1))
     assert names(run / "checkpoints") == ["last", "step-00000002"]
 
 
@@ -449,25 +447,17 @@ def ordinary_user() -> Iterator[None]:
 def test_a_read_only_folder_is_reported_in_one_line(ordinary_user: None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o555)
-        checkpoints = Checkpoints(Path(folder))
         with pytest.raises(UserError, match=r"cannot write .*step-00000001: Permission denied"):
-            checkpoints.save(1, weights={}, trainer={}, tokenizer_files={}, config_text="", valid={})
+            Checkpoints(Path(folder)).save(checkpoint_of(1))
         assert names(Path(folder)) == []
 
 
 def save_without_end(run: Path, start: int) -> None:
-    checkpoints = Checkpoints(run)
+    checkpoints = Checkpoints(run, "loss", 2, 1)
     checkpoints.remove_leftovers()
     for step in range(start, start + 100_000):
-        checkpoints.save(
-            step,
-            weights={"w": torch.full((20_000,), float(step))},
-            trainer={"step": step},
-            tokenizer_files={"tokenizer.model": b"pieces"},
-            config_text="",
-            valid={"loss": float(-step % 7)},
-        )
-        checkpoints.prune(2, 1)
+        checkpoint = checkpoint_of(step, {"w": torch.full((20_000,), float(step))}, valid={"loss": float(-step % 7)})
+        checkpoints.save(replace(checkpoint, trainer={"step": step}))
         print(step, flush=True)
 
 
@@ -481,7 +471,6 @@ def last_saved_before_kill(run: Path, start: int, wait: float) -> int:
 
 
 def test_a_kill_at_any_moment_loses_no_saved_checkpoint(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.model").write_bytes(b"pieces")
     run, start = tmp_path / "run", 1
     for wait in (0.0, 0.003, 0.011, 0.034):
         told = last_saved_before_kill(run, start, wait)
@@ -496,7 +485,7 @@ def test_a_kill_at_any_moment_loses_no_saved_checkpoint(tmp_path: Path) -> None:
         assert load(run / "checkpoints" / "last").step in (told, told + 1)
         start = checkpoint.step + 1
     Checkpoints(run).remove_leftovers()
-    Checkpoints(run).prune(2, 1)
+    Checkpoints(run, "loss", 2, 1).save(checkpoint_of(start))
     assert len(names(run / "checkpoints")) in (4, 5)  # two links, two last, one best that may be one of them
 
 

@@ -4,6 +4,7 @@ import importlib.metadata
 import json
 import platform
 import subprocess
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from nmt.data.manifest import PreparationTasks
 from nmt.errors import UserError
 from nmt.runs import environment as module
 from nmt.runs.environment import Environment, GitState, environment, read_environment
-from nmt.storage.files import checksum, write_json
+from nmt.storage.files import checksum, record_of, write_json
 
 
 def prepare_text(folder: Path) -> None:
@@ -30,7 +31,7 @@ def test_the_environment_describes_code_machine_and_data(tmp_path: Path, monkeyp
     monkeypatch.setattr("sys.argv", ["nmt", "train", "seed=7"])
     prepare_text(tmp_path)
 
-    found = json.loads(json.dumps(environment(Config(seed=7), tmp_path).to_json()))
+    found = json.loads(json.dumps(asdict(environment(Config(seed=7), tmp_path))))
 
     assert found["nmt"] == nmt.__version__
     assert found["command"] == ["nmt", "train", "seed=7"]
@@ -50,7 +51,7 @@ def test_the_environment_describes_code_machine_and_data(tmp_path: Path, monkeyp
 def test_environment_is_read_as_it_was_written(tmp_path: Path) -> None:
     prepare_text(tmp_path)
     written = environment(Config(seed=7), tmp_path)
-    write_json(tmp_path / "environment.json", written.to_json())
+    write_json(tmp_path / "environment.json", asdict(written))
     assert read_environment(tmp_path / "environment.json") == written
 
 
@@ -62,7 +63,7 @@ def test_a_resumed_run_keeps_what_was_different_before() -> None:
     moved = elsewhere.after(again.after(first))
     assert (moved.cpu, moved.earlier) == ("B", [again])
     assert [each.cpu for each in back.after(moved).earlier] == ["A", "B"]
-    assert Environment.from_json(moved.to_json()) == moved
+    assert record_of(Environment, asdict(moved)) == moved
 
 
 @pytest.mark.parametrize("content", [[], 3, {"git": "abc"}, {"data": {"checksums": {}}}])
@@ -75,7 +76,7 @@ def test_a_damaged_environment_file_is_refused_by_name(tmp_path: Path, content: 
 def test_no_environment_variables_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "very-secret-key")
     monkeypatch.setenv("HF_TOKEN", "very-secret-token")
-    assert "very-secret" not in json.dumps(environment(Config(), tmp_path).to_json())
+    assert "very-secret" not in json.dumps(asdict(environment(Config(), tmp_path)))
 
 
 def test_a_missing_manifest_is_no_error_but_a_damaged_one_is(tmp_path: Path) -> None:

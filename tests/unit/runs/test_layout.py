@@ -4,19 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from nmt.runs.layout import RunLayout, hypotheses_file, scores_file, step_of_folder_name
+from nmt.runs.layout import RunLayout, hypotheses_file, scores_file, step_folder_name, step_of_folder_name
 
 
 def test_files_have_the_promised_names() -> None:
     run = RunLayout(Path("outputs/base"))
     paths = [
         *(run.settings, run.environment, run.metrics, run.report, run.comparison("big")),
-        *(run.last, run.best, run.averaged, run.checkpoint(1234)),
+        *(run.checkpoints, run.averaged, run.checkpoints / step_folder_name(1234)),
         *(scores_file(run.evaluation, "test"), hypotheses_file(run.evaluation, "test")),
     ]
     assert [str(path.relative_to(run.folder)) for path in paths] == [
         *("config.yaml", "environment.json", "metrics.jsonl", "report.html", "compared-big.html"),
-        *("checkpoints/last", "checkpoints/best", "checkpoints/averaged", "checkpoints/step-00001234"),
+        *("checkpoints", "checkpoints/averaged", "checkpoints/step-00001234"),
         *("eval/test.json", "eval/test.hyp.txt"),
     ]
 

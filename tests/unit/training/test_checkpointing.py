@@ -11,7 +11,8 @@ import torch
 
 from nmt.data.store import PairStore
 from nmt.errors import CommonError, UserError
-from nmt.runs.checkpoints import Checkpoints, load
+from nmt.runs.checkpoint import Checkpoint, load
+from nmt.runs.checkpoints import Checkpoints
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.state import TrainingState
 from tests.unit.training.test_trainer import TRAINING, batches_of, store, trainer, weights
@@ -20,8 +21,8 @@ __all__ = ["store"]
 
 
 def checkpoint_manager(folder: Path, *, in_background: bool) -> CheckpointManager:
-    contents = CheckpointContents({}, "seed: 1\n", "data")
-    return CheckpointManager(Checkpoints(folder), contents, TRAINING, in_background=in_background)
+    checkpoints = Checkpoints(folder, TRAINING.best_by, TRAINING.keep_last, TRAINING.keep_best)
+    return CheckpointManager(checkpoints, CheckpointContents({}, "seed: 1\n", "data"), in_background=in_background)
 
 
 def training_state() -> TrainingState:
@@ -49,9 +50,9 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Return an event that every save waits for before it writes."""
     opened, write = threading.Event(), Checkpoints.save
 
-    def waiting(self: Checkpoints, step: int, **what: Any) -> Path:
+    def waiting(self: Checkpoints, checkpoint: Checkpoint) -> Path:
         assert opened.wait(10)
-        return write(self, step, **what)
+        return write(self, checkpoint)
 
     monkeypatch.setattr(Checkpoints, "save", waiting)
     return opened

@@ -16,7 +16,8 @@ from nmt.data.batches import Batching
 from nmt.data.loader import global_batches
 from nmt.data.store import PairStore
 from nmt.estimate.parameters import count_parameters
-from nmt.runs.checkpoints import Checkpoint, Checkpoints, load, load_last_good
+from nmt.runs.checkpoint import Checkpoint, load
+from nmt.runs.checkpoints import Checkpoints, load_last_good
 from nmt.runs.tracker import NullTracker
 from nmt.training import clock
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
@@ -91,7 +92,9 @@ def build(folder: Path, ours: Clock, settings: dict[str, Any], checkpoint: Check
     if checkpoint is not None:
         state.restore(checkpoint)
     contents = CheckpointContents({}, "seed: 1\n", "data")
-    checkpoint_manager = CheckpointManager(Checkpoints(folder), contents, config, in_background=False)
+    checkpoint_manager = CheckpointManager(
+        Checkpoints(folder, config.best_by, config.keep_last, config.keep_best), contents, in_background=False
+    )
 
     def validate(interruptible_together: Interruptible) -> dict[str, float]:
         with interruptible_together():

@@ -1,7 +1,6 @@
 """A training state survives a checkpoint, and a rewind keeps the position in the data."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,8 +8,7 @@ import torch
 from nmt.config.data import DataConfig
 from nmt.config.tree import Config
 from nmt.data.store import PairStore
-from nmt.runs.checkpoint import CheckpointMeta
-from nmt.runs.checkpoints import Checkpoint
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.training.checkpointing import copy_to_cpu
 from nmt.training.resume import finished_message
 from nmt.training.state import TrainingState
@@ -23,7 +21,7 @@ def checkpoint_of(state: TrainingState) -> Checkpoint:
     step = state.trainer.step
     saved = copy_to_cpu(state.to_save())
     meta = CheckpointMeta(step=step, best_by=state.best.by)
-    return Checkpoint(Path("nowhere"), step, weights(state.trainer), saved, "", meta)
+    return Checkpoint(meta=meta, weights=weights(state.trainer), trainer=saved)
 
 
 def test_a_restored_state_equals_the_saved_state(store: PairStore) -> None:

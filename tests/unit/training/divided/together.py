@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,7 @@ from nmt.config.tree import RuntimeConfig
 from nmt.data.batches import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
 from nmt.model.build import build_model
-from nmt.runs.checkpoint import CheckpointMeta
-from nmt.runs.checkpoints import Checkpoint
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.training.checkpointing import copy_to_cpu
 from nmt.training.divided import DividedWeights
 from nmt.training.replicas import Replicas
@@ -90,7 +88,7 @@ def saved(ours: TrainingState) -> Checkpoint:
     state, weights = copy_to_cpu(ours.to_save()), copy_to_cpu(ours.trainer.weights())
     (weights, state, *_) = distributed.gather_objects((weights, state))[0]
     step = ours.trainer.step
-    return Checkpoint(Path("nowhere"), step, weights, state, "", CheckpointMeta(step=step))
+    return Checkpoint(meta=CheckpointMeta(step=step), weights=weights, trainer=state)
 
 
 def check_the_same_numbers() -> None:

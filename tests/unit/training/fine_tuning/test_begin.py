@@ -16,7 +16,7 @@ from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import trainable
-from nmt.runs.checkpoint import Checkpoint, load, write
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, load, write
 from nmt.text.extend_tokenizer import extend
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.begin import begin_from
@@ -38,10 +38,11 @@ def new_model(tokenizer: Tokenizer, model: ModelConfig = MODEL, seed: int = 1) -
 
 def saved(folder: Path, tokenizer: Tokenizer, model: ModelConfig = MODEL, weights: int = 1) -> Checkpoint:
     config = replace(Config(), model=model, tokenizer=TokenizerConfig(joint=tokenizer.joint))
-    write(
-        folder / "base", step=3, weights=new_model(tokenizer, model, weights).state_dict(), trainer=None, valid={},
+    base = Checkpoint(
+        meta=CheckpointMeta(step=3), weights=new_model(tokenizer, model, weights).state_dict(),
         tokenizer_files=tokenizer.files, config_text=to_yaml(config),
     )  # fmt: skip
+    write(folder / "base", base)
     return load(folder / "base")
 
 

@@ -31,7 +31,7 @@ def tuning(settings: list[str], outputs: Path) -> list[str]:
 
 
 def weights(run_folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(RunLayout(run_folder).last / "model.safetensors")
+    return load_file(RunLayout(run_folder).checkpoints / "last" / "model.safetensors")
 
 
 def first_loss(run_folder: Path) -> float:
@@ -47,8 +47,8 @@ def test_a_run_begins_with_the_weights_and_the_tokenizer_of_another(tuning: list
     assert f"beginning from {outputs / 'toy' / 'checkpoints' / 'step-'}" in said
     tuned, base = outputs / "tuned", outputs / "toy"
     assert first_loss(tuned) < first_loss(base) - 1
-    last = RunLayout(tuned).last
-    assert (last / "tokenizer.model").read_bytes() == (RunLayout(base).last / "tokenizer.model").read_bytes()
+    last, before = (RunLayout(run).checkpoints / "last" for run in (tuned, base))
+    assert (last / "tokenizer.model").read_bytes() == (before / "tokenizer.model").read_bytes()
     origin = json.loads((last / "meta.json").read_text(encoding="utf-8"))["origin"]
     begun_from = json.loads((Path(origin["path"]) / "meta.json").read_text(encoding="utf-8"))
     assert (origin["name"], origin["step"]) == ("toy", begun_from["step"])
@@ -108,7 +108,7 @@ def test_a_resumed_run_does_not_need_its_origin(tuning: list[str], outputs: Path
     succeed(["train", *tuning])
     found = weights(outputs / "tuned")
     assert all(torch.equal(found[name], expected[name]) for name in expected)
-    meta = json.loads((RunLayout(outputs / "tuned").last / "meta.json").read_text(encoding="utf-8"))
+    meta = json.loads((RunLayout(outputs / "tuned").checkpoints / "last" / "meta.json").read_text(encoding="utf-8"))
     assert meta["origin"]["name"] == "toy"
 
 
@@ -121,7 +121,7 @@ def test_frozen_weights_stay_equal_bit_by_bit(tuning: list[str], outputs: Path, 
         done = run_together(command, processes) if processes > 1 else call(command)
         assert done.returncode == 0, done.stderr
     succeed(["average", *chosen])
-    last = RunLayout(outputs / "tuned").last
+    last = RunLayout(outputs / "tuned").checkpoints / "last"
     origin = json.loads((last / "meta.json").read_text(encoding="utf-8"))["origin"]
     before = load_file(Path(origin["path"]) / "model.safetensors")
     for folder in (last, RunLayout(outputs / "tuned").averaged):
@@ -144,7 +144,7 @@ def test_another_domain_may_have_another_vocabulary(
     chosen += [f"training.init_vocabulary={vocabulary}", "training.steps=2"]
     succeed(["data", *chosen])
     assert "of 150 word pieces" in succeed(["train", *chosen])
-    old, new = (Tokenizer.load(RunLayout(outputs / name).last) for name in ("toy", "tuned"))
+    old, new = (Tokenizer.load(RunLayout(outputs / name).checkpoints / "last") for name in ("toy", "tuned"))
     assert (new.vocabularies[0][: old.source_size] == old.vocabularies[0]) == (vocabulary == "extend")
     assert len(weights(outputs / "tuned")["vectors.shared"]) == new.source_size == 150
 

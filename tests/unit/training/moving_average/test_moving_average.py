@@ -1,7 +1,5 @@
 """The moving average of the weights against a plain sum, and what is validated, saved and resumed with it."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -10,8 +8,7 @@ from nmt.compute.machine import Machine
 from nmt.data.loader import assemble
 from nmt.data.store import PairStore
 from nmt.model.build import build_model
-from nmt.runs.checkpoint import CheckpointMeta
-from nmt.runs.checkpoints import Checkpoint
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.training.checkpointing import copy_to_cpu
 from nmt.training.state import TrainingState
 from nmt.training.statistics import held_out_loss
@@ -98,7 +95,7 @@ def test_a_resumed_run_continues_with_weights_and_average(store: PairStore) -> N
     for batch in batches[:4]:
         begun.trainer.update(batch)
     step, averages, saved = begun.trainer.step, copy_to_cpu(begun.trainer.weights()), copy_to_cpu(begun.to_save())
-    resumed.restore(Checkpoint(Path("nowhere"), step, averages, saved, "", CheckpointMeta(step=step)))
+    resumed.restore(Checkpoint(meta=CheckpointMeta(step=step), weights=averages, trainer=saved))
     for batch in batches[4:]:
         resumed.trainer.update(batch)
     assert same(weights(resumed.trainer), weights(undisturbed.trainer))
