@@ -5,10 +5,10 @@ import sys
 from nmt.config.tree import Config
 from nmt.data.batches import Batching, IntArray, PairLengths, PlanOf
 from nmt.data.loader import DataPosition
+from nmt.data.mixture import open_training_text
 from nmt.data.noise.noise import noise_of
 from nmt.data.prepared import require_prepared
 from nmt.data.store import Pairs
-from nmt.data.training_text import open_training_text
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 
@@ -36,9 +36,8 @@ def run(config: Config) -> None:
         shown = [_pieces(noisy, tokenizer, place) for place in range(len(noisy))]
     else:
         shown = [_text(store, tokenizer, pair) for pair in pairs.tolist()]
-    for pair, sides in zip(pairs.tolist(), shown, strict=True):
-        corpus = store.corpus_of(pair)
-        print(*([corpus] if corpus else []), *sides, sep="\t")
+    for corpus, sides in zip(store.corpora_of(pairs).tolist(), shown, strict=True):
+        print(*store.corpora[corpus : corpus + 1], *sides, sep="\t")
 
 
 def _text(store: Pairs, tokenizer: Tokenizer, pair: int) -> tuple[str, str]:

@@ -16,9 +16,9 @@ from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.corpora import training_splits
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
+from nmt.data.mixture import open_training_text
 from nmt.data.prepared import prepared_tokenizer
 from nmt.data.records import TrainedTokenizer, encode_task
-from nmt.data.training_text import open_training_text
 from nmt.errors import ConfigError, for_this_installation
 from nmt.estimate.hardware import Estimate, duration, estimate, find_device, measured_peak, precision_on
 from nmt.estimate.memory import ActivationStorage, Memory, activation_storage, micro_batches, run_memory

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
@@ -246,6 +246,17 @@ def corpora_of(data: DataConfig) -> dict[str, Corpus]:
             raise ConfigError(f"{prefix}.train is empty: name the files of this corpus")
         found[name] = Corpus(settings, f"{prefix}.")
     return found
+
+
+def check_mixture(data: DataConfig, given: Container[str]) -> None:
+    """Refuse settings of a mixture that have no effect; `given` has the names of those that the user gives."""
+    for name, usual in {"weight": 1.0, **OF_THE_MIXTURE}.items():
+        value = getattr(data, name)
+        if not data.mixture and f"data.{name}" in given and value != usual:
+            raise ConfigError(
+                f"data.{name}={value:g} has no effect without another corpus: name one, such as "
+                "data.mixture.more.train=[more.en,more.de]"
+            )
 
 
 def _unset(setting: Field[Any]) -> Any:

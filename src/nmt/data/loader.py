@@ -154,6 +154,14 @@ def _distinct_words(store: Pairs, sentences: IntArray, shapes: Shapes) -> Tensor
     return torch.from_numpy(np.flatnonzero(averaged))
 
 
+def _corpus_counts(store: Pairs, sentences: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
+    """Return for each of several corpora how many of these pairs and of their tokens come from it."""
+    corpora, count = store.corpora_of(sentences), len(store.corpora)
+    tokens = np.bincount(corpora, lengths.source[sentences] + lengths.target[sentences], count).astype(int)
+    pairs = np.bincount(corpora, minlength=count)
+    return dict(zip(store.corpora, zip(pairs.tolist(), tokens.tolist(), strict=True), strict=False))
+
+
 def _with_mark(pieces: Ids, lengths: IntArray, mark: int, *, at_end: bool) -> Tensor:
     """Insert a special token before or after each sentence of a stream."""
     ends = lengths.cumsum()
@@ -210,7 +218,7 @@ def global_batches(
         if noise:  # the numbers of the pairs in the training text, not in the changed text
             micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
         words = _distinct_words(text, pairs, shapes) if with_words and devices > 1 else None
-        yield GlobalBatch(micro_batches, target_tokens, tokens, after, words, store.corpus_counts(sentences, lengths))
+        yield GlobalBatch(micro_batches, target_tokens, tokens, after, words, _corpus_counts(store, sentences, lengths))
 
 
 def split_for_devices(

@@ -1,12 +1,13 @@
 """Token ids on disk, memory-mapped: a flat array of ids and an array of offsets per side."""
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +27,8 @@ FlatSentences = tuple[IntArray, IntArray]
 
 Token = TypeVar("Token", bound=np.integer[Any])
 
-SOURCE, TARGET = "source", "target"
+SIDES = SOURCE, TARGET = "source", "target"
 """The columns that every store has; that of the training text may have alignments, too (`nmt.data.alignments`)."""
-BLOCK_PAIRS = 100_000
-"""Pairs whose further columns are checked together."""
 OFFSET_TYPE = np.dtype("<i8")
 TOKEN_TYPES = (np.dtype("<u2"), np.dtype("<u4"))
 
@@ -44,61 +43,79 @@ def file_names(split: str, languages: tuple[str, str], columns: Sequence[str] = 
     return [*array_names(split, languages, columns), store_name(split)]
 
 
-class Pairs(Protocol):
+class Column(NamedTuple):
+    """Numbers of all pairs, such as the ids of their source sentences."""
+
+    tokens: Ids
+    offsets: Offsets
+    """Where those of each pair begin, and where the last ones end."""
+
+
+class Pairs(ABC):
     """Sentence pairs to train on, as ids without special tokens: those of a store, or of several."""
 
+    corpora: tuple[str, ...] = ()
+    """The names of the corpora that the pairs come from, if there are several."""
+
+    @property
+    @abstractmethod
+    def checksums(self) -> list[str]:
+        """The checksums of the files, as they were written."""
+
+    @abstractmethod
     def __len__(self) -> int:
         """Return the number of pairs."""
 
-    @property
-    def source_lengths(self) -> LengthArray:
-        """The lengths of the source sentences in word pieces, computed at each call."""
+    @abstractmethod
+    def lengths(self, column: str) -> LengthArray:
+        """Return how many numbers each pair has in a column, computed at each call."""
 
-    @property
-    def target_lengths(self) -> LengthArray:
-        """The lengths of the target sentences in word pieces, computed at each call."""
-
-    @property
-    def checksums(self) -> list[str]:
-        """The checksums of the files."""
-
-    def source(self, index: int) -> Ids:
-        """Return the ids of a source sentence."""
-
-    def target(self, index: int) -> Ids:
-        """Return the ids of a target sentence."""
-
-    def gather(self, column: str, pairs: IntArray, limit: int) -> tuple[Ids, IntArray]:
+    @abstractmethod
+    def gather(self, column: str, pairs: IntArray, limit: int = sys.maxsize) -> tuple[Ids, IntArray]:
         """Return the first `limit` numbers of some pairs in a column, concatenated, and how many each pair has.
 
         The column is SOURCE, TARGET, or a further one; pairs of a text without this one have no numbers.
         """
 
-    def planner(self, lengths: PairLengths, batching: Batching) -> PlanOf:
-        """Return what plans epochs of pairs of these lengths."""
-
-    def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
-        """Return for each of several corpora how many of these pairs and of their tokens come from it."""
-
-    def corpus_of(self, pair: int) -> str:
-        """Return the corpus that a pair comes from; empty if there is only one."""
-
+    @abstractmethod
     def verify(self) -> None:
         """Refuse damaged files."""
 
+    @property
+    def source_lengths(self) -> LengthArray:
+        """The lengths of the source sentences in word pieces."""
+        return self.lengths(SOURCE)
+
+    @property
+    def target_lengths(self) -> LengthArray:
+        """The lengths of the target sentences in word pieces."""
+        return self.lengths(TARGET)
+
+    def source(self, index: int) -> Ids:
+        """Return the ids of a source sentence."""
+        return self.gather(SOURCE, np.array([index]))[0]
+
+    def target(self, index: int) -> Ids:
+        """Return the ids of a target sentence."""
+        return self.gather(TARGET, np.array([index]))[0]
+
+    def planner(self, lengths: PairLengths, batching: Batching) -> PlanOf:
+        """Return what plans epochs of pairs of these lengths: each is one pass over all pairs."""
+        return partial(plan_epoch, lengths, batching)
+
+    def corpora_of(self, pairs: IntArray) -> IntArray:
+        """Return for each pair the index of its corpus."""
+        return np.zeros(len(pairs), np.int64)
+
 
 @dataclass(frozen=True)
-class PairStore:
-    """The pairs of a split as ids without special tokens; opening it costs no memory."""
+class PairStore(Pairs):
+    """The pairs of a split; opening it costs no memory."""
 
-    folder: Path
-    description: StoreDescription
-    source_tokens: Ids
-    source_offsets: Offsets
-    target_tokens: Ids
-    target_offsets: Offsets
-    further: Mapping[str, tuple[Ids, Offsets]] = field(default_factory=dict)
-    """Further columns by name: their numbers, and where those of each pair begin."""
+    columns: Mapping[str, Column]
+    """SOURCE, TARGET, then further ones, in the order of their files."""
+    folder: Path = Path()
+    description: StoreDescription = field(default_factory=lambda: StoreDescription(0, {}))
 
     @classmethod
     def open(cls, folder: Path, split: str) -> "PairStore":
@@ -108,118 +125,63 @@ class PairStore:
             raise UserError(f"there is no prepared {split} data in {folder}: run `make data` with the same settings.")
         try:
             description = StoreDescription.from_json(read_json(path))
+            names = list(description.files)
             arrays = [_map(folder, *described) for described in description.files.items()]
-            names = [file.removeprefix(f"{split}.").removesuffix(".tokens") for file in list(description.files)[4::2]]
-            further = dict(zip(names, zip(arrays[4::2], arrays[5::2], strict=True), strict=True))
-            source, source_offsets, target, target_offsets = arrays[:4]
-            store = cls(folder, description, source, source_offsets, target, target_offsets, further)
+            further = [name.removeprefix(f"{split}.").removesuffix(".tokens") for name in names[4::2]]
+            columns = map(Column, arrays[::2], arrays[1::2])
+            store = cls(dict(zip([SOURCE, TARGET, *further], columns, strict=True)), folder, description)
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise _damaged(path) from error
-        for name, (tokens, offsets) in zip(list(description.files)[1::2], store.columns.values(), strict=True):
-            agree = (
-                tokens.dtype in TOKEN_TYPES and offsets.dtype == OFFSET_TYPE and len(offsets) == description.pairs + 1
-            )
-            if not agree or offsets[0] != 0 or offsets[-1] != len(tokens):
+        for name, (tokens, offsets) in zip(names[1::2], store.columns.values(), strict=True):
+            agree = tokens.dtype in TOKEN_TYPES and offsets.dtype == OFFSET_TYPE
+            if not agree or len(offsets) != description.pairs + 1 or offsets[0] != 0 or offsets[-1] != len(tokens):
                 raise _damaged(folder / name)
         return store
 
     def __len__(self) -> int:
         """Return the number of pairs."""
-        return len(self.source_offsets) - 1
-
-    @property
-    def columns(self) -> dict[str, tuple[Ids, Offsets]]:
-        """The arrays of all columns by name, in the order of their files."""
-        source, target = (self.source_tokens, self.source_offsets), (self.target_tokens, self.target_offsets)
-        return {SOURCE: source, TARGET: target, **self.further}
-
-    @property
-    def source_lengths(self) -> LengthArray:
-        """The lengths of the source sentences in word pieces, computed at each call."""
-        return _lengths(self.source_offsets)
-
-    @property
-    def target_lengths(self) -> LengthArray:
-        """The lengths of the target sentences in word pieces, computed at each call."""
-        return _lengths(self.target_offsets)
-
-    def source(self, index: int) -> Ids:
-        """Return the ids of a source sentence."""
-        return self.source_tokens[self.source_offsets[index] : self.source_offsets[index + 1]]
-
-    def target(self, index: int) -> Ids:
-        """Return the ids of a target sentence."""
-        return self.target_tokens[self.target_offsets[index] : self.target_offsets[index + 1]]
+        return len(self.columns[SOURCE].offsets) - 1
 
     @property
     def checksums(self) -> list[str]:
-        """The checksums of the files, as they were written."""
+        """See `Pairs`."""
         return [entry.sha256 for entry in self.description.files.values()]
 
-    def gather(self, column: str, pairs: IntArray, limit: int) -> tuple[Ids, IntArray]:
-        """See `Pairs.gather`."""
-        columns = self.columns
-        if column not in columns:
+    def lengths(self, column: str) -> LengthArray:
+        """See `Pairs`; without 64-bit copies of the offsets."""
+        offsets = self.columns[column].offsets
+        found = np.empty(len(self), np.int32)
+        np.subtract(offsets[1:], offsets[:-1], out=found, casting="unsafe")
+        return found
+
+    def gather(self, column: str, pairs: IntArray, limit: int = sys.maxsize) -> tuple[Ids, IntArray]:
+        """See `Pairs`."""
+        if column not in self.columns:
             return np.zeros(0, TOKEN_TYPES[0]), np.zeros(len(pairs), np.int64)
-        tokens, offsets = columns[column]
+        tokens, offsets = self.columns[column]
         starts = offsets[pairs]
         lengths = np.minimum(offsets[pairs + 1] - starts, limit)
         return take(tokens, starts, lengths), lengths
 
-    def planner(self, lengths: PairLengths, batching: Batching) -> PlanOf:
-        """Return what plans epochs: each is one pass over all pairs."""
-        return partial(plan_epoch, lengths, batching)
-
-    def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
-        """Return nothing, because this is one corpus."""
-        return {}
-
-    def corpus_of(self, pair: int) -> str:
-        """Return nothing, because this is one corpus."""
-        return ""
-
     def verify(self) -> None:
-        """Compare all files with the checksums taken when they were written; check lengths and further columns."""
+        """Compare all files with the checksums taken when they were written, and check the offsets."""
         files = self.description.files
-        for name, found in zip(files, checksums([self.folder / name for name in files]), strict=True):
-            if found != files[name].sha256:
-                raise _damaged(self.folder / name)
-        for name, (_, offsets) in zip(list(files)[1::2], self.columns.values(), strict=True):
-            if (offsets[1:] < offsets[:-1]).any():
-                raise _damaged(self.folder / name)
-        for file, name in zip(list(files)[4::2], self.further, strict=True):
-            for start in range(0, len(self), BLOCK_PAIRS):
-                if not _are_links(self, name, np.arange(start, min(start + BLOCK_PAIRS, len(self)))):
-                    raise _damaged(self.folder / file)
-
-
-def _are_links(text: PairStore, column: str, pairs: IntArray) -> bool:
-    """Return whether the numbers of some pairs are links between pieces that these have: target, then source piece."""
-    numbers, counts = text.gather(column, pairs, sys.maxsize)
-    if (counts % 2).any():
-        return False
-    targets, sources = numbers.reshape(-1, 2).T
-    limits = (np.repeat(text.gather(side, pairs, sys.maxsize)[1], counts // 2) for side in (SOURCE, TARGET))
-    return not any((index >= limit).any() for index, limit in zip((sources, targets), limits, strict=True))
+        found = checksums([self.folder / name for name in files])
+        damaged = [name for name, sum_ in zip(files, found, strict=True) if sum_ != files[name].sha256]
+        for name, column in zip(list(files)[1::2], self.columns.values(), strict=True):
+            if (column.offsets[1:] < column.offsets[:-1]).any():
+                damaged.append(name)
+        if damaged:
+            raise _damaged(self.folder / damaged[0])
 
 
 def in_memory(source: FlatSentences, target: FlatSentences) -> PairStore:
     """Return a store without files, given the concatenated ids and the lengths of the sentences of each side."""
-    (source_tokens, source_lengths), (target_tokens, target_lengths) = source, target
-    nowhere = StoreDescription(len(source_lengths), {})
-    source_ids, target_ids = source_tokens.astype(TOKEN_TYPES[1]), target_tokens.astype(TOKEN_TYPES[1])
-    return PairStore(Path(), nowhere, source_ids, offsets_of(source_lengths), target_ids, offsets_of(target_lengths))
+    sides = {SOURCE: source, TARGET: target}
+    return PairStore({name: Column(ids.astype(TOKEN_TYPES[1]), _offsets(n)) for name, (ids, n) in sides.items()})
 
 
-def _lengths(offsets: Offsets) -> LengthArray:
-    """Return the differences of offsets, without 64-bit copies of them."""
-    found = np.empty(len(offsets) - 1, np.int32)
-    np.subtract(offsets[1:], offsets[:-1], out=found, casting="unsafe")
-    return found
-
-
-def offsets_of(lengths: IntArray) -> Offsets:
-    """Return where each sentence begins in a flat array, and where the last one ends."""
+def _offsets(lengths: IntArray) -> Offsets:
     return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
 
 
@@ -234,23 +196,21 @@ def take(tokens: npt.NDArray[Token], starts: IntArray, lengths: IntArray) -> npt
 class PairWriter:
     """Appends pairs to a store."""
 
-    def __init__(self, files: list[BinaryIO], dtype: np.dtype[Any]) -> None:
-        """Write to pairs of files, tokens and offsets: of the source, of the target, and of further columns."""
-        self._tokens = files[0::2]
-        self._offsets = files[1::2]
-        self._ends = [0] * len(self._tokens)
-        self._dtypes = (dtype, dtype, *(TOKEN_TYPES[0] for _ in files[4::2]))
+    def __init__(self, files: list[BinaryIO], dtypes: Sequence[np.dtype[Any]]) -> None:
+        """Write to files, of tokens and of offsets in turn, with a type of tokens for each pair of files."""
+        self._files = list(zip(files[0::2], files[1::2], dtypes, strict=True))
+        self._ends = [0] * len(self._files)
         self.pairs = 0
-        for file in self._offsets:
-            file.write(np.zeros(1, OFFSET_TYPE).tobytes())
+        for _, offsets, _ in self._files:
+            offsets.write(np.zeros(1, OFFSET_TYPE).tobytes())
 
     def append(self, *arrays: Ids | LengthArray) -> None:
         """Append pairs: for each column, the concatenated numbers, and how many each pair has."""
-        for side, (ids, lengths) in enumerate(zip(arrays[0::2], arrays[1::2], strict=True)):
-            offsets = self._ends[side] + np.cumsum(lengths, dtype=OFFSET_TYPE)
-            self._tokens[side].write(np.ascontiguousarray(ids, self._dtypes[side]).data)
-            self._offsets[side].write(offsets.data)
-            self._ends[side] += len(ids)
+        for column, (ids, lengths) in enumerate(zip(arrays[0::2], arrays[1::2], strict=True)):
+            tokens, offsets, dtype = self._files[column]
+            tokens.write(np.ascontiguousarray(ids, dtype).data)
+            offsets.write((self._ends[column] + np.cumsum(lengths, dtype=OFFSET_TYPE)).data)
+            self._ends[column] += len(ids)
         self.pairs += len(arrays[1])
 
 
@@ -261,26 +221,26 @@ def writing(
     """Yield a writer of a split's store; the store is complete after the block, or missing if the block fails."""
     *arrays, description = file_names(split, languages, columns)
     remove(folder / description)
-    dtype = id_type(vocabulary)
+    dtypes = [*[id_type(vocabulary)] * 2, *[TOKEN_TYPES[0]] * len(columns)]
     with ExitStack() as stack:
         partials = [stack.enter_context(replacing(folder / name)) for name in arrays]
         with ExitStack() as files:
-            writer = PairWriter([files.enter_context(partial.open("wb")) for partial in partials], dtype)
+            writer = PairWriter([files.enter_context(partial.open("wb")) for partial in partials], dtypes)
             yield writer
-    sums = checksums([folder / name for name in arrays])
-    kinds = [kind for column in (dtype, dtype, *(TOKEN_TYPES[0] for _ in columns)) for kind in (column, OFFSET_TYPE)]
-    entries = {
-        name: ArrayFile(kind.str, (folder / name).stat().st_size, sum_)
-        for name, kind, sum_ in zip(arrays, kinds, sums, strict=True)
-    }
-    write_json(folder / description, asdict(StoreDescription(writer.pairs, entries)))
+    paths = [folder / name for name in arrays]
+    kinds = [kind.str for dtype in dtypes for kind in (dtype, OFFSET_TYPE)]
+    entries = [
+        ArrayFile(kind, path.stat().st_size, sum_)
+        for kind, path, sum_ in zip(kinds, paths, checksums(paths), strict=True)
+    ]
+    write_json(folder / description, asdict(StoreDescription(writer.pairs, dict(zip(arrays, entries, strict=True)))))
 
 
 def _map(folder: Path, name: str, entry: ArrayFile) -> npt.NDArray[Any]:
     path = folder / name
+    kind = np.dtype(entry.dtype)
     if not is_plain_name(name) or not path.is_file() or path.stat().st_size != entry.bytes:
         raise _damaged(path)
-    kind = np.dtype(entry.dtype)
     if kind not in (*TOKEN_TYPES, OFFSET_TYPE):
         raise _damaged(path)
     if not entry.bytes:

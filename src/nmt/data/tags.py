@@ -8,7 +8,7 @@ import numpy as np
 from nmt.data.corpora import CorpusSplit
 from nmt.data.records import JsonObject
 from nmt.data.sources.registry import read_from
-from nmt.data.store import Ids, Offsets, PairStore
+from nmt.data.store import SIDES, Column, PairStore
 from nmt.errors import UserError
 from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer
@@ -57,21 +57,20 @@ def check_tags(folder: Path, splits: list[CorpusSplit]) -> JsonObject:
     ids = tag_ids(tokenizer, tags_of(splits), str(folder))
     for split in splits:
         store = PairStore.open(folder, split.name)
-        sides = [(store.source_tokens, store.source_offsets, int(bool(split.data.tag)))]
-        if tokenizer.joint:
-            sides.append((store.target_tokens, store.target_offsets, 0))
-        for side, (tokens, offsets, expected) in enumerate(sides):
+        for side, column in enumerate(SIDES if tokenizer.joint else SIDES[:1]):
             for tag, tag_id in ids.items():
-                pair = _first_pair_with(tag_id, tokens, offsets, expected if tag == split.data.tag else 0)
+                is_first = side == 0 and tag == split.data.tag  # of each sentence
+                pair = _first_pair_with(tag_id, store.columns[column], skipped=int(is_first))
                 if pair is not None:
-                    ids_of_it = tokens[offsets[pair] : offsets[pair + 1]].tolist()
-                    sentence = tokenizer.decode(ids_of_it) if side else tokenizer.decode_source(ids_of_it)
+                    found = store.gather(column, np.array([pair]))[0].tolist()
+                    sentence = tokenizer.decode(found) if side else tokenizer.decode_source(found)
                     raise UserError(_refusal(tag, split, side, untagged(sentence, split.data.tag)))
     return {}
 
 
-def _first_pair_with(tag_id: int, tokens: Ids, offsets: Offsets, skipped: int) -> int | None:
+def _first_pair_with(tag_id: int, column: Column, skipped: int) -> int | None:
     """Return the first sentence with a tag in it, not counting the first `skipped` tokens of each sentence."""
+    tokens, offsets = column
     for start in range(0, len(tokens), BLOCK_TOKENS):
         found = np.flatnonzero(tokens[start : start + BLOCK_TOKENS] == tag_id) + start
         pairs = offsets.searchsorted(found, side="right") - 1

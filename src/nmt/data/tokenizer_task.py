@@ -15,7 +15,7 @@ from nmt.data.corpora import training_splits
 from nmt.data.earlier_tokenizer import EarlierTokenizer, check_joint, earlier_tokenizer
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import PreparationTasks
-from nmt.data.mixtures.settings import shares_of
+from nmt.data.mixture import shares_of
 from nmt.data.records import TOKENIZER_TASK, JsonObject, SampledLines, TrainedTokenizer, collect_task
 from nmt.data.tags import tag_ids, tags_of, untagged
 from nmt.errors import UserError

@@ -14,10 +14,10 @@ from nmt.config.keys import value_of, with_values, written
 from nmt.config.tree import Config
 from nmt.data.corpora import training_splits
 from nmt.data.manifest import read_manifest
+from nmt.data.mixture import open_training_text
 from nmt.data.records import TOKENIZER_TASK, encode_task
 from nmt.data.sources import registry
 from nmt.data.store import Pairs
-from nmt.data.training_text import open_training_text
 from nmt.own_text.complete import as_begun, derivable_from_text
 from nmt.own_text.plan import MIN_USEFUL_STEPS, USEFUL_STEPS, Given, Plan, Shape, Text, plan, settings_of
 from nmt.own_text.speed import seconds_per_step

@@ -9,10 +9,10 @@ from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.saved import flatten, to_yaml
 from nmt.config.tree import Config
+from nmt.data.mixture import open_training_text
 from nmt.data.prepared import require_prepared, verify_task
 from nmt.data.records import TOKENIZER_TASK, collect_task
 from nmt.data.store import Pairs
-from nmt.data.training_text import open_training_text
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoint import Checkpoint, CheckpointRecord, check_weights
 from nmt.runs.checkpoints import Checkpoints

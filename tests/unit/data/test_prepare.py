@@ -125,7 +125,7 @@ def test_manifest_records_the_counts_of_each_task(config: Config) -> None:
     assert encoded["source"]["unknown"] == 0
     assert (
         tasks["encode test"]["result"]["target"]["unknown"]
-        == (PairStore.open(folder, "test").target_tokens == 0).sum()
+        == (PairStore.open(folder, "test").columns["target"].tokens == 0).sum()
         > 0
     )
     for record in tasks.values():

@@ -1,7 +1,6 @@
 """The largest batch is tried before training, and leaves no trace."""
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,9 +14,8 @@ from nmt.config.training import TrainingConfig
 from nmt.data.batches import Batching, PairLengths, plan_epoch, split_batch
 from nmt.data.largest_batches import largest_micro_batches
 from nmt.data.loader import GlobalBatch, MicroBatch, global_batches
-from nmt.data.records import StoreDescription
 from nmt.data.shapes import Shapes
-from nmt.data.store import PairStore
+from nmt.data.store import PairStore, in_memory
 from nmt.errors import CommonError, UserError
 from nmt.model.build import build_model
 from nmt.training import memory_check
@@ -31,10 +29,8 @@ WORDS = 40
 def store(count: int = 200) -> PairStore:
     random = np.random.default_rng(3)
     source, target = random.integers(1, 30, count), random.integers(1, 30, count)
-    arrays = []
-    for lengths in (source, target):
-        arrays += [random.integers(4, WORDS, lengths.sum()).astype(np.uint16), np.append(0, lengths.cumsum())]
-    return PairStore(Path("nowhere"), StoreDescription(count, {}), *arrays)
+    ids = [random.integers(4, WORDS, lengths.sum()) for lengths in (source, target)]
+    return in_memory((ids[0], source), (ids[1], target))
 
 
 def trainer(config: TrainingConfig) -> Trainer:

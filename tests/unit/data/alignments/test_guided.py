@@ -17,7 +17,7 @@ from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.links import Links
 from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
-from nmt.data.store import PairStore, writing
+from nmt.data.store import SIDES, PairStore, writing
 from nmt.decoding.alignment import guided_layer
 from nmt.errors import ConfigError
 from nmt.model.build import build_model
@@ -155,7 +155,7 @@ def test_only_training_with_a_weight_learns_links(store: PairStore) -> None:
 
 def test_a_store_without_links_trains_as_usual(tmp_path: Path, store: PairStore) -> None:
     model = build_model(MODEL, VOCABULARY, VOCABULARY).double()
-    batch = next(batches(replace(store, further={}))).micro_batches[0]
+    batch = next(batches(PairStore({side: store.columns[side] for side in SIDES}))).micro_batches[0]
     assert Objective(model, 0.1, guided_weight=0.7)(batch).smoothed == Objective(model, 0.1)(batch).smoothed
 
 

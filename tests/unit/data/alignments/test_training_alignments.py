@@ -12,10 +12,10 @@ from nmt.config.tree import Config
 from nmt.data import prepare, tokenizer_task
 from nmt.data.alignments import NAME, piece_links
 from nmt.data.layout import column_name
+from nmt.data.mixture import open_training_text
 from nmt.data.prepared import require_prepared
 from nmt.data.sources import registry
-from nmt.data.store import Pairs, PairStore, writing
-from nmt.data.training_text import open_training_text
+from nmt.data.store import SOURCE, TARGET, Pairs, PairStore
 from nmt.errors import ConfigError, UserError
 from nmt.text.alignments import links_to_learn, read_gold
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
@@ -81,7 +81,7 @@ def test_links_follow_their_pairs_through_the_filters(
     assert 20 < len(store) < 110
     for index in range(len(store)):
         check_links_of(store, tokenizer, index)
-    assert PairStore.open(config.data_folder, "valid").further == {}
+    assert PairStore.open(config.data_folder, "valid").columns.keys() == {SOURCE, TARGET}
 
 
 def test_links_of_a_mixture_are_those_of_its_corpora(tmp_path: Path) -> None:
@@ -93,16 +93,6 @@ def test_links_of_a_mixture_are_those_of_its_corpora(tmp_path: Path) -> None:
     assert len(text) == 2 * len(PAIRS)
     check_links_of(text, tokenizer, 7, tag_words=1)
     assert text.gather(NAME, np.array([len(PAIRS) + 7, 7]), 100)[1].tolist()[0] == 0
-
-
-@pytest.mark.parametrize("links", [[3, 0], [0, 2], [0, 0, 1], [65_535, 0]])
-def test_links_beyond_the_sentences_are_refused(tmp_path: Path, links: list[int]) -> None:
-    lengths, ids = np.array([2], np.int32), np.array([5, 6, 7], np.uint16)
-    with writing(tmp_path, "train", ("en", "de"), 60, [NAME]) as writer:
-        writer.append(ids[:2], lengths, ids, lengths + 1, np.array([2, 1], np.uint16), lengths)
-        writer.append(ids[:2], lengths, ids, lengths + 1, np.array(links, np.uint16), np.array([len(links)], np.int32))
-    with pytest.raises(UserError, match=r"train\.alignments\.tokens is missing, damaged"):
-        PairStore.open(tmp_path, "train").verify()
 
 
 def test_other_alignments_are_prepared_anew(tmp_path: Path) -> None:
@@ -118,7 +108,7 @@ def test_other_alignments_are_prepared_anew(tmp_path: Path) -> None:
         require_prepared(without)
     prepare.prepare(without, say_nothing)
     assert not list(config.data_folder.glob(f"{column_name('train', NAME)}*"))
-    assert PairStore.open(config.data_folder, "train").further == {}
+    assert PairStore.open(config.data_folder, "train").columns.keys() == {SOURCE, TARGET}
 
 
 @pytest.mark.parametrize(

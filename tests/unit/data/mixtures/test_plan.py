@@ -12,9 +12,7 @@ import pytest
 from nmt.config.data import DataConfig
 from nmt.data.batches import Batching, EpochPlan, PairLengths
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
-from nmt.data.mixtures.mixed_store import MixedStore
-from nmt.data.mixtures.plan import MixturePlan
-from nmt.data.mixtures.settings import shares_of
+from nmt.data.mixture import MixedStore, shares_of
 from nmt.data.store import SOURCE, TARGET, PairStore
 from shared.synthetic import synthetic_pairs
 
@@ -38,7 +36,7 @@ def stores() -> dict[str, PairStore]:
 
 def mixture(data: DataConfig) -> MixedStore:
     found = stores()
-    tokens = {name: len(store.source_tokens) + len(store.target_tokens) for name, store in found.items()}
+    tokens = {name: int(store.source_lengths.sum() + store.target_lengths.sum()) for name, store in found.items()}
     return MixedStore(found, shares_of(data, tokens))
 
 
@@ -51,13 +49,17 @@ def lengths_of(store: MixedStore) -> PairLengths:
     return PairLengths.with_marks(store.source_lengths, store.target_lengths)
 
 
+def corpus_of(store: MixedStore, pair: int) -> str:
+    return store.corpora[int(store.corpora_of(np.array([pair]))[0])]
+
+
 def token_shares(store: MixedStore, plans: list[EpochPlan]) -> dict[str, float]:
     """Count the tokens of each corpus pair by pair."""
     counts: Counter[str] = Counter()
     for plan in plans:
         for index in range(len(plan)):
             for pair in plan[index].tolist():
-                counts[store.corpus_of(pair)] += len(store.source(pair)) + len(store.target(pair)) + 2
+                counts[corpus_of(store, pair)] += len(store.source(pair)) + len(store.target(pair)) + 2
     return {name: count / counts.total() for name, count in counts.items()}
 
 
@@ -70,7 +72,7 @@ def test_shares_of_the_tokens_follow_the_weights() -> None:
 @pytest.mark.parametrize("temperature", [1, 2, 5])
 def test_temperature_flattens_the_sizes_of_the_corpora(temperature: float) -> None:
     store = mixture(settings(temperature=temperature))
-    sizes = {name: int(each.source_offsets[-1] + each.target_offsets[-1]) for name, each in stores().items()}
+    sizes = {name: int(each.source_lengths.sum() + each.target_lengths.sum()) for name, each in stores().items()}
     powers = {name: size ** (1 / temperature) for name, size in sizes.items()}
     expected = {name: power / sum(powers.values()) for name, power in powers.items()}
     found = token_shares(store, epochs(store, 8))
@@ -105,7 +107,7 @@ def test_batches_keep_the_budget_and_mix_the_corpora() -> None:
         assert sorted(chain.from_iterable(plan[index].tolist() for index in range(len(plan)))) == sorted(plan.order)
         for index in range(len(plan)):
             assert max(lengths.source[plan[index]].sum(), lengths.target[plan[index]].sum()) <= 600
-            mixed += len({store.corpus_of(pair) for pair in plan[index].tolist()}) > 1
+            mixed += len({corpus_of(store, pair) for pair in plan[index].tolist()}) > 1
     assert mixed > 300
 
 
@@ -129,8 +131,9 @@ def test_another_seed_gives_another_plan_and_the_same_seed_the_same() -> None:
 
 
 def test_one_pair_is_enough() -> None:
-    lengths = PairLengths(np.array([5]), np.array([7]))
-    assert set(MixturePlan(lengths, [1], [1.0], Batching(7, seed=1))(0).order.tolist()) == {0}
+    lengths, one = PairLengths(np.array([5]), np.array([7])), synthetic_pairs(50, 50, pairs=1)
+    plan_of = MixedStore({"main": one}, {"main": 1.0}).planner(lengths, Batching(7, seed=1))
+    assert set(plan_of(0).order.tolist()) == {0}
 
 
 def stream(start: DataPosition = DataPosition(), rank: int = 0, devices: int = 1) -> Iterator[GlobalBatch]:  # noqa: B008
@@ -166,7 +169,7 @@ def test_batches_count_the_pairs_and_tokens_of_each_corpus() -> None:
     for batch in islice(stream(), 35, 50):
         pairs = pairs_of(batch)
         for name, (count, tokens) in batch.corpora.items():
-            own = [pair for pair in pairs if store.corpus_of(pair) == name]
+            own = [pair for pair in pairs if corpus_of(store, pair) == name]
             assert count == len(own)
             assert tokens == sum(len(store.source(pair)) + len(store.target(pair)) + 2 for pair in own)
         assert sum(tokens for _, tokens in batch.corpora.values()) == batch.tokens

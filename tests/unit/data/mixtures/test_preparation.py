@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from nmt.commands import data as command
@@ -14,10 +15,10 @@ from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import prepare, tokenizer_task
 from nmt.data.corpora import split_languages
 from nmt.data.manifest import read_manifest
+from nmt.data.mixture import open_training_text
 from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore
 from nmt.data.tokenizer_task import sample_corpora
-from nmt.data.training_text import open_training_text
 from nmt.data.unread_settings import check_all_is_read
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
@@ -88,7 +89,7 @@ def test_a_tag_is_one_id_at_the_beginning_of_each_source_sentence(mixed: Config)
     assert [len(each) for each in ids.values()] == [1, 1, 1]
     for pair in range(len(store)):
         first, *rest = store.source(pair).tolist()
-        assert [first] == ids[store.corpus_of(pair)]
+        assert [first] == ids[store.corpora[store.corpora_of(np.array([pair]))[0]]]
         assert not {*rest, *store.target(pair).tolist()} & {each for found in ids.values() for each in found}
     line = (mixed.data_folder / "french.train.en").read_text().splitlines()[3]
     assert line.startswith("<fr> ")
