@@ -105,7 +105,7 @@ score: ## Score given translations: lines of source, tab, translation
 # installs a package that only some settings need, such as that of the export's target
 data export: export NMT_INSTALL = $(PIP_INSTALL) --constraint constraints.lock
 export: ## Export a model for CTranslate2, Argos, Hugging Face, ONNX or a web page, and verify it
-import: ## Make a run of a Hugging Face Marian model (opus-mt): ARGS="source=FOLDER name=NAME"
+import: ## Make a run of a Hugging Face Marian model (opus-mt): ARGS="input=FOLDER name=NAME"
 report: ## Write an HTML page about a run, or how several differ: ARGS="compare=[a,b]"
 describe: ## Estimate the size, memory and time of a run
 doctor: ## Say what this machine has, and which optional packages are missing

@@ -44,7 +44,6 @@ CONTROLS: dict[str, dict[str, Any]] = {
     "mbr_bleu": {"strategy": "mbr", "candidates": 64, "top_p": 0.9, "utility": "bleu"},
     "mbr_16": {"strategy": "mbr", "candidates": 16, "top_p": 0.9},
     "mbr_bleu_16": {"strategy": "mbr", "candidates": 16, "top_p": 0.9, "utility": "bleu"},
-    "mbr_beam": {"strategy": "mbr", "candidates": 16, "candidates_by": "beam"},
 }
 """The settings of the search that each control adds; `terms` requires the longest word of each reference."""
 PRECISIONS = {"ours": ("fp32", "bf16", "int8"), "ctranslate2": ("fp32", "int8")}

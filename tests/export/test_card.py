@@ -24,11 +24,11 @@ BACK = {"source_lang": "de", "target_lang": "fr", "train": ["b.de", "b.fr"], "ta
 MIXTURE: dict[str, Any] = {"source": "files", "train": ["a.en", "a.de"], "tag": "<de>", "mixture": {"back": BACK}}
 
 
-def written(tmp_path: Path, data: DataConfig, target: str = "ctranslate2", licence: str = "") -> str:
+def written(tmp_path: Path, data: DataConfig, target: str = "ctranslate2") -> str:
     tokenizer = make_tokenizer()
     model = trained(tmp_path, tokenizer, make_model(tokenizer))
     settings = replace(Config(), data=data)
-    return card(load("export.target", target), replace(model, settings=settings), RECORD, [], licence)
+    return card(load("export.target", target), replace(model, settings=settings), RECORD, [])
 
 
 def header(text: str) -> dict[str, Any]:
@@ -40,9 +40,8 @@ def header(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("source", ["no", "1e3"])
 def test_language_codes_that_yaml_would_misread_are_quoted(tmp_path: Path, source: str) -> None:
-    made = written(tmp_path, DataConfig(source_lang=source, target_lang="de"), licence="no: licence #1")
+    made = written(tmp_path, DataConfig(source_lang=source, target_lang="de"))
     assert header(made)["language"] == [source, "de"]
-    assert header(made)["license"] == "no: licence #1"
 
 
 def test_the_header_names_a_hub_dataset(tmp_path: Path) -> None:

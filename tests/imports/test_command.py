@@ -28,20 +28,20 @@ def test_run_has_the_name_that_is_given_or_that_of_the_folder(
         raise UserError("stopped before anything is read")
 
     monkeypatch.setattr(command, "import_model", stop)
-    assert cli.main(["import", f"source={tmp_path}/opus-mt", *words]) == 2
+    assert cli.main(["import", f"input={tmp_path}/opus-mt", *words]) == 2
     assert names == [expected]
 
 
 def test_folder_without_a_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["import", "source=/"]) == 2
+    assert cli.main(["import", "input=/"]) == 2
     assert (
         capsys.readouterr().err
         == "nmt: name= must be one or more plain names of folders, joined by /, each of at most 64 characters\n"
     )
     assert cli.main(["import"]) == 2
-    assert capsys.readouterr().err == "nmt: name the folder of a model to import: nmt import source=FOLDER\n"
+    assert capsys.readouterr().err == "nmt: name the folder of a model to import: nmt import input=FOLDER\n"
 
 
 def test_folder_that_is_no_model_is_not_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["import", f"source={tmp_path}", f"paths.outputs={tmp_path}", "name=x"]) == 2
+    assert cli.main(["import", f"input={tmp_path}", f"paths.outputs={tmp_path}", "name=x"]) == 2
     assert "is no model that can be imported" in capsys.readouterr().err

@@ -18,7 +18,7 @@ def test_the_prepared_folder_is_the_same_to_the_byte(settings: list[str], tmp_pa
         (tmp_path / f"test.{language}").write_text("".join(f"{line.upper()} !\n" for line in lines), encoding="utf-8")
     words = [
         *settings, f"data.test=[{tmp_path}/test.en,{tmp_path}/test.de]", "tokenizer.vocab_size=60",
-        "data.drop_overlap=side", "data.overlap_share=0.7", "data.overlap_words=5",
+        "data.drop_overlap=side", "data.overlap_share=0.7",
     ]  # fmt: skip
     alone = prepared(words, "data.corpus=alone", "runtime.workers=1")
     assert prepared(words, "data.corpus=ray", "data.engine=ray", "runtime.workers=2") == alone

@@ -32,7 +32,7 @@ SETTINGS = (
     "model.layers=1", "model.d_model=16", "model.d_ff=32", "model.heads=2", "model.dropout=0.1",
     f"training.steps={STEPS}", "training.batch_tokens=200", "training.warmup_steps=4", "training.learning_rate=5e-3",
     f"training.save_every={SAVE_EVERY}", f"training.valid_every={VALID_EVERY}", "training.valid_sentences=2",
-    "training.log_every=1", "training.keep_last=3", "training.max_bad_steps=2", "averaging.last=2",
+    "training.log_every=1", "training.keep_last=3", "averaging.last=2",
     "decoding.beam=2", "decoding.extra_length=5",
     "runtime.threads=1", "runtime.workers=1", "runtime.device=cpu", "runtime.precision=fp32",
 )  # fmt: skip

@@ -86,7 +86,7 @@ def _arguments() -> argparse.Namespace:
 
 def _config(folder: Path, arguments: argparse.Namespace) -> Config:
     languages = [f"data.{side}_lang={language}" for side, language in zip(("source", "target"), LANGUAGES, strict=True)]
-    source = (f"data.hub_dataset={folder}/hub", "data.hub_config=generated", "data.check_counts=false")
+    source = (f"data.hub_dataset={folder}/hub", "data.hub_config=generated", "data.hub_revision=generated")
     return compose([*arguments.overrides, *languages, *source, f"paths.data={folder}"])
 
 

@@ -92,7 +92,7 @@ DECODED: dict[str, Words] = {
     ),
     "terms": ("decoding.terms=text/terms.tsv", "decoding.beam=8"),
     "beginnings": ("translate.prefix=text/beginnings.de",),
-    "bayes_risk": ("decoding.strategy=mbr", "decoding.candidates=12", "decoding.candidates_by=beam"),
+    "bayes_risk": ("decoding.strategy=mbr", "decoding.candidates=12"),
     "alignments": ("decoding.alignments=true", "decoding.nbest=2"),
 }  # fmt: skip
 """The settings of translations by the plain run."""

@@ -154,8 +154,8 @@ COMMANDS = {
     "import": Command(
         "nmt.imports.command",
         "make a run of a Marian model of Hugging Face (opus-mt)",
-        ("source", "name", "paths"),
-        defaults=("name='${folder_name:${source}}'",),
+        ("input", "name", "paths"),
+        defaults=("name='${folder_name:${input}}'",),
     ),
     "report": Command(
         "nmt.report.command",

@@ -48,20 +48,15 @@ class OnlyWith(NamedTuple):
 
     setting: str
     values: tuple[str, ...]
-    of: str
-    """The property of the group whose settings count; empty if the group's own do."""
 
     def value(self, settings: Any) -> object:
         """Return the value of the other setting."""
-        return getattr(getattr(settings, self.of) if self.of else settings, self.setting)
+        return getattr(settings, self.setting)
 
 
-def only_with(setting: str, *values: str, of: str = "") -> dict[str, OnlyWith]:
-    """Return the metadata of a setting that has an effect only if another one of its group has one of these values.
-
-    `of` names a property of the group that returns settings of the same kind: their value counts instead.
-    """
-    return {ONLY_WITH: OnlyWith(setting, values, of)}
+def only_with(setting: str, *values: str) -> dict[str, OnlyWith]:
+    """Return the metadata of a setting that has an effect only if another one of its group has one of these values."""
+    return {ONLY_WITH: OnlyWith(setting, values)}
 
 
 def has_effect(settings: Any, name: str) -> bool:
@@ -77,8 +72,7 @@ def check_effect(group: str, settings: Any, name: str) -> None:
         return
     if not has_effect(settings, name):
         rule = known[name].metadata[ONLY_WITH]
-        where = f"on a {rule.of} with " if rule.of else f"with {group}."
-        unfit = f"{where}{rule.setting}={rule.value(settings)}"
+        unfit = f"with {group}.{rule.setting}={rule.value(settings)}"
         needed = " or ".join(f"{group}.{rule.setting}={value}" for value in rule.values)
         raise ConfigError(f"{group}.{name} has no effect {unfit}: leave it out, or set {needed}")
 

@@ -121,8 +121,6 @@ class ExportConfig:
     folder: str = ""
     """Destination: a new or empty folder, or one with an earlier export, which is replaced; empty is
     `<paths.outputs>/<name>/export/<target>-<quantization>`."""
-    licence: str = ""
-    """Licence of the weights, such as cc-by-4.0, which the model card states."""
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -27,8 +27,6 @@ TREES = "trees"
 """The value of `data.target_lang` for sentences paired with their constituency trees."""
 PAIR, SIDE = "pair", "side"
 """The values of `data.drop_overlap`."""
-OVERLAP_WORDS = 8
-"""The default of `data.overlap_words`."""
 MAX_LINKED_PIECES = 65_535
 """The longest sentence, in word pieces, that can have a word alignment."""
 MAIN = "main"
@@ -62,8 +60,6 @@ class DataConfig:
     """Test text, like `train`; or text files with further references after the first two."""
     columns: list[str] = field(default_factory=list)
     """Columns of source and target in tables that do not name them after the languages."""
-    seed: int = 1
-    """Seed of the demo corpus, apart from `seed`, so that runs of several seeds have the same text."""
     hold_out: float = field(default=0.0, metadata=OF_ONE_CORPUS)
     """Share of the training pairs held out as `valid`, and again as `test`, if these are empty."""
     hub_dataset: str = "wmt/wmt14"
@@ -72,16 +68,12 @@ class DataConfig:
     """Configuration of the Hub data set, such as a language pair."""
     hub_revision: str = "b199e406369ec1b7634206d3ded5ba45de2fe696"
     """Revision of the Hub data set: a full commit, so the text never changes."""
-    check_counts: bool = field(default=True, metadata=NOT_OF_THE_TEXT)
-    """Refuse a Hub data set with another number of pairs than known."""
     drop_copies: bool = False
     """Drop training pairs with identical source and target."""
     max_words: int = 250
     """Drop training pairs with more words than this in the source or the target; 0 for no limit."""
     max_ratio: float = 0.0
     """Drop training pairs if one side is longer than the other by more than this factor; 0 for no limit."""
-    max_character_ratio: float = 0.0
-    """Drop training pairs if one side has more characters than the other by more than this factor; 0 for no limit."""
     score_column: str = ""
     """Column with a score per training pair, in tables that have one; pairs below min_score are dropped."""
     min_score: float = 0.0
@@ -110,37 +102,28 @@ class DataConfig:
     """If not 0, each weight of a mixture is multiplied by the corpus's tokens to the power of 1/temperature."""
     match_numbers: bool = False
     """Drop training pairs whose sides have different numbers, written as digits."""
-    ray_address: str = field(default="", metadata={**NOT_OF_THE_TEXT, **ADJUSTABLE})
-    """Address of the Ray cluster for data.engine=ray, such as auto, 10.0.0.1:6379 or ray://10.0.0.1:10001; empty starts
-    one on this machine with runtime.workers processes."""
     drop_overlap: str = ""
     """Drop training pairs that are also in a development or test set, without regard to case and punctuation: pair if
     both sides are those of a pair there, side if one of the sides is a sentence there; empty keeps them."""
     overlap_share: float = 0.0
     """Drop training pairs with a side that contains at least this share of the runs of words of a development or test
-    sentence; 0 does not check. 0.5 drops most copies with changes, 0.01 whatever has one run in common."""
-    overlap_words: int = OVERLAP_WORDS
-    """Words in a run, for overlap_share."""
+    sentence; 0 does not check. A run has eight words. 0.5 drops most copies with changes, 0.01 whatever has one run in
+    common."""
     pos_tags: str = "xx"
     """Tags of words in trees: keep, or xx, which replaces all but those of punctuation by XX."""
-    min_letters: float = 0.0
-    """Drop training pairs if letters are a smaller share of the characters of a side, without spaces; 0 does not check.
-    About 0.6 drops tables, codes and lists of numbers."""
-    drop_links: bool = False
-    """Drop training pairs if web and e-mail addresses and tags differ between the sides, or are most of a side."""
-    drop_boilerplate: bool = False
-    """Drop training pairs with a side that is a menu, a notice about cookies, copyright or scripts, or a call to click,
-    in English, German, French or Spanish."""
+    drop_web_text: bool = False
+    """Drop training pairs with links or tags that differ between the sides or are most of a side, with a side that has
+    fewer than 60% letters (tables, codes), or is a menu, a notice about cookies, copyright or scripts, or a call to
+    click, in English, German, French or Spanish."""
 
     def __post_init__(self) -> None:
         """Check the values."""
         for name in ("source", "engine"):
             check_registered(f"data.{name}", getattr(self, name))
         check_plain_name("data.corpus", self.corpus)
-        for name, minimum in (("seed", 0), ("max_words", 0), ("max_pieces", 2)):
-            check_at_least(f"data.{name}", getattr(self, name), minimum)
-        for name in ("min_language_probability", "min_letters"):
-            check_fraction(f"data.{name}", getattr(self, name))
+        check_at_least("data.max_words", self.max_words, 0)
+        check_at_least("data.max_pieces", self.max_pieces, 2)
+        check_fraction("data.min_language_probability", self.min_language_probability)
         check_choice("data.pos_tags", self.pos_tags, ("xx", "keep"))
         check_language("data.source_lang", self.source_lang)
         check_language("data.target_lang", self.target_lang)
@@ -152,10 +135,6 @@ class DataConfig:
             )
         if len(self.tag.split()) > 1 or self.tag.strip() != self.tag or not self.tag.isprintable():
             raise ConfigError(f"data.tag={self.tag!r} must be one word, such as <bt>")
-        if self.ray_address and self.engine != "ray":
-            raise ConfigError(
-                f"data.ray_address={self.ray_address} has no effect with data.engine={self.engine}: choose ray"
-            )
         self._check_tables()
         self._check_filters()
         self._check_alignments()
@@ -174,19 +153,14 @@ class DataConfig:
 
     def _check_filters(self) -> None:
         """Check the limits of filters."""
-        for name in ("max_ratio", "max_character_ratio"):
-            ratio = getattr(self, name)
-            if not (ratio == 0 or ratio >= 1):
-                raise ConfigError(f"data.{name}={ratio} would drop every pair: use 1 or more, or 0 for no limit")
+        if not (self.max_ratio == 0 or self.max_ratio >= 1):
+            raise ConfigError(
+                f"data.max_ratio={self.max_ratio} would drop every pair: use 1 or more, or 0 for no limit"
+            )
         if self.drop_overlap:
             check_choice("data.drop_overlap", self.drop_overlap, (PAIR, SIDE))
         if not 0 <= self.overlap_share <= 1:
             raise ConfigError(f"data.overlap_share={self.overlap_share} must be at least 0 and at most 1")
-        check_between("data.overlap_words", self.overlap_words, 2, 100)
-        if self.overlap_words != OVERLAP_WORDS and not self.overlap_share:
-            raise ConfigError(
-                f"data.overlap_words={self.overlap_words} has no effect without data.overlap_share: set it to 0.5, say"
-            )
 
     def _check_alignments(self) -> None:
         """Make sure that the pairs can have word alignments."""
@@ -310,10 +284,6 @@ class TokenizerConfig:
     """Share one vocabulary between both languages; false trains one per language."""
     normalization: str = "identity"
     """Text normalisation, which is irreversible: identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf."""
-    character_coverage: float = 1.0
-    """Share of the characters that the vocabulary covers, at least 0.98; the rest becomes the unknown piece."""
-    training_sentences: int = 5_000_000
-    """Train on a random sample of at most this many sentences; 0 uses all of them."""
     folder: str = ""
     """Folder of prepared data or of a checkpoint whose tokenizer is used as it is; empty trains one."""
 
@@ -324,8 +294,6 @@ class TokenizerConfig:
             "tokenizer.normalization", self.normalization, ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
         )
         check_between("tokenizer.vocab_size", self.vocab_size, 8, 10_000_000)
-        check_at_least("tokenizer.training_sentences", self.training_sentences, 0)
-        check_between("tokenizer.character_coverage", self.character_coverage, 0.98, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

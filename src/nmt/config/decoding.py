@@ -28,7 +28,7 @@ STRATEGIES = ("beam", "sample", "mbr")
 MBR = "mbr"
 """The value of `decoding.strategy` for minimum Bayes risk."""
 FOR_RISK = only_with("strategy", MBR)
-FOR_SAMPLES = only_with("strategy", "sample", of="search")
+FOR_SAMPLES = only_with("strategy", "sample", MBR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +65,7 @@ class DecodingConfig:
     min_length: int = field(default=0, metadata=CONTROL)
     """Least word pieces per translation."""
     candidates: int = field(default=64, metadata=FOR_RISK)
-    """Candidates per sentence for minimum Bayes risk."""
-    candidates_by: str = field(default="sample", metadata=FOR_RISK)
-    """How candidates are found: sample (narrowed by top_k, top_p and temperature), or beam."""
+    """Candidates per sentence for minimum Bayes risk: samples, narrowed by top_k, top_p and temperature."""
     utility: str = field(default="chrf", metadata=FOR_RISK)
     """Agreement of two candidates for minimum Bayes risk."""
     comet: str = field(default="", metadata=MAY_NAME_A_FOLDER)
@@ -88,7 +86,6 @@ class DecodingConfig:
         for name in ("top_k", "no_repeat_ngram", "min_length"):
             check_at_least(f"decoding.{name}", getattr(self, name), 0)
         check_above_zero("decoding.temperature", self.temperature)
-        check_choice("decoding.candidates_by", self.candidates_by, ("sample", "beam"))
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"decoding.top_p={self.top_p} must be above 0 and at most 1")
         self._check_combinations()
@@ -104,7 +101,7 @@ class DecodingConfig:
                 "decoding.utility=comet needs a model: set decoding.comet to a folder or to a name such as "
                 "Unbabel/wmt22-comet-da"
             )
-        if self.terms and self.search.strategy != "beam":
+        if self.terms and self.strategy != "beam":
             raise ConfigError("decoding.terms needs a beam: samples cannot have terms")
         if self.well_formed:  # the search among trees knows nothing of other restrictions
             controls = [each for each in fields(self) if each.metadata.keys() & CONTROL.keys()]
@@ -118,7 +115,7 @@ class DecodingConfig:
         """The settings of the search itself: minimum Bayes risk ranks the candidates that another one finds."""
         if self.strategy != MBR:
             return self
-        return replace(self, strategy=self.candidates_by, beam=self.candidates, nbest=self.candidates)
+        return replace(self, strategy="sample", beam=self.candidates, nbest=self.candidates)
 
     @property
     def in_words(self) -> str:

@@ -78,11 +78,9 @@ class TrainingConfig:
     valid_sentences: int = field(default=500, metadata=ADJUSTABLE)
     """Validation sentences to decode for BLEU at each validation; 0 for none."""
     save_every: int = field(default=1500, metadata=ADJUSTABLE)
-    """Steps between checkpoints (the paper's 10 minutes, at 0.4 s per step); 0 to use only save_minutes."""
-    save_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
-    """Minutes between checkpoints; 0 to use only save_every."""
+    """Steps between checkpoints (the paper's 10 minutes, at 0.4 s per step)."""
     keep_last: int = field(default=5, metadata=ADJUSTABLE)
-    """Number of latest checkpoints to keep, of those that save_every or save_minutes ask for."""
+    """Number of latest checkpoints to keep, of those that save_every asks for."""
     keep_best: int = field(default=1, metadata=ADJUSTABLE)
     """Number of checkpoints to keep in addition, those with the best validation."""
     best_by: str = field(default="loss", metadata=ADJUSTABLE)
@@ -96,10 +94,6 @@ class TrainingConfig:
     """Minutes of training steps over the whole run, excluding start-up, validation and saving; 0 for no limit. If
     they end the run before its steps do, the schedules linear and cosine reach zero then, and their warmup takes
     at most 12% of the steps, or a sixth of warmup_steps if that is more."""
-    max_bad_steps: int = field(default=10, metadata=ADJUSTABLE)
-    """Give up after this many consecutive steps without a finite gradient, which change nothing; 0 never gives up."""
-    on_divergence: str = field(default="stop", metadata=ADJUSTABLE)
-    """Reaction to giving up: stop, or rewind (once) to the previous checkpoint and continue with the batches after."""
     init_from: str = ""
     """Model to begin from, with a fresh optimizer and from the start of the data: the name of a run (its averaged, else
     best, else last checkpoint), or the folder of a checkpoint. The new model takes its shape (model.*),
@@ -123,12 +117,11 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        for name in ("steps", "batch_tokens", "warmup_steps", "log_every", "valid_every", "keep_last"):
+        for name in ("steps", "batch_tokens", "warmup_steps", "log_every", "valid_every", "save_every", "keep_last"):
             check_at_least(f"training.{name}", getattr(self, name), 1)
         for name in (
             *("device_tokens", "learning_rate", "weight_decay", "clip_norm", "valid_sentences"),
-            *("save_every", "save_minutes", "keep_best", "patience", "max_minutes", "max_training_minutes"),
-            *("max_bad_steps", "guided_weight", "r_drop"),
+            *("keep_best", "patience", "max_minutes", "max_training_minutes", "guided_weight", "r_drop"),
         ):
             check_at_least(f"training.{name}", getattr(self, name), 0)
         for name in ("label_smoothing", "adam_beta1", "adam_beta2", "ema"):
@@ -137,7 +130,6 @@ class TrainingConfig:
             check_registered(f"training.{name}", getattr(self, name))
         check_choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
         check_choice("training.best_by", self.best_by, ("loss", "bleu"))
-        check_choice("training.on_divergence", self.on_divergence, ("stop", "rewind"))
         check_choice("training.init_vocabulary", self.init_vocabulary, VOCABULARIES)
         for name in ("adam_eps", "muon_rate"):
             check_above_zero(f"training.{name}", getattr(self, name))
@@ -145,10 +137,6 @@ class TrainingConfig:
 
     def _check_combinations(self) -> None:
         """Refuse values that contradict each other."""
-        if not (self.save_every or self.save_minutes):
-            raise ConfigError(
-                "training.save_every and training.save_minutes are both 0: set one, or no checkpoint is saved"
-            )
         if self.device_tokens > self.batch_tokens:
             raise ConfigError(
                 f"training.device_tokens={self.device_tokens} is more than the global "

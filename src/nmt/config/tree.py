@@ -55,9 +55,6 @@ class RuntimeConfig:
     threads: int = 0
     """CPU threads per process; 0 divides the cores between the processes on this machine. Efficiency cores and the
     second threads of cores are not counted, and neither is more than the quota of a container."""
-    parallel: int = 0
-    """Micro-batches that a process trains in parallel on a CPU, each with its share of the threads; 0 is as many as the
-    threads and the batch allow. Several processes and GPUs train one at a time."""
     kernels: bool = True
     """Compute with operations of this package, which are faster, and equal but for rounding: on a CPU in C, if a C
     compiler is installed, and on GPUs with bf16 in Triton, if that is installed."""
@@ -75,7 +72,6 @@ class RuntimeConfig:
         check_choice("runtime.attention", self.attention, ("auto", "padded", "flash", "short"))
         check_registered("runtime.shard", self.shard)
         check_between("runtime.threads", self.threads, 0, 1024)
-        check_between("runtime.parallel", self.parallel, 0, 1024)
         check_between("runtime.workers", self.workers, 0, 1024)
         if not 0 < self.timeout_minutes <= 1_000_000:
             raise ConfigError(f"runtime.timeout_minutes={self.timeout_minutes} must be above 0, and at most 1000000")
@@ -98,18 +94,17 @@ class Config:
     name: str = field(default="wmt14_en_de_base", metadata=ADJUSTABLE)
     """Name of the run, which is stored in `<paths.outputs>/<name>/`."""
     seed: int = 1
-    """Seed of initial weights, order of the batches, dropout and sampling, but not of the demo corpus (data.seed)."""
+    """Seed of initial weights, order of the batches, dropout and sampling."""
     checkpoint: str = field(default="averaged", metadata=ADJUSTABLE)
     """Checkpoint to load: averaged, best, last, a step (step-00001000), or the folder of one."""
     engine: str = field(default="torch", metadata=ADJUSTABLE)
     """Engine that translates."""
     input: str = field(default="-", metadata=ADJUSTABLE)
-    """File to read (plain, .gz or .xz), or - for standard input."""
+    """File to read (plain, .gz or .xz), or - for standard input. `import` reads the folder of a model in Hugging Face's
+    Marian format."""
     output: str = field(default="-", metadata=ADJUSTABLE)
     """File to write. By default (-), translate and score write to standard output, report and attention to a file
     in the run's folder. `describe` also accepts json."""
-    source: str = field(default="", metadata=ADJUSTABLE)
-    """Folder of a model to import, in Hugging Face's Marian format."""
     compare: list[str] = field(default_factory=list, metadata=ADJUSTABLE)
     """Runs to compare, by name; the first is the baseline."""
     data: DataConfig = field(default_factory=DataConfig)

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.compute.processes import EndedEarlyError, run_in_process
+from nmt.compute.processes import run_in_process
 from nmt.config.data import DataConfig, TokenizerConfig, is_text
 from nmt.config.registry import imported
 from nmt.config.tree import Config
@@ -128,10 +128,7 @@ def _trained_tokenizer(config: Config, pairs: Mapping[str, int]) -> tuple[Tokeni
 
 def _trained_model(config: Config, texts: list[Text], tags: list[str]) -> tuple[bytes, train_tokenizer.LinesSeen]:
     """Train a model in another process, because the trainer uses much memory and cannot be interrupted."""
-    try:
-        return run_in_process(_train_model, texts, config.data, config.tokenizer, tags)
-    except EndedEarlyError as error:
-        raise UserError(f"{error}, or lower tokenizer.training_sentences") from error
+    return run_in_process(_train_model, texts, config.data, config.tokenizer, tags)
 
 
 def _joined(source: Text, target: Text) -> Text:
@@ -148,7 +145,7 @@ def _train_model(
     total = sum(sizes.values())
     if len(texts) > 1:
         lines_of = {text.corpus: partial(_lines, text) for text in texts}
-        lines, total = sample_corpora(data, lines_of, sizes, min(settings.training_sentences or total, total))
+        lines, total = sample_corpora(data, lines_of, sizes, min(train_tokenizer.MAX_SENTENCES, total))
     return train_tokenizer.train(lines, total, settings, tags)
 
 

@@ -15,15 +15,13 @@ from nmt.export.record import ExportRecord
 from nmt.export.target import Target, TrainedModel
 
 
-def card(
-    target: Target, trained: TrainedModel, record: ExportRecord, evaluations: Sequence[EvaluationRecord], licence: str
-) -> str:
+def card(target: Target, trained: TrainedModel, record: ExportRecord, evaluations: Sequence[EvaluationRecord]) -> str:
     """Return the card in Markdown, with the header that model hubs read."""
     config, corpora = trained.settings, corpora_of(trained.settings.data)
     directions = " and ".join(dict.fromkeys(_direction(corpus.settings) for corpus in corpora.values()))
     tags = [corpus.settings for corpus in corpora.values() if corpus.settings.tag]
     blocks = [
-        _header(target, [corpus.settings for corpus in corpora.values()], licence),
+        _header(target, [corpus.settings for corpus in corpora.values()]),
         f"# {config.name}: {directions}\n",
         f"A Transformer for translation from {directions}, trained and exported with nmt {__version__}.\n",
         "## Use\n",
@@ -43,12 +41,12 @@ def card(
         f"weights' SHA-256 {record.checkpoint.sha256}",
         f"- compared with the model: {record.verified}",
         *([f"- search: {target.note}"] if target.note else []),
-        f"\n## Licence\n\n{licence or 'Not stated (export.licence was empty).'}",
+        "\n## Licence\n\nNot stated.",
     ]
     return "\n".join(blocks) + "\n"
 
 
-def _header(target: Target, corpora: Sequence[DataConfig], licence: str) -> str:
+def _header(target: Target, corpora: Sequence[DataConfig]) -> str:
     """Return the YAML that model hubs read; the dumper quotes what YAML would misread, such as the language `no`."""
     header: dict[str, object] = {
         "language": list(dict.fromkeys(each for data in corpora for each in (data.source_lang, data.target_lang))),
@@ -56,8 +54,6 @@ def _header(target: Target, corpora: Sequence[DataConfig], licence: str) -> str:
         "library_name": target.library,
         "tags": ["translation", "transformer", "nmt"],
     }
-    if licence:
-        header["license"] = licence
     if datasets := [data.hub_dataset for data in corpora if data.source == "hub" and is_hub_id(data)]:
         header["datasets"] = list(dict.fromkeys(datasets))
     text = yaml.safe_dump(header, sort_keys=False, allow_unicode=True, default_flow_style=None)

@@ -78,7 +78,7 @@ def export_checkpoint(config: Config) -> ExportRecord:
         )
         write_text(partial / SETTINGS, checkpoint.config_text)
         evaluations = [each for each in _evaluations(config) if _is_of(each, record)]
-        write_text(partial / "README.md", card(target, trained, record, evaluations, export.licence))
+        write_text(partial / "README.md", card(target, trained, record, evaluations))
         record.write(partial)
     return record
 

@@ -20,8 +20,8 @@ from nmt.storage.lock import exclusive_folder
 
 def run(config: Config) -> None:
     """Write the run, and print how to use it."""
-    if not config.source:
-        raise UserError("name the folder of a model to import: nmt import source=FOLDER")
+    if config.input == "-":
+        raise UserError("name the folder of a model to import: nmt import input=FOLDER")
     run_folder, imported = import_model(config)
     model, tokenizer = imported.settings.model, imported.tokenizer
     parameters = sum(weight.numel() for weight in imported.weights.values())
@@ -33,7 +33,7 @@ def run(config: Config) -> None:
 
 def import_model(config: Config) -> tuple[Path, ImportedModel]:
     """Write a run with one checkpoint, which is also its averaged one; return the folder of the run, and the model."""
-    folder, layout = expanded(config.source), RunLayout(config.run_folder)
+    folder, layout = expanded(config.input), RunLayout(config.run_folder)
     imported = read_marian(folder, config)
     origin = CheckpointRecord(folder.resolve().name, 0, sha256=checksum(weights_file(folder)), path=str(folder))
     taken = "is being written by another process: wait until it is done, or give the import another name="

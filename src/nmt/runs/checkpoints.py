@@ -1,6 +1,5 @@
 """The checkpoints of a run: keep the last and the best, find one by name, load the last good one."""
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -141,10 +140,10 @@ def _missing(run_folder: Path, name: str, saved: Sequence[CheckpointMeta]) -> st
     return f"no checkpoint {name} in {RunLayout(run_folder).checkpoints}; {listed}: {remedy}"
 
 
-def load_last_good(run_folder: Path, before: float = math.inf) -> Checkpoint | None:
-    """Return the newest undamaged checkpoint of a step before `before`, or None if there is no checkpoint."""
+def load_last_good(run_folder: Path) -> Checkpoint | None:
+    """Return the newest undamaged checkpoint, or None if there is no checkpoint."""
     layout = RunLayout(run_folder)
-    folders = [folder for step, folder in layout.steps().items() if step < before]
+    folders = [*layout.steps().values()]
     for folder in reversed(folders):
         try:
             return load(folder, trainer=True)

@@ -60,7 +60,7 @@ def _hint(config: Config) -> str:
     """Say what to do about a model to begin from that does not exist."""
     name = config.training.init_from
     if _is_hugging_face(expanded(name)):
-        return f"import it first with `nmt import source={name}`"
+        return f"import it first with `nmt import input={name}`"
     runs = sorted(path.parent.name for path in config.runs_folder.glob("*/checkpoints"))
     return nearest(name, runs) if runs else "train that run first, or name the folder of a checkpoint"
 

@@ -24,6 +24,8 @@ SPECIAL_PIECES = len({UNK, PAD, BOS, EOS})
 THREADS = 16
 """Fixed, because the last digits of a unigram model depend on it."""
 SAMPLE_SEED = 1
+MAX_SENTENCES = 5_000_000
+"""A larger text is sampled, which limits memory."""
 """Fixed, so that the vocabulary depends only on the text and not on the seed of the run."""
 BLOCK_LINES = 1 << 20
 """Lines from which a sample is drawn at a time."""
@@ -72,13 +74,13 @@ def train(
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=seen.usable(sample(lines, count, config.training_sentences)),
+            sentence_iterator=seen.usable(sample(lines, count, MAX_SENTENCES)),
             model_writer=model,
             model_type=config.model_type,
             vocab_size=config.vocab_size,
             normalization_rule_name=config.normalization,
             remove_extra_whitespaces=config.normalization != "identity",
-            character_coverage=config.character_coverage,
+            character_coverage=1.0,
             max_sentence_length=MAX_LINE_BYTES,
             num_threads=THREADS,
             unk_id=UNK,
@@ -124,10 +126,7 @@ def _explain(reason: str, seen: LinesSeen, config: TokenizerConfig) -> str:
     if found := re.search(r"value <= (\d+)", reason):
         return f"{asked} is more than the text allows: set it to {found[1]} or less, or give more text."
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", reason):
-        return (
-            f"{asked} is less than the text needs for its characters alone: set it to {found[1]} or more, "
-            "or lower tokenizer.character_coverage."
-        )
+        return f"{asked} is less than the text needs for its characters alone: set it to {found[1]} or more."
     if not seen.used:
         return (
             f"the tokenizer has no text to learn from: of {seen.offered} lines, {seen.empty} are empty "

@@ -1,4 +1,4 @@
-"""Write the checkpoints of a run during training, and find the one to rewind to."""
+"""Write the checkpoints of a run during training."""
 
 import time
 from collections.abc import Mapping
@@ -9,9 +9,8 @@ from typing import Any
 from torch import Tensor
 
 from nmt.compute import distributed
-from nmt.errors import UserError
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, CheckpointRecord
-from nmt.runs.checkpoints import Checkpoints, load_last_good
+from nmt.runs.checkpoints import Checkpoints
 from nmt.storage.copies import store_changes
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
@@ -95,18 +94,6 @@ class CheckpointManager:
         """Wait until all checkpoints are on the disk, in all processes."""
         with distributed.together(), distributed.main_works():
             self._wait_for_writer()
-
-    def load_before(self, step: int) -> Checkpoint:
-        """Return the newest undamaged checkpoint before this step."""
-        self.wait_until_saved()
-        with distributed.together():
-            checkpoint = load_last_good(self.checkpoints.run_folder, step)
-            if checkpoint is None:
-                raise UserError(
-                    f"training diverged at step {step}, before its first checkpoint: train under another name= "
-                    "with training.clip_norm=1, a lower training.learning_rate or more training.warmup_steps"
-                )
-        return checkpoint
 
     def close(self) -> None:
         """Wait for the writer, even after an error: no other process may use the run's folder before it is done."""

@@ -103,10 +103,6 @@ class DivergenceMonitor:
             return ""
         return f"the loss has risen from {lowest:.2f} to {loss:.2f}; largest gradient ({largest.norm:.3g}): {largest}"
 
-    def reset_count(self) -> None:
-        """Forget the bad steps so far, after a rewind."""
-        self.consecutive = 0
-
     def _count(self, each: StepRecord) -> None:
         if math.isfinite(each.norm):
             self.consecutive = 0
@@ -141,13 +137,11 @@ def _bad_steps_warning(bad: Sequence[StepRecord]) -> str:
     return f"no finite gradient, so nothing was changed at {len(bad)} steps: {bad[0]}; {others}{more}"
 
 
-def divergence_error(first: int, consecutive: int, *, rewound: bool) -> str:
+def divergence_error(first: int, consecutive: int) -> str:
     """Return why training stops, and what to do."""
-    rewind = "" if rewound else "set training.on_divergence=rewind to go back to one and skip these batches, or "
     return (
-        f"training diverged: {consecutive} steps in a row, from step {first} on, had no finite gradient"
-        f"{', after it had gone back once' if rewound else ''}; `nmt batch batch.step={first}` shows the text of "
-        f"the first. Earlier checkpoints, if any, are untouched: {rewind}"
+        f"training diverged: {consecutive} steps in a row, from step {first} on, had no finite gradient; `nmt batch "
+        f"batch.step={first}` shows the text of the first. Earlier checkpoints, if any, are untouched: "
         "train under another name= with training.clip_norm=1 or a lower training.learning_rate"
     )
 

@@ -135,7 +135,7 @@ class BatchGradient:
 def concurrency_of(config: TrainingConfig, machine: Machine, parallel: int) -> int:
     """Return how many micro-batches a process computes in parallel: one, unless a single process trains on a CPU.
 
-    `parallel` is `runtime.parallel`.
+    `parallel` fixes the number on a CPU.
     """
     if machine.device.type != "cpu" or distributed.world_size() > 1:
         return 1

@@ -1,7 +1,6 @@
 """The training loop: steps, log lines, validations and checkpoints, until the run ends."""
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 
@@ -28,6 +27,8 @@ The argument makes blocks that a stop request ends; each process runs its own sh
 SHOWN = {"loss": "loss", "bleu": "BLEU"}
 """The figures of a validation on the terminal; all of them are in metrics.jsonl."""
 
+MAX_BAD_STEPS = 10
+"""After this many consecutive steps without a finite gradient, which change nothing, training stops."""
 UNTIL_AGREEMENT = "steps until the next agreement"
 """The task of several processes besides the next step: they decide again only after further steps."""
 
@@ -48,7 +49,6 @@ class Loop:
         self._tokens = 0
         self._deadline = Deadline(self.config.max_minutes, checkpoint_bytes=checkpoint_bytes(self.trainer))
         self._since_log = Stopwatch()
-        self._since_scheduled = Stopwatch()
         self._agreements: AgreementSchedule
         if distributed.world_size() > 1:
             self._deadline.expect(UNTIL_AGREEMENT, AGREEMENT_SECONDS)
@@ -58,7 +58,7 @@ class Loop:
         """Train (section 5 of the paper) to the last step or until something else ends the run, and save."""
         state = self.state
         # the time before the first step is not training time
-        state.clock, self._since_log, self._since_scheduled = Stopwatch(), Stopwatch(), Stopwatch()
+        state.clock, self._since_log = Stopwatch(), Stopwatch()
         self._agreements = AgreementSchedule(self.trainer.step, state.training_seconds())
         ending = Ending.DONE if state.finished else None
         with (
@@ -79,7 +79,7 @@ class Loop:
                 if ending and self._validated_step != self.trainer.step:
                     ending = self._after_last_validation(ending)
                 if ending or (decision.saving and not state.validation_due):
-                    self._stop_or_rewind_if_diverged()
+                    self._stop_if_diverged()
                     interrupted = ending is not None and ending >= Ending.TIME
                     self._save(interim=interrupted and not decision.saving, only_best=decision.saving == Saving.BEST)
             self.checkpoint_manager.wait_until_saved()
@@ -95,7 +95,7 @@ class Loop:
         self._progress.advance()
         if trainer.step % self.config.log_every == 0:
             self._log()
-            self._stop_or_rewind_if_diverged()
+            self._stop_if_diverged()
         state.validation_due = self._needs_validation(trainer.step)
 
     def _update(self, batch: GlobalBatch, stop_request: StopRequest) -> None:
@@ -134,8 +134,7 @@ class Loop:
         self.checkpoint_manager.check_writer()
         state, config, step = self.state, self.config, self.trainer.step
         saving = Saving.BEST if self._validated_step == step and not state.best.stale else Saving.NONE
-        late = config.save_minutes and time.monotonic() - self._since_scheduled.start > 60 * config.save_minutes
-        if late or self._time_is_spent() or self._is_save_step(step):
+        if self._time_is_spent() or self._is_save_step(step):
             saving = Saving.SCHEDULED
         endings = []
         if state.finished:
@@ -214,25 +213,17 @@ class Loop:
         for warning in warnings_about(self.state.divergence.take_bad_steps()):
             self._progress.write(f"warning: {warning}")
 
-    def _stop_or_rewind_if_diverged(self) -> None:
-        """Stop or rewind if too many consecutive steps had no finite gradient."""
+    def _stop_if_diverged(self) -> None:
+        """Stop if too many consecutive steps had no finite gradient."""
         self._warn_about_bad_steps()
-        divergence, config = self.state.divergence, self.config
+        divergence = self.state.divergence
         consecutive = distributed.highest(divergence.consecutive)
-        if not 0 < config.max_bad_steps <= consecutive:
-            return
-        if config.on_divergence != "rewind" or self.state.rewound:
-            raise CommonError(divergence_error(divergence.first_bad, consecutive, rewound=self.state.rewound))
-        checkpoint = self.checkpoint_manager.load_before(divergence.first_bad)
-        self.state.rewind(checkpoint)
-        self._progress.write(
-            f"warning: went back to the weights of step {checkpoint.step}, and continues with the batches after "
-            f"step {self.trainer.step}; a run does this only once"
-        )
+        if consecutive >= MAX_BAD_STEPS:
+            raise CommonError(divergence_error(divergence.first_bad, consecutive))
 
     def _validate(self, stop_request: StopRequest) -> None:
         """Validate; stop at the time limit, because the duration of the first validation cannot be known in advance."""
-        self._stop_or_rewind_if_diverged()  # not later: the figures belong to the weights that are saved with them
+        self._stop_if_diverged()  # not later: the figures belong to the weights that are saved with them
         self._check_ranks()
         step = self.trainer.step
         seconds = self._deadline.seconds_left() if self.config.max_minutes else math.inf
@@ -256,8 +247,6 @@ class Loop:
             figures = self._figures if self._validated_step == step else {}
             self.checkpoint_manager.save(self.state, figures, interim=interim, only_best=only_best)
         self._saved_step = step
-        if not only_best:
-            self._since_scheduled = Stopwatch()
 
     def _check_ranks(self) -> None:
         """Make sure that all processes have the same weights before one of them is validated or saved."""

@@ -50,7 +50,6 @@ def new_trainer(
         config.training,
         machine,
         config.seed,
-        parallel=runtime.parallel,
         replicas=replicas,
         graphs=graphs,
     )

@@ -1,4 +1,4 @@
-"""The state of a training run: saved in checkpoints, restored on resume, and rewound after a divergence."""
+"""The state of a training run: saved in checkpoints, and restored on resume."""
 
 import math
 from collections.abc import Mapping
@@ -18,7 +18,6 @@ class SavedLoop(TypedDict):
     best: float | None
     stale: int
     skipped: int
-    rewound: NotRequired[bool]
     unseen: NotRequired[bool]
     """Whether the step still has to be validated."""
     training_seconds: NotRequired[float]
@@ -59,8 +58,6 @@ class TrainingState:
         self.divergence = DivergenceMonitor()
         self.skipped_steps = 0
         """Steps of the whole run whose gradient was not finite."""
-        self.rewound = False
-        """Whether the run has gone back to an earlier checkpoint; it does so only once."""
         self.validation_due = False
         """Whether the current step must be validated before the next one."""
         self.clock = Stopwatch()
@@ -89,7 +86,6 @@ class TrainingState:
                 "best": self.best.value,
                 "stale": self.best.stale,
                 "skipped": self.skipped_steps,
-                "rewound": self.rewound,
                 "unseen": self.validation_due,
                 "training_seconds": self.training_seconds(),
             },
@@ -103,22 +99,9 @@ class TrainingState:
         loop = saved["loop"]
         self.best = saved_best(checkpoint, self.best.by)
         self.skipped_steps = loop["skipped"]
-        self.rewound = loop.get("rewound", False)
         self.validation_due = loop.get("unseen", False)
         self._seconds_before = loop.get("training_seconds", 0.0)
         self.trainer.last_step = reachable_step(self.trainer.step, self._seconds_before, self.trainer.config)
-
-    def rewind(self, checkpoint: Checkpoint) -> None:
-        """Take weights and optimizer from a checkpoint, but keep the step and the position in the data."""
-        trainer = self.trainer
-        step, data_position, corpora = trainer.step, trainer.data_position, trainer.corpora
-        self.take_statistics()
-        trainer.replicas.load(checkpoint.weights)
-        trainer.restore(saved_state(checkpoint)["trainer"])
-        trainer.step, trainer.data_position, trainer.corpora = step, data_position, corpora
-        trainer.take_statistics()  # drop the sums that the checkpoint contains
-        self.divergence.reset_count()
-        self.rewound = True
 
 
 def saved_best(checkpoint: Checkpoint, by: str) -> BestValidation:

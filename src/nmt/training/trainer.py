@@ -59,7 +59,7 @@ class Trainer:
         replicas: type[Replicas] = Replicas,
         graphs: bool = False,
     ) -> None:
-        """Train `model`; see `runtime.parallel`, and `runtime.cuda_graphs` for `graphs`."""
+        """Train `model`, in `parallel` micro-batches if that is not 0; see `runtime.cuda_graphs` for `graphs`."""
         self.model, self.config, self.machine = model, config, machine
         objective = Objective(model, config.label_smoothing, r_drop=config.r_drop, guided_weight=config.guided_weight)
         self.replicas = (

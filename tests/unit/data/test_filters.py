@@ -112,7 +112,7 @@ def test_settings_of_filters_exist_and_turn_them_on() -> None:
     defaults = DataConfig(max_words=0)
     always = [each.name for each in training_filters(defaults)]
     turned_on: dict[str, Any] = {
-        "drop_copies": True, "max_words": 9, "max_ratio": 2.0, "max_character_ratio": 2.0,
+        "drop_copies": True, "max_words": 9, "max_ratio": 2.0,
         "score_column": "score", "deduplicate": True,
     }  # fmt: skip
     assert filter_settings(replace(defaults, **turned_on)) == turned_on
@@ -130,13 +130,6 @@ def test_filters_of_earlier_versions_have_the_same_records_if_new_ones_are_off()
     }  # fmt: skip
 
 
-def test_ratio_of_characters_includes_the_limit() -> None:
-    pairs = [("abcd", " ab "), ("ab", "abcde"), ("abcde", "ab"), ("ünï", "日本")]
-    kept, dropped = run(pairs, max_character_ratio=2.0)
-    assert kept == [pairs[0], pairs[3]]
-    assert dropped["characters"] == 2
-
-
 def test_pairs_below_the_lowest_score_or_without_one_are_dropped() -> None:
     scores = [0.4, 0.5, float("nan"), 7.0, -1.0]
     pairs: list[Pair] = [(str(number), "x", score) for number, score in enumerate(scores)]
@@ -151,7 +144,7 @@ def test_pairs_below_the_lowest_score_or_without_one_are_dropped() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_character_ratio": 0.5}, "data.max_character_ratio=0.5 would drop every pair"),
+        ({"max_ratio": 0.5}, "data.max_ratio=0.5 would drop every pair"),
         ({"min_score": 1.0}, "needs data.score_column"),
         ({"min_score": float("nan"), "score_column": "s"}, "must be a finite number"),
         ({"score_column": "s", "source": "demo"}, "data.score_column=s needs tables, not data.source=demo"),

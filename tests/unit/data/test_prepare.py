@@ -486,12 +486,9 @@ def test_command_prints_the_figures_of_the_corpus(config: Config, capsys: pytest
     assert "running again" not in capsys.readouterr().out
 
 
-def test_killed_worker_process_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda *_: run_in_process(os._exit, 7))
+def test_killed_worker_process_is_an_error() -> None:
     with pytest.raises(UserError, match=r"ended early \(code 7\), perhaps because memory ran out"):
         run_in_process(os._exit, 7)
-    with pytest.raises(UserError, match=r"free some memory, or lower tokenizer\.training_sentences"):
-        tokenizer_task._trained_model(Config(), [], [])
     with pytest.raises(ZeroDivisionError):
         run_in_process(divmod, 1, 0)
     assert run_in_process(divmod, 7, 2) == (3, 1)

@@ -55,7 +55,7 @@ SETTINGS: list[dict[str, Any]] = [
     {},
     {"deduplicate": True},
     {"drop_copies": True, "max_words": 4, "max_ratio": 2.0, "deduplicate": True},
-    {"max_character_ratio": 1.5, "max_words": 0},
+    {"max_ratio": 1.5, "max_words": 0},
 ]
 
 

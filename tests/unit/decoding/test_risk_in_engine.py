@@ -31,14 +31,6 @@ def test_minimum_bayes_risk_chooses_the_sample_that_agrees_best(tokenizer: Token
             assert expected[best.text] == pytest.approx(best.score)
 
 
-def test_minimum_bayes_risk_takes_candidates_of_a_beam(tokenizer: Tokenizer) -> None:
-    model, lines = random_model(tokenizer), ["the small cat sees a dog"]
-    (listed,) = translator([model], tokenizer, beam=6, nbest=6).translate(lines)
-    engine = translator([model], tokenizer, strategy="mbr", candidates=6, candidates_by="beam", nbest=6, utility="bleu")
-    (chosen,) = engine.translate(lines)
-    assert {each.text for each in chosen.candidates} == {each.text for each in listed.candidates}
-
-
 def test_bleu_is_refused_where_words_have_no_spaces_between_them() -> None:
     words = ["decoding.strategy=mbr", "decoding.utility=bleu", "data.target_lang=zh-CN"]
     with pytest.raises(ConfigError, match=r"data\.target_lang=zh-CN does not have: set decoding\.utility=chrf"):

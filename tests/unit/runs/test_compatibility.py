@@ -46,7 +46,7 @@ def test_only_the_listed_settings_are_fixed() -> None:
         *("adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_norm", "optimizer"),
         *("guided_weight", "init_from", "init_skip", "init_vocabulary", "freeze", "ema", "muon_rate", "r_drop"),
     }
-    machines = {"data.engine", "data.ray_address"}  # where text is prepared, which changes none of it
+    machines = {"data.engine"}  # where text is prepared, which changes none of it
     groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model", "noise", "own")}
     groups -= machines | {"own.keep"}  # the latter says which settings are not derived before a run begins
     assert len(groups) > 25

@@ -120,7 +120,7 @@ def test_close_waits_for_the_writer(store: PairStore, tmp_path: Path, gate: thre
     assert [saved.step for saved in Checkpoints(tmp_path).steps()] == [1]
 
 
-@pytest.mark.parametrize("then", ["save", "check_writer", "wait_until_saved", "load_before"])
+@pytest.mark.parametrize("then", ["save", "check_writer", "wait_until_saved"])
 def test_an_error_of_the_background_writer_is_raised(store: PairStore, tmp_path: Path, then: str) -> None:
     state = training_state()
     ours = state.trainer
@@ -133,31 +133,9 @@ def test_an_error_of_the_background_writer_is_raised(store: PairStore, tmp_path:
         "save": lambda: save(manager, state),
         "check_writer": manager.check_writer,
         "wait_until_saved": manager.wait_until_saved,
-        "load_before": lambda: manager.load_before(5),
     }[then]
     if then == "check_writer":  # which does not wait
         assert manager._pending is not None
         futures.wait([manager._pending])
     with pytest.raises((UserError, CommonError), match="cannot write"):
         what()
-
-
-@pytest.mark.parametrize("in_background", [False, True])
-def test_a_rewind_loads_the_last_checkpoint_before_the_step(
-    store: PairStore, tmp_path: Path, in_background: bool
-) -> None:
-    state = training_state()
-    ours = state.trainer
-    first, second = batches_of(store, TRAINING, 2)
-    ours.update(first)
-    before = weights(ours)
-    manager = checkpoint_manager(tmp_path, in_background=in_background)
-    save(manager, state)
-    ours.update(second)
-    checkpoint = manager.load_before(2)
-    assert checkpoint.step == 1
-    state.rewind(checkpoint)
-    assert (ours.step, ours.data_position) == (2, second.after)
-    assert same(weights(ours), before)
-    with pytest.raises((UserError, CommonError), match="before its first checkpoint"):
-        manager.load_before(1)

@@ -51,8 +51,6 @@ def test_the_count_of_bad_steps_ends_with_a_good_step() -> None:
     assert divergence.consecutive == 0
     recorded([math.nan], 6, divergence).take_bad_steps()
     assert (divergence.consecutive, divergence.first_bad) == (1, 6)
-    divergence.reset_count()
-    assert divergence.consecutive == 0
 
 
 def test_the_warning_names_the_step_with_the_largest_gradient() -> None:

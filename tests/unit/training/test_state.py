@@ -1,9 +1,8 @@
-"""A training state survives a checkpoint, and a rewind keeps the position in the data."""
+"""A training state survives a checkpoint."""
 
 from dataclasses import replace
 
 import pytest
-import torch
 
 from nmt.config.data import DataConfig
 from nmt.config.tree import Config
@@ -29,10 +28,10 @@ def test_a_restored_state_equals_the_saved_state(store: PairStore) -> None:
     for batch in batches_of(store, TRAINING, 3):
         state.trainer.update(batch)
     state.best.value, state.best.stale = 2.5, 4
-    state.skipped_steps, state.rewound, state.validation_due = 7, True, True
+    state.skipped_steps, state.validation_due = 7, True
     restored.restore(checkpoint_of(state))
     assert (restored.best.value, restored.best.stale) == (2.5, 4)
-    assert (restored.skipped_steps, restored.rewound, restored.validation_due) == (7, True, True)
+    assert (restored.skipped_steps, restored.validation_due) == (7, True)
     assert restored.training_seconds() >= state.training_seconds() - 1
     assert (restored.trainer.step, restored.trainer.data_position) == (3, state.trainer.data_position)
     assert restored.take_statistics() == state.take_statistics()
@@ -63,22 +62,3 @@ def test_a_finished_run_says_how_to_go_on(store: PairStore, schedule: str, advic
     message = finished_message(checkpoint_of(state), Config(training=settings, data=DataConfig(max_pieces=20)))
     assert advice in message
     assert ("training.steps above" in message) == (schedule == "inverse_sqrt"), "resuming would refuse other steps"
-
-
-def test_a_rewind_restores_the_weights_but_keeps_the_position(store: PairStore) -> None:
-    state = TrainingState(trainer())
-    first, second, third = batches_of(store, TRAINING, 3)
-    state.trainer.update(first)
-    checkpoint = checkpoint_of(state)
-    state.trainer.update(second)
-    state.rewind(checkpoint)
-    assert state.rewound
-    assert (state.trainer.step, state.trainer.data_position) == (2, second.after)
-    assert all(torch.equal(value, checkpoint.weights[name]) for name, value in weights(state.trainer).items())
-    state.trainer.update(third)
-    only_third = state.take_statistics()
-    expected = TrainingState(trainer())
-    expected.restore(checkpoint)
-    expected.trainer.take_statistics()
-    expected.trainer.update(third)
-    assert only_third.loss == expected.take_statistics().loss

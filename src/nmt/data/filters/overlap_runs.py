@@ -22,6 +22,8 @@ from nmt.text.plain import Hashes, sentence_digest
 
 Integers = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
+RUN_WORDS = 8
+"""The words in a run."""
 MAX_SENTENCES = 64
 """The largest number of different sentences with a run that is compared."""
 RUN_FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -58,17 +60,16 @@ def runs_of(texts: Sequence[str], words: int) -> tuple[Hashes, Integers]:
 
 def learn(config: DataConfig, text: Iterable[HeldOutPair]) -> dict[str, KnownRuns]:
     """Return the runs of development and test text by language."""
-    settings = config
     sentences = _different(text)
     found: defaultdict[str, list[tuple[Hashes, Integers]]] = defaultdict(list)
     counts: defaultdict[str, int] = defaultdict(int)
     for block in blocks(sentences, CHUNK_SENTENCES, lambda each: len(each[1]), CHUNK_CHARACTERS):
         for language in sorted({each[0] for each in block}):
             texts = [sentence for its_language, sentence in block if its_language == language]
-            hashes, of_texts = runs_of(texts, settings.overlap_words)
+            hashes, of_texts = runs_of(texts, RUN_WORDS)
             found[language].append((hashes, of_texts + counts[language]))
             counts[language] += len(texts)
-    return {language: _index(each, counts[language], settings.overlap_share) for language, each in found.items()}
+    return {language: _index(each, counts[language], config.overlap_share) for language, each in found.items()}
 
 
 def _different(text: Iterable[HeldOutPair]) -> Iterator[tuple[str, str]]:
@@ -100,9 +101,9 @@ def _index(found: Sequence[tuple[Hashes, Integers]], count: int, share: float) -
     )
 
 
-def contain_sentences(texts: Sequence[str], words: int, known: KnownRuns) -> Integers:
+def contain_sentences(texts: Sequence[str], known: KnownRuns) -> Integers:
     """Return the indices of the texts that contain enough of the runs of a sentence."""
-    hashes, of_texts = runs_of(texts, words)
+    hashes, of_texts = runs_of(texts, RUN_WORDS)
     if not len(known.hashes) or not len(hashes):
         return np.zeros(0, np.int64)
     runs = np.minimum(np.searchsorted(known.hashes, hashes), len(known.hashes) - 1)
@@ -119,14 +120,14 @@ def contain_sentences(texts: Sequence[str], words: int, known: KnownRuns) -> Int
 
 def judging(config: DataConfig, known: Mapping[str, KnownRuns]) -> Keeps:
     """Return the function that judges pairs by the known runs of their languages."""
-    words, sides = config.overlap_words, languages(config)
+    sides = languages(config)
     compared = [0, 1] if is_text(config.target_lang) else [0]  # different sentences often have the same tree
 
     def keeps(chunk: Sequence[Pair]) -> list[bool]:
         kept = np.ones(len(chunk), dtype=bool)
         for side in compared:
             if sides[side] in known:
-                kept[contain_sentences([pair[side] for pair in chunk], words, known[sides[side]])] = False
+                kept[contain_sentences([pair[side] for pair in chunk], known[sides[side]])] = False
         return [bool(each) for each in kept]
 
     return keeps

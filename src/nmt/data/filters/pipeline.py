@@ -25,6 +25,8 @@ CHUNK_PAIRS = 50_000
 """Pairs that are read, filtered and written together."""
 MAX_CHUNK_CHARACTERS = 1 << 26
 """The largest number of characters in a chunk."""
+LEAST_LETTERS = 0.6
+"""The least share of letters in a side that the filter of web text keeps: fewer are tables, codes, lists of numbers."""
 
 
 Digest = Callable[[Sequence[Pair]], npt.NDArray[np.uint64]]
@@ -46,8 +48,6 @@ class Filter:
     digest: Callable[[DataConfig], Digest] | None = None
     """Return a function of each pair alone, given the settings. The filter's function then takes what this one returns,
     in the order of the pairs, and may judge a pair by earlier ones. Processes share the digest of a slow filter."""
-    refined_by: tuple[str, ...] = ()
-    """Further settings under `data.` on which the filter depends."""
     learn: Callable[[DataConfig, Iterable[HeldOutPair]], Any] | None = None
     """Return what the filter must know of the development and test text of all corpora, given the settings and that
     text. It is sent to other processes."""
@@ -67,16 +67,6 @@ def each_pair(keeps: Callable[[str, str], bool]) -> Keeps:
 def _within_max_words(config: DataConfig) -> Keeps:
     limit = config.max_words
     return each_pair(lambda source, target: has_at_most(source, limit) and has_at_most(target, limit))
-
-
-def _within_character_ratio(config: DataConfig) -> Keeps:
-    ratio = config.max_character_ratio
-    return each_pair(lambda source, target: longer_within(len(source.strip()), len(target.strip()), ratio))
-
-
-def _with_enough_letters(config: DataConfig) -> Keeps:
-    least = config.min_letters
-    return each_pair(lambda source, target: min(share_of_letters(source), share_of_letters(target)) >= least)
 
 
 def _with_min_score(config: DataConfig) -> Keeps:
@@ -101,12 +91,15 @@ FILTERS = (
         "max_ratio",
         lambda config: each_pair(lambda source, target: similar_lengths(source, target, config.max_ratio)),
     ),
-    Filter("characters", "max_character_ratio", _within_character_ratio),
     Filter("numbers", "match_numbers", lambda _: each_pair(same_numbers)),
     Filter("overlap", "drop_overlap", overlap_sentences.judging, learn=overlap_sentences.learn),
-    Filter("letters", "min_letters", _with_enough_letters),
-    Filter("links", "drop_links", lambda _: each_pair(has_equal_links)),
-    Filter("boilerplate", "drop_boilerplate", lambda _: each_pair(is_sentence)),
+    Filter(
+        "letters",
+        "drop_web_text",
+        lambda _: each_pair(lambda *sides: min(map(share_of_letters, sides)) >= LEAST_LETTERS),
+    ),
+    Filter("links", "drop_web_text", lambda _: each_pair(has_equal_links)),
+    Filter("boilerplate", "drop_web_text", lambda _: each_pair(is_sentence)),
     Filter("score", "score_column", _with_min_score),
     Filter("duplicates", "deduplicate", lambda _: FirstSeen().keeps, slow=True, digest=_hashing),
     Filter("language", "min_language_probability", language.judging, slow=True),
@@ -115,7 +108,6 @@ FILTERS = (
         "overlap_share",
         overlap_runs.judging,
         slow=True,
-        refined_by=("overlap_words",),
         learn=overlap_runs.learn,
     ),
 )
@@ -145,7 +137,7 @@ def filter_settings(config: DataConfig) -> dict[str, object]:
     for each in FILTERS:
         value = getattr(config, each.setting) if each.setting else None
         if value or each.setting in RECORDED_WHEN_OFF:
-            found |= {each.setting: value, **{name: getattr(config, name) for name in each.refined_by}}
+            found[each.setting] = value
     return found
 
 
@@ -224,12 +216,8 @@ def has_at_most(text: str, max_words: int) -> bool:
 
 def similar_lengths(source: str, target: str, ratio: float) -> bool:
     """Return whether neither side has more than `ratio` times the words of the other."""
-    return longer_within(len(source.split()), len(target.split()), ratio)
-
-
-def longer_within(source: int, target: int, ratio: float) -> bool:
-    """Return whether neither length is more than `ratio` times the other."""
-    return max(source, target) <= ratio * min(source, target)
+    shorter, longer = sorted((len(source.split()), len(target.split())))
+    return longer <= ratio * shorter
 
 
 class FirstSeen:

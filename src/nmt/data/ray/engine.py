@@ -37,7 +37,7 @@ class RayEngine(Engine):
         """Return the package ray, connected to the cluster."""
         if self._ray is None:
             ray = import_optional("ray")
-            _connect(ray, self.config.data.ray_address, self.config.runtime.workers or usable_cores())
+            _connect(ray, os.environ.get("RAY_ADDRESS", ""), self.config.runtime.workers or usable_cores())
             self._ray = ray
         return self._ray
 
@@ -55,7 +55,7 @@ def _connect(ray: Any, address: str, workers: int) -> None:
     try:
         ray.init(address or "local", configure_logging=False, log_to_driver=False, **local)
     except Exception as error:  # of any kind: Ray raises many for addresses and versions
-        place = f"data.ray_address={address}" if address else "a Ray cluster on this machine"
+        place = f"RAY_ADDRESS={address}" if address else "a Ray cluster on this machine"
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         remedy = "check the address, and that Ray and Python have the same versions" if address else "see Ray's message"
         raise UserError(f"cannot connect to {place} ({reason}): {remedy}") from error
@@ -69,7 +69,7 @@ def _check_reachable(address: str) -> None:
             socket.create_connection((found[1], int(found[2])), TIMEOUT_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise UserError(
-            f"cannot connect to data.ray_address={address} ({error}): check the address, and that Ray runs there"
+            f"cannot connect to RAY_ADDRESS={address} ({error}): check the address, and that Ray runs there"
         ) from error
 
 

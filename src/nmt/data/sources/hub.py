@@ -110,10 +110,10 @@ def read(config: DataConfig, names: Sequence[str], sides: Languages, columns: Co
     from nmt.data.sources.parquet_tables import count_rows  # noqa: PLC0415 - slow to import
 
     found, known = sum(map(count_rows, paths)), known_pairs(config, names)
-    if config.check_counts and known not in (None, found):
+    if known not in (None, found):
         raise UserError(
             f"{config.hub_dataset} has {found:,} pairs of {' and '.join(names)}, but {config.hub_config} at revision "
-            f"{config.hub_revision} has {known:,}: fetch it again, or accept it with data.check_counts=false."
+            f"{config.hub_revision} has {known:,}: fetch it again, or give text of your own another data.hub_revision."
         )
     return _stream(paths, sides, columns, config.hub_dataset)
 

@@ -19,7 +19,7 @@ from nmt.data.filters import pipeline as filters
 from nmt.data.prepare import prepare
 from nmt.data.ray.engine import RayEngine
 from nmt.data.ray.task import Task, check_versions, run_task, versions
-from nmt.errors import ConfigError, UserError
+from nmt.errors import UserError
 from tests.integration.toy import environment, pairs
 
 needs_ray = pytest.mark.skipif(
@@ -70,11 +70,6 @@ def test_without_the_package_an_error_says_how_to_install_it(
     monkeypatch.delenv("NMT_INSTALL", raising=False)
     with pytest.raises(UserError, match=r"needs the package ray: .*pip install 'ray>="):
         prepare(compose([*settings, "data.engine=ray"]), lambda _: None)
-
-
-def test_an_address_without_the_engine_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"data\.ray_address=auto has no effect with data.engine=processes"):
-        compose(["data.ray_address=auto"])
 
 
 def test_a_worker_makes_each_function_once() -> None:
@@ -128,10 +123,11 @@ def test_the_work_of_a_killed_worker_is_done_by_another_one(tmp_path: Path) -> N
 
 @needs_ray
 @pytest.mark.slow
-def test_a_cluster_that_is_not_there_is_an_error_of_one_line() -> None:
+def test_a_cluster_that_is_not_there_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with (
-        closing(RayEngine(compose(["data.engine=ray", "data.ray_address=127.0.0.1:1"]))) as engine,
-        pytest.raises(UserError, match=r"cannot connect to data.ray_address=127.0.0.1:1 ") as error,
+        closing(RayEngine(compose(["data.engine=ray"]))) as engine,
+        pytest.raises(UserError, match=r"cannot connect to RAY_ADDRESS=127.0.0.1:1 ") as error,
     ):
         engine.workers("sleeps", sleeping, 0)
     assert "\n" not in str(error.value)

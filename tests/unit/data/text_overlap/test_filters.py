@@ -82,11 +82,12 @@ def test_pairs_of_the_other_direction_are_the_same_pairs() -> None:
     ]
 
 
-def test_targets_that_repeat_anyway_are_not_compared() -> None:
+def test_targets_that_repeat_anyway_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_runs, "RUN_WORDS", 2)
     text = [HeldOutPair(("en", "trees"), "a b c d", "(S (X x))")]
     repeated: list[Pair] = [("new", "(S (X x))"), ("a b c d", "(S)")]
     assert kept(data(drop_overlap="side", target_lang="trees"), repeated, text) == repeated[:1]
-    shares = data(overlap_share=0.5, overlap_words=2, target_lang="trees")
+    shares = data(overlap_share=0.5, target_lang="trees")
     assert kept(shares, repeated, text) == repeated[:1]
 
 
@@ -113,14 +114,15 @@ def contains(text: str, sentence: str, words: int, share: float) -> bool:
 def test_runs_of_words_agree_with_sets(words: int, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_runs, "CHUNK_SENTENCES", 7)
     monkeypatch.setattr(word_runs, "MAX_SENTENCES", 1000)
+    monkeypatch.setattr(word_runs, "RUN_WORDS", words)
     held_out, texts = sentences(1, 40), sentences(2, 300)
-    known = learn(data(overlap_words=words, overlap_share=share), [HeldOutPair(EN_DE, each, "") for each in held_out])
+    known = learn(data(overlap_share=share), [HeldOutPair(EN_DE, each, "") for each in held_out])
     expected = [
         index
         for index, text in enumerate(texts)
         if any(contains(text, sentence, words, share) for sentence in held_out)
     ]
-    assert contain_sentences(texts, words, known["en"]).tolist() == expected
+    assert contain_sentences(texts, known["en"]).tolist() == expected
     assert len(expected) < len(texts)
     assert expected or words == 13
 
@@ -139,12 +141,12 @@ def test_copies_with_changes_are_dropped_by_their_share() -> None:
     changed: list[Pair] = [(" ".join([*words[:number], "other", *words[number + 1 :]]), "x") for number in (0, 10)]
     assert kept(data(overlap_share=0.5), changed, text) == changed[1:], "12 of 13, and 5 of 13 runs of 8 words"
     assert kept(data(overlap_share=0.3), changed, text) == []
-    assert kept(data(overlap_share=0.5, overlap_words=2), changed, text) == []
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_workers_drop_and_count_the_same(size: int) -> None:
-    config = data(drop_overlap="side", overlap_share=0.4, overlap_words=3, deduplicate=True)
+def test_workers_drop_and_count_the_same(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_runs, "RUN_WORDS", 3)
+    config = data(drop_overlap="side", overlap_share=0.4, deduplicate=True)
     text = [HeldOutPair(EN_DE, *each) for each in pairwise(sentences(3, 30))]
     found: list[Pair] = list(pairwise(sentences(4, 400)))
     chosen = [each.knowing(config, lambda: text) for each in training_filters(config)]
@@ -165,9 +167,9 @@ class Pickling(InThisProcess):
 
 
 def test_a_slow_filter_knows_the_text_in_other_processes() -> None:
-    config = data(overlap_share=0.5, overlap_words=2)
-    text = [HeldOutPair(EN_DE, "one two", "")]
-    found: list[Pair] = [(f"zero one {'two' if number % 3 else 'three'}", "x") for number in range(5000)]
+    config = data(overlap_share=0.5)
+    text = [HeldOutPair(EN_DE, "a b c d e f g h", "")]
+    found: list[Pair] = [(f"z a b c d e f g {'h' if number % 3 else 'i'}", "x") for number in range(5000)]
     chosen = [each.knowing(config, lambda: text) for each in training_filters(config)]
     with closing(FilterChain(chosen, config, Pickling())) as chain:
         assert chain.apply(found) == found[::3]
@@ -230,11 +232,9 @@ def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_settings_are_recorded_only_if_a_filter_is_on() -> None:
     ours = {setting_of(each.name): each for each in FILTERS if each.learn}
     assert {*ours} == {"drop_overlap", "overlap_share"}
-    assert not {*filter_settings(DataConfig())} & {*ours, "overlap_words"}
-    recorded = filter_settings(data(drop_overlap="pair", overlap_share=0.2, overlap_words=13))
-    assert {name: recorded[name] for name in (*ours, "overlap_words")} == {
-        "drop_overlap": "pair", "overlap_share": 0.2, "overlap_words": 13,
-    }  # fmt: skip
+    assert not {*filter_settings(DataConfig())} & {*ours}
+    recorded = filter_settings(data(drop_overlap="pair", overlap_share=0.2))
+    assert {name: recorded[name] for name in ours} == {"drop_overlap": "pair", "overlap_share": 0.2}
 
 
 @pytest.mark.parametrize(
@@ -243,8 +243,6 @@ def test_settings_are_recorded_only_if_a_filter_is_on() -> None:
         ({"drop_overlap": "sides"}, r"data\.drop_overlap=sides is not one of pair, side; .*side"),
         ({"overlap_share": 1.5}, r"data\.overlap_share=1\.5 must be at least 0 and at most 1"),
         ({"overlap_share": float("nan")}, r"data\.overlap_share=nan must be"),
-        ({"overlap_share": 0.5, "overlap_words": 1}, r"data\.overlap_words=1 must be at least 2 and at most 100"),
-        ({"overlap_words": 13}, r"data\.overlap_words=13 has no effect without data\.overlap_share"),
     ],
 )
 def test_impossible_settings_are_refused(settings: dict[str, Any], message: str) -> None:

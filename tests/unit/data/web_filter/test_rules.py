@@ -5,7 +5,6 @@ import pytest
 from nmt.config.data import DataConfig
 from nmt.data.filters.pipeline import FilterChain, training_filters
 from nmt.data.filters.web import has_equal_links, is_sentence, share_of_letters
-from nmt.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -106,7 +105,7 @@ def test_ordinary_sentences_about_such_things_are_kept(text: str) -> None:
 
 
 def test_the_filters_are_counted_in_the_table() -> None:
-    config = DataConfig(min_letters=0.6, drop_links=True, drop_boilerplate=True, max_words=0)
+    config = DataConfig(drop_web_text=True, max_words=0)
     chain = FilterChain(training_filters(config), config)
     good = ("A cat sleeps.", "Eine Katze schläft.")
     bad = [("12 34 a", "12 34 a"), ("www.a.org", "www.a.org"), ("Home | A | B | C", "Start | A | B | C")]
@@ -125,8 +124,3 @@ def test_many_spaces_after_a_call_to_read_more_are_judged_soon_enough_for_the_li
     spaces = " " * 1_000_000
     assert is_sentence(f"Read more{spaces}of it.", "")
     assert not is_sentence(f"Read more{spaces}.", "")
-
-
-def test_an_impossible_share_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"data\.min_letters=1\.5 must be at least 0 and below 1"):
-        DataConfig(min_letters=1.5)
