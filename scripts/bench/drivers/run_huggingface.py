@@ -19,8 +19,8 @@ from nmt.config.training import TrainingConfig
 from nmt.export import huggingface
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.clock import reachable_step
 from nmt.training.schedule import learning_rate
+from nmt.training.stopping import reachable_step
 
 MAX_POSITIONS = 1536
 

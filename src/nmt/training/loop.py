@@ -12,11 +12,11 @@ from nmt.errors import CommonError, UserError
 from nmt.runs.tracker import NullTracker
 from nmt.training.agreement import AGREEMENT_SECONDS, AgreementSchedule
 from nmt.training.checkpointing import CheckpointManager, checkpoint_bytes
-from nmt.training.clock import Deadline, Stopwatch, reachable_step
 from nmt.training.decision import Decision, Ending, Saving
 from nmt.training.divergence import check_same_weights, divergence_error, warnings_about
 from nmt.training.progress import TrainingProgress
 from nmt.training.state import TrainingState
+from nmt.training.stopping import Deadline, Stopwatch, reachable_step
 
 Validate = Callable[[Interruptible], dict[str, float]]
 """Returns the figures of the development set: loss, nll, perplexity and, if the set is decoded, bleu.

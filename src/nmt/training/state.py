@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import NotRequired, TypedDict, cast
 
 from nmt.runs.checkpoint import Checkpoint
-from nmt.training.clock import Stopwatch, reachable_step
 from nmt.training.divergence import DivergenceMonitor
 from nmt.training.statistics import Statistics
+from nmt.training.stopping import Stopwatch, reachable_step
 from nmt.training.trainer import SavedTrainer, Trainer
 
 

@@ -15,9 +15,9 @@ from nmt.data.store import PairStore
 from nmt.runs.checkpoints import Checkpoints
 from nmt.training import gradient
 from nmt.training.agreement import AGREEMENT_SECONDS, AgreementSchedule
-from nmt.training.clock import LEAVING_SECONDS
 from nmt.training.decision import Decision, Ending
 from nmt.training.loop import Loop
+from nmt.training.stopping import LEAVING_SECONDS
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_loop import Clock, build, store, time_of
 

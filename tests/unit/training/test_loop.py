@@ -15,13 +15,13 @@ from nmt.estimate.parameters import count_parameters
 from nmt.runs.checkpoint import Checkpoint
 from nmt.runs.checkpoints import Checkpoints, load_last_good
 from nmt.runs.tracker import NullTracker
-from nmt.training import clock
+from nmt.training import stopping
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
-from nmt.training.clock import LEAVING_SECONDS
 from nmt.training.decision import Ending
 from nmt.training.loop import Loop
 from nmt.training.schedule import learning_rate
 from nmt.training.state import TrainingState
+from nmt.training.stopping import LEAVING_SECONDS
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import MODEL, VOCABULARY, store, trainer
 
@@ -74,8 +74,8 @@ def time_of(monkeypatch: pytest.MonkeyPatch) -> Clock:
         save(self, *what, **more)
         ours.now += ours.save
 
-    monkeypatch.setattr(clock, "uptime", ours.uptime)
-    monkeypatch.setattr(clock, "DISK_BYTES_PER_SECOND", 3 * 8 * SIZE / ours.save)
+    monkeypatch.setattr(stopping, "uptime", ours.uptime)
+    monkeypatch.setattr(stopping, "DISK_BYTES_PER_SECOND", 3 * 8 * SIZE / ours.save)
     monkeypatch.setattr(time, "monotonic", ours.monotonic)
     monkeypatch.setattr(Trainer, "update", updating)
     monkeypatch.setattr(CheckpointManager, "save", saving)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from nmt.config.training import TrainingConfig
-from nmt.training.clock import reachable_step
 from nmt.training.schedule import learning_rate, peak_rate, until
+from nmt.training.stopping import reachable_step
 
 PAPER = TrainingConfig()
 
