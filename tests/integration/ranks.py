@@ -56,28 +56,20 @@ def run(folder: Path, settings: dict[str, Any], signal_step: int) -> dict[str, A
     checkpoint = load_last_good(folder)
     if checkpoint is not None:
         state.restore(checkpoint)
-    agreements = 0
 
     def validate(_: Interruptible) -> dict[str, float]:
         return {"loss": 1 / (1 + ours.step)}
 
-    class Counting(Loop):
-        def _agree(self, *what: Any) -> Any:
-            nonlocal agreements
-            agreements += 1
-            return super()._agree(*what)
-
-    checkpoints = Checkpoints(folder, config.best_by, config.keep_last, config.keep_best)
     checkpoints = Checkpoints(folder, config.best_by, config.keep_last, config.keep_best)
     manager = CheckpointManager(checkpoints, CheckpointContents({}, "seed: 1\n", "data"), in_background=False)
     batches = global_batches(
         store(), Batching(300, seed=1), device_tokens=0, start=ours.data_position,
         rank=distributed.rank(), devices=distributed.world_size(),
     )  # fmt: skip
-    ending = Counting(state, NullTracker(), validate, manager).run(batches)
+    ending = Loop(state, NullTracker(), validate, manager).run(batches)
     weights = [float(weight.double().sum()) for weight in ours.model.parameters()]
     return {
-        "ending": ending.name, "step": ours.step, "agreements": agreements,
+        "ending": ending.name, "step": ours.step,
         "losses": ours.losses, "weights": weights,
     }  # fmt: skip
 

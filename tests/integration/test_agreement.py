@@ -35,9 +35,7 @@ def test_a_signal_to_one_process_ends_all_at_the_same_step(tmp_path: Path, proce
     reports = train(tmp_path, processes, signal_step=50, **NEVER)
     assert {each["ending"] for each in reports} == {"SIGNAL"}
     assert {each["step"] for each in reports} == {reports[0]["step"]}
-    assert 50 <= reports[0]["step"] < 2000
-    assert {each["agreements"] for each in reports} == {reports[0]["agreements"]}
-    assert reports[0]["agreements"] < 0.5 * reports[0]["step"]
+    assert 50 <= reports[0]["step"] <= 52
     assert (tmp_path / "checkpoints" / f"step-{reports[0]['step']:08}").is_dir()
 
 

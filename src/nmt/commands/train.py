@@ -24,12 +24,12 @@ from nmt.runs.tracker import NullTracker
 from nmt.storage.lock import exclusive_folder
 from nmt.training.begin import find_beginning, origin_record
 from nmt.training.build import build_checkpoint_manager, build_state, open_data, shared_files, shared_settings
-from nmt.training.decision import Ending
 from nmt.training.freeze import warning_of_new_pieces
 from nmt.training.loop import Loop
 from nmt.training.memory_check import tokens_that_fit
 from nmt.training.preparation import Prepared
 from nmt.training.resume import find_checkpoint, finished_message
+from nmt.training.stopping import Ending
 from nmt.training.trainer import Trainer
 from nmt.training.validation import check_bleu, validate
 

@@ -15,8 +15,6 @@ from torch import Tensor
 from nmt.errors import CommonError, UserError
 
 T = TypeVar("T")
-Record = TypeVar("Record", bound=tuple[int, ...])
-"""A NamedTuple of integers, booleans or IntEnums."""
 ALIVE_SECONDS = 2.0
 """Seconds between the messages that the main process is alive while others wait for it."""
 
@@ -150,25 +148,21 @@ def _gather_into(whole: Tensor, part: Tensor) -> None:
 
 def highest(value: int) -> int:
     """Return the highest value of any process."""
-    return _highest_of_each([value])[0]
+    return highest_of_each([value])()[0]
 
 
-def agree(record: Record) -> Record:
-    """Return the element-wise maximum of a record over all processes, so that all decide the same.
-
-    Each field keeps its type, so a boolean is true if it is true in any process.
-    """
-    fields = (type(value)(highest) for value, highest in zip(record, _highest_of_each(record), strict=True))
-    return type(record)(*fields)  # type: ignore[arg-type]  # mypy takes it for a plain tuple
-
-
-def _highest_of_each(values: Sequence[int]) -> Sequence[int]:
-    """Return the highest value of any process at each place."""
+def highest_of_each(values: Sequence[int]) -> Callable[[], Sequence[int]]:
+    """Begin to find the highest value of any process at each place; the result waits for it, and returns them."""
     if not dist.is_initialized():
-        return values
+        return lambda: values
     shared = torch.tensor(list(values), dtype=torch.int64)
-    dist.all_reduce(shared, dist.ReduceOp.MAX)
-    return cast(list[int], shared.tolist())
+    found = dist.all_reduce(shared, dist.ReduceOp.MAX, async_op=True)
+
+    def wait() -> Sequence[int]:
+        found.wait()
+        return cast(list[int], shared.tolist())
+
+    return wait
 
 
 def gather_objects(value: T) -> list[T]:

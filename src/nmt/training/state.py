@@ -7,7 +7,6 @@ from typing import NotRequired, TypedDict, cast
 
 from nmt.runs.checkpoint import Checkpoint
 from nmt.training.divergence import DivergenceMonitor
-from nmt.training.statistics import Statistics
 from nmt.training.stopping import Stopwatch, reachable_step
 from nmt.training.trainer import SavedTrainer, Trainer
 
@@ -17,7 +16,6 @@ class SavedLoop(TypedDict):
 
     best: float | None
     stale: int
-    skipped: int
     unseen: NotRequired[bool]
     """Whether the step still has to be validated."""
     training_seconds: NotRequired[float]
@@ -56,11 +54,10 @@ class TrainingState:
         self.trainer = trainer
         self.best = BestValidation(trainer.config.best_by)
         self.divergence = DivergenceMonitor()
-        self.skipped_steps = 0
-        """Steps of the whole run whose gradient was not finite."""
         self.validation_due = False
         """Whether the current step must be validated before the next one."""
         self.clock = Stopwatch()
+        """Counts the seconds spent on steps in the whole run, without validation and checkpoints."""
         self._seconds_before = 0.0
 
     @property
@@ -68,15 +65,9 @@ class TrainingState:
         """Whether the last step is done and validated."""
         return self.trainer.step >= self.trainer.config.steps and not self.validation_due
 
-    def training_seconds(self) -> float:
-        """Return the seconds spent on steps in the whole run, without validation and checkpoints."""
-        return self._seconds_before + self.clock.seconds()
-
-    def take_statistics(self) -> Statistics:
-        """Return the trainer's statistics since the last call, and count the skipped steps."""
-        statistics = self.trainer.take_statistics()
-        self.skipped_steps += statistics.skipped
-        return statistics
+    def start_clock(self) -> None:
+        """Count from now on: the time before the first step is not training time."""
+        self.clock = Stopwatch(self._seconds_before)
 
     def to_save(self) -> SavedState:
         """Return the training state, without the weights, for a checkpoint. All processes must call this."""
@@ -85,9 +76,8 @@ class TrainingState:
             "loop": {
                 "best": self.best.value,
                 "stale": self.best.stale,
-                "skipped": self.skipped_steps,
                 "unseen": self.validation_due,
-                "training_seconds": self.training_seconds(),
+                "training_seconds": self.clock.seconds(),
             },
         }
 
@@ -98,7 +88,6 @@ class TrainingState:
         self.trainer.restore(saved["trainer"])
         loop = saved["loop"]
         self.best = saved_best(checkpoint, self.best.by)
-        self.skipped_steps = loop["skipped"]
         self.validation_due = loop.get("unseen", False)
         self._seconds_before = loop.get("training_seconds", 0.0)
         self.trainer.last_step = reachable_step(self.trainer.step, self._seconds_before, self.trainer.config)

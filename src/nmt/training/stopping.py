@@ -1,9 +1,12 @@
-"""Measure training time, and predict whether the next task ends in time, and at which step a run ends."""
+"""When to stop and when to save: what each process wants, its time limit, and what all processes agree on."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import IntEnum
+from typing import NamedTuple
 
+from nmt.compute import distributed
 from nmt.compute.uptime import uptime
 from nmt.config.training import TrainingConfig
 
@@ -13,16 +16,74 @@ DISK_BYTES_PER_SECOND = 100e6
 """The speed of a slow disk, used to estimate the time of the first checkpoint."""
 
 
+class Ending(IntEnum):
+    """Why training ended. If there are several reasons, or processes have different ones, the highest counts."""
+
+    DONE = 1
+    """The last step is done."""
+    NO_GAIN = 2
+    """No new best on the development set for `training.patience` validations."""
+    BUDGET = 3
+    """`training.max_training_minutes` are used up."""
+    TIME = 4
+    """`training.max_minutes` leave no time for another step or validation."""
+    SIGNAL = 5
+    """A signal asked the process to stop."""
+
+
+class Saving(IntEnum):
+    """Why a checkpoint is due. If there are several reasons, or processes have different ones, the highest counts."""
+
+    NONE = 0
+    BEST = 1
+    """The step is the best so far on the development set."""
+    SCHEDULED = 2
+    """The settings ask for it."""
+
+
+class Decision(NamedTuple):
+    """What the processes agree on: all of them must end, or save, at the same step."""
+
+    ending: int = 0
+    """The value of an Ending, or 0 to continue."""
+    saving: int = Saving.NONE
+    """The value of a Saving."""
+    last_step: int = 0
+    """The step at which the run ends at its speed so far, which determines the learning rate."""
+
+
+class Agreement:
+    """Finds the highest decision of all processes.
+
+    To wait for the slowest process after every step would cost a large part of a short one. So a decision is sent
+    while the next step is computed, and read after that step. Before a validation or a save, and after a validation,
+    the processes wait for each other, because they act together then.
+    """
+
+    def __init__(self) -> None:
+        self._sent: Callable[[], Sequence[int]] | None = None
+
+    def reach(self, own: Decision, *, wait: bool) -> Decision | None:
+        """Return what all processes decide together: now if they `wait`, else after the step before, if they did."""
+        sent, self._sent = self._sent, None
+        earlier = None if sent is None else Decision(*sent())
+        if wait or distributed.world_size() == 1:
+            return Decision(*distributed.highest_of_each(own)())
+        if earlier is None or not (earlier.ending or earlier.saving):  # otherwise they act together now
+            self._sent = distributed.highest_of_each(own)
+        return earlier
+
+
 class Stopwatch:
     """Counts the seconds since it was created, except while it is paused."""
 
-    def __init__(self) -> None:
-        self.start = time.monotonic()
-        self.paused = 0.0
+    def __init__(self, seconds: float = 0.0) -> None:
+        """Begin with a number of seconds."""
+        self._zero = time.monotonic() - seconds
 
     def seconds(self) -> float:
         """Return the seconds so far."""
-        return time.monotonic() - self.start - self.paused
+        return time.monotonic() - self._zero
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -31,7 +92,7 @@ class Stopwatch:
         try:
             yield
         finally:
-            self.paused += time.monotonic() - before
+            self._zero += time.monotonic() - before
 
 
 class Deadline:

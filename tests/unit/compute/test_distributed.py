@@ -6,8 +6,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from enum import IntEnum
-from typing import NamedTuple
 
 import pytest
 import torch
@@ -16,7 +14,7 @@ from torch import Tensor
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from nmt.compute import distributed
-from nmt.compute.distributed import agree, compute_in_parts, main_works, together
+from nmt.compute.distributed import compute_in_parts, main_works, together
 from nmt.compute.joining import _attempt, session
 from nmt.config.tree import RuntimeConfig
 from nmt.errors import UserError
@@ -73,36 +71,16 @@ def test_a_process_that_never_joins_ends_the_attempt(server: TCPStore) -> None:
         meet(server, (0,), timedelta(seconds=0.3), size=2)
 
 
-class Kind(IntEnum):
-    NONE = 0
-    SIGNAL = 3
+def test_processes_find_the_highest_of_each_value() -> None:
+    ended = [each.wait() for each in start_group(print_highest, processes=2)]
+    assert [each.stdout.split() for each in ended] == [["1", "5"]] * 2, [each.stderr for each in ended]
 
 
-class Decision(NamedTuple):
-    ending: Kind
-    save: bool
-    bad_steps: int
-
-
-def test_processes_agree_on_the_highest_of_each_field(monkeypatch: pytest.MonkeyPatch) -> None:
-    others = torch.tensor([[0, 1, 7], [3, 0, 2]])
-    reductions = []
-
-    def reduce_with_others(values: Tensor, operation: object) -> None:
-        reductions.append(operation)
-        values.copy_(torch.cat([values[None], others]).amax(0))
-
-    monkeypatch.setattr(dist, "is_initialized", lambda: True)
-    monkeypatch.setattr(dist, "all_reduce", reduce_with_others)
-    agreed = agree(Decision(Kind.NONE, save=False, bad_steps=4))
-    assert agreed == Decision(Kind.SIGNAL, save=True, bad_steps=7)
-    assert [type(value) for value in agreed] == [Kind, bool, int]
-    assert reductions == [dist.ReduceOp.MAX]
-
-
-def test_a_single_process_agrees_with_itself() -> None:
-    decision = Decision(Kind.SIGNAL, save=False, bad_steps=-1)
-    assert agree(decision) == decision
+def print_highest() -> None:
+    """Find the highest values together with another process."""
+    with session(RuntimeConfig(device="cpu")):
+        found = distributed.highest_of_each([distributed.rank(), 5 - distributed.rank()])
+        print(*found())
 
 
 def double_in_parts(count: int) -> None:

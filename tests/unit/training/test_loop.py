@@ -17,11 +17,10 @@ from nmt.runs.checkpoints import Checkpoints, load_last_good
 from nmt.runs.tracker import NullTracker
 from nmt.training import stopping
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
-from nmt.training.decision import Ending
 from nmt.training.loop import Loop
 from nmt.training.schedule import learning_rate
 from nmt.training.state import TrainingState
-from nmt.training.stopping import LEAVING_SECONDS
+from nmt.training.stopping import LEAVING_SECONDS, Ending
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import MODEL, VOCABULARY, store, trainer
 
