@@ -33,7 +33,7 @@ from tests.quick_processes import Running, wait_for
 from tests.unit.small_models import LINES
 from tests.unit.tiny_run import write_tiny_run
 
-SETTINGS = ("runtime.device=cpu", "runtime.precision=fp32", "runtime.threads=1", "serve.port=0", "serve.read_timeout=1")
+SETTINGS = ("runtime.device=cpu", "runtime.precision=fp32", "runtime.threads=1", "serve.port=0")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds the process of the model in /proc")
 
 

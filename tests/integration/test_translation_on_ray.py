@@ -33,7 +33,7 @@ def words(settings: list[str], corpus: Path, whole: Path, tmp_path: Path) -> lis
 
 
 def on_ray(words: list[str], folder: Path) -> list[str]:
-    return [*words, "data.engine=ray", f"synthesize.folder={folder}"]
+    return [*words, "data.engine=ray", f"output={folder}"]
 
 
 def test_the_corpus_is_the_same_to_the_byte(words: list[str], tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_the_corpus_is_the_same_to_the_byte(words: list[str], tmp_path: Path) ->
     assert len(contents(tmp_path / "ray")) == 21
     assert contents(tmp_path / "ray") == contents(tmp_path / "made")
     assert (tmp_path / "ray" / "manifest.json").read_bytes() == (tmp_path / "made" / "manifest.json").read_bytes()
-    assert "0 to translate" in made([*words, f"synthesize.folder={tmp_path / 'ray'}"])
+    assert "0 to translate" in made([*words, f"output={tmp_path / 'ray'}"])
 
 
 def dying_once(packed: PackedModel, mark: Path) -> Callable[[Item], object]:

@@ -23,7 +23,13 @@ from nmt.serving.service import Model, Service
 from nmt.serving.worker import answer, facts_of
 
 T = TypeVar("T")
-CONFIG = ServeConfig(max_bytes=20_000, max_sentences=20, queue=30, timeout=60, read_timeout=1, hosts=["test"])
+
+
+class _Limits(ServeConfig):
+    max_sentences, queue, read_timeout = 20, 30, 1.0
+
+
+CONFIG = _Limits(max_bytes=20_000, timeout=60, hosts=["test"])
 """Settings with small limits."""
 
 

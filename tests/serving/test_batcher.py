@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -33,8 +32,8 @@ async def echo(batch: Batch) -> list[Answer | Failure]:
 def batcher(
     run: Callable[[Batch], Awaitable[list[Answer | Failure]]] = echo, parallel: int = 1, **settings: int
 ) -> Batcher:
-    limits = replace(ServeConfig(queue=100, batch=8, max_sentences=100), **settings)  # type: ignore[arg-type]
-    return Batcher("test", limits, run, Metrics(), HYPOTHESES, parallel)
+    limits = type("Limits", (ServeConfig,), {"queue": 100, "batch": 8, **settings})
+    return Batcher("test", limits(), run, Metrics(), HYPOTHESES, parallel)
 
 
 def work_of(task: Task, requests: Sequence[Request]) -> int:
@@ -100,7 +99,7 @@ def test_only_equal_tasks_are_translated_together() -> None:
 
 def test_requests_without_room_are_refused_whole_and_told_when_to_return() -> None:
     async def scenario() -> None:
-        queue = batcher(queue=3, max_sentences=3)
+        queue = batcher(queue=3)
         first = queue.add(PLAIN, requests("a", "b"))
         with pytest.raises(RequestError) as refused:
             queue.add(PLAIN, requests("c", "d"))

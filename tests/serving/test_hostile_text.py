@@ -23,7 +23,7 @@ LANGUAGES = b"source=en&target=de&q="
 @pytest.fixture
 def client(model: LoadedModel) -> Iterator[Client]:
     """Return the client of a server that reads as much as by default, but accepts few sentences."""
-    limits = replace(CONFIG, max_bytes=ServeConfig().max_bytes, read_timeout=10)
+    limits = replace(CONFIG, max_bytes=ServeConfig().max_bytes)
     with running(Client({"tiny": ThreadRunner(model)}, limits)) as found:
         yield found
 

@@ -54,7 +54,7 @@ def write_text(corpus: Path, folder: Path) -> Path:
 def translating(settings: Words, whole: Path, text: Path, folder: Path) -> Words:
     """Return overrides that translate the text with the run toy, in four shards."""
     return [
-        *settings, f"paths.outputs={whole}", "checkpoint=last", f"input={text}", f"synthesize.folder={folder}",
+        *settings, f"paths.outputs={whole}", "checkpoint=last", f"input={text}", f"output={folder}",
         "synthesize.shard_lines=10", "decoding.batch_tokens=100", "runtime.precision=fp32",
     ]  # fmt: skip
 
@@ -110,7 +110,7 @@ def test_an_interruption_changes_nothing(
 ) -> None:
     made([*words, *search])
     expected = contents(tmp_path / "made")
-    again = [*words, *search, f"synthesize.folder={tmp_path / 'again'}", "runtime.threads=2"]
+    again = [*words, *search, f"output={tmp_path / 'again'}", "runtime.threads=2"]
     syncs, sync = iter(range(100)), os.fsync
 
     def interrupt(descriptor: int) -> None:
@@ -130,7 +130,7 @@ def test_an_interruption_changes_nothing(
 
 
 def test_two_processes_make_the_same_shards(words: Words, shards: Path, tmp_path: Path) -> None:
-    pair = [*words, f"synthesize.folder={tmp_path / 'pair'}", "runtime.threads=1"]
+    pair = [*words, f"output={tmp_path / 'pair'}", "runtime.threads=1"]
     ended = [each.wait() for each in start_group(main, ["synthesize", *pair], processes=2)]
     assert [each.returncode for each in ended] == [0, 0], ended
     assert "35 pairs" in "".join(each.stdout for each in ended)  # the last one to finish reports
@@ -174,7 +174,7 @@ def test_a_folder_made_in_another_way_is_refused(words: Words, text: Path, copie
     ):
         assert said in refused([*words, change])
     text.write_text("other text\n", encoding="utf-8")
-    assert "was begun with another input: use the same, or choose another synthesize.folder" in refused(words)
+    assert "was begun with another input: use the same, or choose another output" in refused(words)
     assert contents(copied) == before
     manifest = copied / "manifest.json"
     manifest.write_text(manifest.read_text(encoding="utf-8").replace('"seed"', '"sead"'), encoding="utf-8")
@@ -185,7 +185,7 @@ def test_bad_input_is_refused_in_one_line(words: Words, text: Path, tmp_path: Pa
     assert "checkpoint" in refused([*words, "checkpoint=step-00000099"])
     assert "name the file to translate: input=FILE" in refused([*words, "input=-"])
     assert "does not exist" in refused([*words, f"input={tmp_path / 'none'}"])
-    assert "holds monolingual.en and no manifest.json" in refused([*words, f"synthesize.folder={tmp_path}"])
+    assert "holds monolingual.en and no manifest.json" in refused([*words, f"output={tmp_path}"])
     assert "has no decoding.terms: remove decoding.terms, or use engine=torch" in refused(
         [*words, "engine=ctranslate2", "decoding.terms=terms.tsv"]
     )
@@ -197,5 +197,5 @@ def test_bad_input_is_refused_in_one_line(words: Words, text: Path, tmp_path: Pa
 
 
 def test_corpora_at_addresses_need_a_local_folder_for_translations(words: Words) -> None:
-    at_an_address = [word for word in words if not word.startswith("synthesize.folder")]
-    assert "name a local folder by synthesize.folder=" in refused([*at_an_address, "paths.data=memory://x"])
+    at_an_address = [word for word in words if not word.startswith("output")]
+    assert "name a local folder by output=" in refused([*at_an_address, "paths.data=memory://x"])

@@ -135,7 +135,7 @@ def test_a_compressed_glossary_in_the_home_is_sent(
     content = b"king\tkoenig\n"
     (tmp_path / "terms.tsv").write_bytes(content)
     (tmp_path / "terms.tsv.gz").write_bytes(gzip.compress(content))
-    made([*words, "synthesize.folder=" + str(tmp_path / "plain"), f"decoding.terms={tmp_path}/terms.tsv"])
+    made([*words, "output=" + str(tmp_path / "plain"), f"decoding.terms={tmp_path}/terms.tsv"])
     made([*words, "decoding.terms='~/terms.tsv.gz'"])
     assert contents(tmp_path / "made") == contents(tmp_path / "plain")
     assert any(b"koenig" in shard for shard in contents(tmp_path / "made").values())

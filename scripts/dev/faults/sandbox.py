@@ -39,7 +39,7 @@ SETTINGS = (
 
 OWN_SETTINGS = {
     "translate": ("input={text}/more.en", "output={outputs}/translated.txt"),
-    "synthesize": ("input={text}/train.en", "synthesize.shard_lines=80", "synthesize.folder={outputs}/made"),
+    "synthesize": ("input={text}/train.en", "synthesize.shard_lines=80", "output={outputs}/made"),
 }
 """Settings of one command; outputs and text are folders."""
 

@@ -171,7 +171,7 @@ async def server(model: Path, words: Sequence[str]) -> AsyncIterator[tuple[int, 
     """Start a server; yield its port and its process id; stop it by SIGTERM, and check its exit code."""
     command = [sys.executable, "-m", "nmt", "serve", *run_of(model), *words]
     process = await asyncio.create_subprocess_exec(
-        *command, f"serve.host={HOST}", "serve.port=0", "serve.read_timeout=2", stdout=asyncio.subprocess.PIPE
+        *command, f"serve.host={HOST}", "serve.port=0", stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout
     line = (await process.stdout.readline()).decode()

@@ -138,7 +138,7 @@ def _decoding_cases() -> list[Case]:
     tags = _using("mixture", "input=text/tagged.en", "translate.format=tsv", "decoding.min_length=4")
     score = _using("plain", "input=text/scored.tsv", command="score")
     trees = _using("trees", "decoding.well_formed=true", "decoding.beam=4")
-    made = _using("plain", "decoding.strategy=sample", "synthesize.folder=made", "synthesize.shard_lines=5")
+    made = _using("plain", "decoding.strategy=sample", "output=made", "synthesize.shard_lines=5")
     average = ("average", *SMALL, *TOY, "name=plain", "averaging.last=2")
     evaluation = _using("plain", "checkpoint=averaged", command="eval")
     return [

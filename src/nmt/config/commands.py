@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from nmt.config.checks import (
     ADJUSTABLE,
@@ -154,15 +155,15 @@ class ServeConfig:
     too, unless the server listens on this machine only and asks for no key: see docs/serving.md."""
     max_bytes: int = 200_000
     """Largest request in bytes."""
-    max_sentences: int = 500
-    """Most sentences in a request."""
-    queue: int = 2_000
-    """Most sentences that wait for a model. Requests that find no room are refused with 429."""
-    batch: int = 64
-    """Most sentences that are translated together."""
     timeout: float = 60.0
     """Most seconds for an answer."""
-    read_timeout: float = 10.0
+    max_sentences: ClassVar = 500
+    """Most sentences in a request."""
+    queue: ClassVar = 2_000
+    """Most sentences that wait for a model. Requests that find no room are refused with 429."""
+    batch: ClassVar = 64
+    """Most sentences that are translated together."""
+    read_timeout: ClassVar = 10.0
     """Most seconds for a client to send its request."""
 
     def __post_init__(self) -> None:
@@ -170,15 +171,7 @@ class ServeConfig:
         check_between("serve.port", self.port, 0, 65_535)
         check_between("serve.processes", self.processes, 0, 64)
         check_between("serve.max_bytes", self.max_bytes, 1, 100_000_000)
-        for name in ("max_sentences", "queue", "batch"):
-            check_between(f"serve.{name}", getattr(self, name), 1, 1_000_000)
-        for name in ("timeout", "read_timeout"):
-            check_between(f"serve.{name}", getattr(self, name), 0.1, 3600)
-        if self.max_sentences > self.queue:
-            raise ConfigError(
-                f"serve.max_sentences={self.max_sentences} is more than serve.queue={self.queue}: "
-                "lower the first or raise the second"
-            )
+        check_between("serve.timeout", self.timeout, 0.1, 3600)
         for origin in self.origins:
             if origin != "*" and not _ORIGIN.fullmatch(origin):
                 raise ConfigError(
@@ -229,8 +222,6 @@ class SweepConfig:
 class SynthesizeConfig:
     """What `synthesize` writes."""
 
-    folder: str = ""
-    """Destination; empty is `<paths.data>/synthetic/<name>`."""
     shard_lines: int = 5000
     """Lines per file; after an interruption, only files that are not complete are translated again."""
 

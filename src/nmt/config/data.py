@@ -282,17 +282,12 @@ class TokenizerConfig:
     """Number of word pieces, including the four special ones."""
     joint: bool = True
     """Share one vocabulary between both languages; false trains one per language."""
-    normalization: str = "identity"
-    """Text normalisation, which is irreversible: identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf."""
     folder: str = ""
     """Folder of prepared data or of a checkpoint whose tokenizer is used as it is; empty trains one."""
 
     def __post_init__(self) -> None:
         """Check the values."""
         check_choice("tokenizer.model_type", self.model_type, ("bpe", "unigram"))
-        check_choice(
-            "tokenizer.normalization", self.normalization, ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
-        )
         check_between("tokenizer.vocab_size", self.vocab_size, 8, 10_000_000)
 
 

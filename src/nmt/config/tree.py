@@ -104,7 +104,7 @@ class Config:
     Marian format."""
     output: str = field(default="-", metadata=ADJUSTABLE)
     """File to write. By default (-), translate and score write to standard output, report and attention to a file
-    in the run's folder. `describe` also accepts json."""
+    in the run's folder, and synthesize to `<paths.data>/synthetic/<name>`. `describe` also accepts json."""
     compare: list[str] = field(default_factory=list, metadata=ADJUSTABLE)
     """Runs to compare, by name; the first is the baseline."""
     data: DataConfig = field(default_factory=DataConfig)

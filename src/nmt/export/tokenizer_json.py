@@ -28,7 +28,6 @@ def check_tokenizer(target: str, settings: Config, tokenizer: Tokenizer) -> None
     refused = (
         ("tokenizer.joint=false", "true", len(tokenizer.files) > 1),
         (f"tokenizer.model_type={chosen.model_type}", "bpe", model_type(model) != BPE),
-        (f"tokenizer.normalization={chosen.normalization}", "identity", chosen.normalization != "identity"),
         ("pieces that stand for bytes", "a vocabulary without them", BYTE in kinds),
         ("tags before sentences", "a vocabulary without them", USER_DEFINED in kinds),
     )

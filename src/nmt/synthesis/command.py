@@ -76,10 +76,10 @@ def _folder(config: Config, text: InputText) -> SynthesisFolder:
 
 def _path(config: Config) -> Path:
     """Return the folder to write."""
-    if folder := config.synthesize.folder:
-        return folder_to_write("synthesize.folder", folder)
+    if config.output != "-":
+        return folder_to_write("output", config.output)
     if is_address(config.paths.data):
-        raise UserError(f"paths.data={config.paths.data} is an address: name a local folder by synthesize.folder=")
+        raise UserError(f"paths.data={config.paths.data} is an address: name a local folder by output=")
     return config.corpora_folder / "synthetic" / config.name
 
 

@@ -55,8 +55,8 @@ class SynthesisFolder:
 
         Yield a function that lets other processes of this command use it, too (`in_use`).
         """
-        taken = "is being written by another process: wait until it is done, or choose another synthesize.folder"
-        with exclusive_folder(self.path, taken=taken, setting="synthesize.folder") as share:
+        taken = "is being written by another process: wait until it is done, or choose another output"
+        with exclusive_folder(self.path, taken=taken, setting="output") as share:
             self._begin(made_with)
             yield share
 
@@ -81,19 +81,18 @@ def _check_new(folder: Path) -> None:
     """Refuse a folder that holds other files, which `data.train` might take for shards."""
     for file in folder.iterdir():
         if file.name != LOCK and PARTIAL not in file.name:
-            raise UserError(f"{folder} holds {file.name} and no {MANIFEST}: choose another synthesize.folder")
+            raise UserError(f"{folder} holds {file.name} and no {MANIFEST}: choose another output")
 
 
 def _read(manifest: Path) -> MadeWith:
-    damaged = UserError(f"{manifest} is damaged: delete {manifest.parent}, or choose another synthesize.folder")
+    damaged = UserError(f"{manifest} is damaged: delete {manifest.parent}, or choose another output")
     try:
         content = read_json(manifest)
     except UserError as error:
         raise damaged from error
     if not isinstance(content, dict) or "made_with" not in content:  # such as a prepared corpus
         raise UserError(
-            f"{manifest.parent} is no folder of translations, though it has a {MANIFEST}: choose another "
-            "synthesize.folder"
+            f"{manifest.parent} is no folder of translations, though it has a {MANIFEST}: choose another output"
         )
     made_with = content["made_with"]
     if not isinstance(made_with, dict) or content.get("seal") != seal(made_with):
@@ -106,6 +105,4 @@ def _check_same(folder: Path, before: MadeWith, now: MadeWith) -> None:
     for key in sorted({*before, *now}):
         if before.get(key) != now.get(key):
             values = f" ({before.get(key)}, not {now.get(key)})" if key not in checksums else ""
-            raise UserError(
-                f"{folder} was begun with another {key}{values}: use the same, or choose another synthesize.folder"
-            )
+            raise UserError(f"{folder} was begun with another {key}{values}: use the same, or choose another output")

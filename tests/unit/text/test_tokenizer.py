@@ -52,11 +52,6 @@ def test_a_single_line_is_encoded_like_one_of_several(joint: Tokenizer) -> None:
         assert joint.encode_source([line]) == joint.encode_source([line, "the"])[:1]
 
 
-def test_normalisation_changes_the_decoded_text() -> None:
-    tokenizer = Tokenizer(trained(normalization="nfkc"))
-    assert tokenizer.decode(tokenizer.encode_target(["the  ship "])[0]) == "the ship"
-
-
 @pytest.mark.parametrize(
     "text",
     [
