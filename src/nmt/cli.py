@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from nmt import __version__
 from nmt.commands import COMMANDS, MAIN_SETTINGS
-from nmt.compute import uptime  # noqa: F401 - imported first because its fallback measures from its own import
 from nmt.errors import (
     CLOSED_PIPE,
     INTERRUPTED,

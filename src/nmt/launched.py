@@ -1,6 +1,15 @@
-"""The processes that torchrun has started together, which the environment names before they have joined."""
+"""When this process began, and the processes that torchrun has started with it, before they have joined."""
 
 import os
+import time
+
+STARTED = time.monotonic()
+"""The time when this module was imported, which the command line does first."""
+
+
+def uptime() -> float:
+    """Return the seconds since this process was started."""
+    return time.monotonic() - STARTED
 
 
 def launched_processes() -> int:

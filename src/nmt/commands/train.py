@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 
 from nmt.compute import distributed, joining
-from nmt.compute.uptime import uptime
 from nmt.config.tree import Config
 from nmt.data.batches import Batching
 from nmt.data.loader import global_batches
 from nmt.data.noise.noise import Noise, noise_of
 from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import Pairs
+from nmt.launched import uptime
 from nmt.model.kernels.c.library import uses_operations
 from nmt.own_text.prepare import plan_training
 from nmt.runs.checkpoint import CheckpointRecord

@@ -4,13 +4,11 @@ import ctypes
 import os
 import re
 import sys
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
-from nmt.compute.control_group import usable_memory
-from nmt.compute.cores import bind_near, computing_threads, cpu_is_by_amd, cpu_model, usable_cores
+from nmt.compute.cores import computing_threads, cpu_is_by_amd, cpu_model, usable_cores, usable_memory
 from nmt.config.tree import RuntimeConfig
 from nmt.errors import CommonError, UserError
 
@@ -68,15 +66,22 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
         torch.backends.cuda.enable_cudnn_sdp(False)
     else:
         keep_memory()
-    _check_threads(config.threads)
+    limit = max(MIN_THREAD_LIMIT, THREADS_PER_CPU * usable_cores())
+    if config.threads > limit:
+        raise CommonError(
+            f"runtime.threads={config.threads}, but this process may use {usable_cores()} CPUs: set at most {limit}, "
+            "or 0 for all cores"
+        )
     torch.set_num_threads(config.threads or max(1, computing_threads() // local_processes))
-    if device.type == "cuda" and local_processes > 1:
-        bind_near(_pci_address(device))
     if device.type == "mps" and config.compile:
         raise CommonError("runtime.compile=true is not supported on Apple's GPU: leave it out")
-    if config.precision == "bf16":
-        _check_bf16(device)
-    return Machine(device, PRECISIONS[_fast_precision(device) if config.precision == "auto" else config.precision])
+    precision = fast_precision(device) if config.precision == "auto" else config.precision
+    if precision == "bf16" and device.type != "cpu" and (fast := fast_precision(device)) != "bf16":
+        name, lacks = ("Apple's GPU", "no fast bf16") if device.type == "mps" else (device_name(device), "no bf16")
+        raise UserError(
+            f"runtime.precision=bf16, but {name} has {lacks}: set it to fp16 or fp32, or to auto, which chooses {fast}"
+        )
+    return Machine(device, PRECISIONS[precision])
 
 
 def precision_of_gpu(capability: tuple[int, int]) -> str:
@@ -93,72 +98,32 @@ def is_amd() -> bool:
 
 def has_bf16(device: torch.device) -> bool:
     """Return whether a GPU multiplies in bf16; Triton's kernels run on the same GPUs."""
-    if is_amd():
-        return _fast_precision_of_amd(device) == "bf16"
-    return torch.cuda.get_device_capability(device) >= BF16_CAPABILITY
+    return fast_precision(device) == "bf16"
 
 
-def _fast_precision_of_amd(device: torch.device) -> str:
-    architecture = str(torch.cuda.get_device_properties(device).gcnArchName)
-    return "bf16" if architecture.startswith(AMD_WITH_BF16) else "fp16"
-
-
-def _fast_precision(device: torch.device) -> str:
+def fast_precision(device: torch.device) -> str:
     """Return the precision in which a device trains fastest."""
+    if device.type == "cuda" and is_amd():
+        architecture = str(torch.cuda.get_device_properties(device).gcnArchName)
+        return "bf16" if architecture.startswith(AMD_WITH_BF16) else "fp16"
     if device.type == "cuda":
-        return (
-            _fast_precision_of_amd(device) if is_amd() else precision_of_gpu(torch.cuda.get_device_capability(device))
-        )
+        return precision_of_gpu(torch.cuda.get_device_capability(device))
     if device.type == "mps":
         return "fp16"
     return "bf16" if _cpu_has_fast_bf16() else "fp32"
 
 
-def _check_bf16(device: torch.device) -> None:
-    """Refuse bf16 on a GPU that does not have it, or on which it has never been tried."""
-    fast = _fast_precision(device)
-    if device.type == "cpu" or fast == "bf16":
-        return
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "Apple's GPU"
-    lacks = "no bf16" if device.type == "cuda" else "no fast bf16"
-    raise UserError(
-        f"runtime.precision=bf16, but {name} has {lacks}: set it to fp16 or fp32, or to auto, which chooses {fast}"
-    )
-
-
-def _pci_address(device: torch.device) -> str:
-    """Return the address of a GPU as Linux writes it."""
-    found: Any = torch.cuda.get_device_properties(device)  # whose type lacks these attributes
-    return f"{found.pci_domain_id:04x}:{found.pci_bus_id:02x}:{found.pci_device_id:02x}.0"
-
-
-def _check_threads(threads: int) -> None:
-    cpus = usable_cores()
-    limit = max(MIN_THREAD_LIMIT, THREADS_PER_CPU * cpus)
-    if threads > limit:
-        raise CommonError(
-            f"runtime.threads={threads}, but this process may use {cpus} CPUs: set at most {limit}, or 0 for all cores"
-        )
-
-
 def choose_device(name: str, local_rank: int = 0) -> torch.device:
     """Return the device that `runtime.device` names, for the process of this number on this machine."""
-    available: dict[str, Callable[[], bool]] = {
-        "cuda": torch.cuda.is_available,
-        "mps": torch.backends.mps.is_available,
-        "cpu": lambda: True,
-    }
-    if name in ("auto", "cuda") and not available["cuda"]():
+    has_cuda, has_mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    if name in ("auto", "cuda") and not has_cuda:
         _check_driver()
     if name == "auto":
-        name = next(each for each, is_available in available.items() if is_available())
-    if not available[name]():
+        name = "cuda" if has_cuda else "mps" if has_mps else "cpu"
+    if (name == "cuda" and not has_cuda) or (name == "mps" and not has_mps):
         raise UserError(f"runtime.device={name}, but PyTorch finds no such GPU here: use runtime.device=cpu or auto")
-    return _own_gpu(local_rank) if name == "cuda" else torch.device(name)
-
-
-def _own_gpu(local_rank: int) -> torch.device:
-    """Return the GPU of a process. PyTorch calls AMD's GPUs cuda, too."""
+    if name != "cuda":
+        return torch.device(name)
     if local_rank >= torch.cuda.device_count():
         raise UserError(
             f"process {local_rank + 1} of this machine has no GPU of its own; there are {torch.cuda.device_count()}: "
@@ -183,14 +148,12 @@ def _check_kernels(device: torch.device) -> None:
 
     Machine code runs on later GPUs of the same major version, and intermediate code (`compute_90`) on all later GPUs.
     """
-    built = [
-        (kind, int(number))
-        for kind, number in re.findall(r"\b(sm|compute)_(\d+)", " ".join(torch.cuda.get_arch_list()))
-    ]
+    found = re.findall(r"\b(sm|compute)_(\d+)", " ".join(torch.cuda.get_arch_list()))
+    built = sorted({(int(number), kind) for kind, number in found})
     major, minor = torch.cuda.get_device_capability(device)
     own = 10 * major + minor
-    if built and not any(each <= own and (kind == "compute" or each // 10 == major) for kind, each in built):
-        names = ", ".join(f"{each // 10}.{each % 10}" for kind, each in sorted(set(built)) if kind == "sm")
+    if built and not any(each <= own and (kind == "compute" or each // 10 == major) for each, kind in built):
+        names = ", ".join(f"{each // 10}.{each % 10}" for each, kind in built if kind == "sm")
         raise UserError(
             f"{torch.cuda.get_device_name(device)} has compute capability {major}.{minor}, but this build of PyTorch "
             f"has kernels for {names}: install a build for another CUDA, which has them, or use runtime.device=cpu"

@@ -8,8 +8,7 @@ import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from nmt.compute.control_group import usable_memory
-from nmt.compute.cores import cpu_description, usable_cores
+from nmt.compute.cores import cpu_description, usable_cores, usable_memory
 
 HUB = "https://huggingface.co"
 """The Hub's address, unless HF_ENDPOINT names a mirror."""

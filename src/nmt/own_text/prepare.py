@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from functools import partial
 
 from nmt.compute import distributed
-from nmt.compute.contention import Contention
 from nmt.compute.joining import session
 from nmt.compute.machine import Machine
 from nmt.config.commands import HOLD_OUT, SHAPE
@@ -26,8 +25,6 @@ from nmt.training.preparation import Prepared
 BPE_DROPOUT_SETTINGS = ("noise.bpe_dropout_source", "noise.bpe_dropout_target")
 BPE_DROPOUT, MIN_PASSES = 0.1, 50
 """The probability of Provilkov et al. (2020), and the passes over a text from which it makes a better model."""
-BUSY = 0.15
-"""The share of its time for which a process must wait for processors for the machine to be called busy."""
 
 
 def plan_training(config: Config) -> Prepared:
@@ -55,9 +52,8 @@ def plan_training(config: Config) -> Prepared:
     minutes = own.minutes or config.training.max_training_minutes
     with session(config.runtime) as machine:
         distributed.check_same({"text": text, "own.minutes": minutes, "given settings": given}, "settings")
-        contention = Contention()
         chosen = plan(text, minutes, partial(_speed, config, machine, pairs, vocabularies), given)
-        reason = _reason(config, text, minutes, chosen, contention.share())
+        reason = _reason(text, minutes, chosen)
     values = values_of(config, chosen)
     planned = with_values(config, values)
     return Prepared(planned, _message(planned, reason, chosen, values), _warning(config, minutes, chosen))
@@ -93,19 +89,13 @@ def _speed(
     return seconds_per_step(with_values(config, values), machine, text, vocabularies)
 
 
-def _reason(config: Config, text: Text, minutes: float, chosen: Plan, waited: float) -> str:
-    """Return what a plan follows from; `waited` is the share of the time in which its steps waited for a processor."""
+def _reason(text: Text, minutes: float, chosen: Plan) -> str:
+    """Return what a plan follows from."""
     pairs = f"{text.pairs:,} pairs"
     if not chosen.step_seconds:
         return pairs
     limit = f"{minutes:g} minute{'s' if minutes != 1 else ''}" if minutes else "no minutes given"
-    reason = f"{pairs}, {limit} and {chosen.step_seconds:.3f} s per step"
-    if waited >= BUSY and chosen.most_steps > chosen.steps and not _ends_by_time(config):
-        reason += (
-            f" (they waited for a processor for {waited:.0%} of their time: if other programs end, minutes are left "
-            "over; training.max_training_minutes instead of own.minutes uses all)"
-        )
-    return reason
+    return f"{pairs}, {limit} and {chosen.step_seconds:.3f} s per step"
 
 
 def _message(config: Config, reason: str, chosen: Plan, planned: Iterable[str]) -> str:

@@ -7,8 +7,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from nmt.compute import distributed
-from nmt.compute.uptime import uptime
 from nmt.config.training import TrainingConfig
+from nmt.launched import uptime
 
 LEAVING_SECONDS = 5.0
 """Time to close files, join threads and end the process."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.compute import control_group, cores
+from nmt.compute import cores
 from nmt.compute.cores import computing_threads, usable_cores
 from nmt.compute.machine import memory_of
 
@@ -15,8 +15,7 @@ from nmt.compute.machine import memory_of
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty folder in place of /sys, on a machine with 8 logical processors."""
     monkeypatch.setattr(cores, "SYSTEM", tmp_path)
-    monkeypatch.setattr(control_group, "ROOT", tmp_path / "fs" / "cgroup")
-    monkeypatch.setattr(control_group, "OWN", tmp_path / "cgroup")
+    monkeypatch.setattr(cores, "PROCESS", tmp_path)
     monkeypatch.setattr("nmt.compute.cores.platform.system", lambda: "Linux")
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
@@ -105,22 +104,3 @@ def test_small_cores_of_arm_do_not_compute(system: Path) -> None:
     for number, capacity in enumerate([1024, 1024, 800, 800, 400, 400, 400, 400]):
         write(cpu(system, number) / "cpu_capacity", str(capacity))
     assert (usable_cores(), computing_threads()) == (8, 4)
-
-
-ADDRESS = "0000:3b:00.0"
-
-
-@pytest.mark.parametrize(
-    ("near", "bound"),
-    [("0-2,6", {0, 1, 2, 6}), ("6-20", {6, 7}), ("8-15", None), ("", None), (None, None)],
-    ids=["near", "partly usable", "not usable", "empty", "not there"],
-)
-def test_a_process_is_bound_to_the_usable_cores_near_its_device(
-    near: str | None, bound: set[int] | None, system: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chosen: list[set[int]] = []
-    monkeypatch.setattr(os, "sched_setaffinity", lambda _, numbers: chosen.append(numbers), raising=False)
-    if near is not None:
-        write(system / "bus/pci/devices" / ADDRESS / "local_cpulist", near)
-    cores.bind_near(ADDRESS)
-    assert chosen == ([] if bound is None else [bound])

@@ -164,7 +164,7 @@ def test_a_cpu_computes_in_bf16_only_if_that_is_faster(
 ) -> None:
     for name in module.ONEDNN_LIMITS:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(cores, "cpu_vendor", lambda: vendor)
+    monkeypatch.setattr(cores, "_cpuinfo", {"vendor_id": vendor}.get)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512_bf16)
     assert prepare_machine(RuntimeConfig(device="cpu")).precision_name == precision
