@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
-from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from threading import Thread
 from typing import Any, ParamSpec, TypeVar
@@ -24,6 +24,10 @@ SPAWN = get_context("spawn")
 """Starts fresh processes. Forking a process that has threads, such as Arrow's, can deadlock."""
 PR_SET_PDEATHSIG = 1
 """Linux's number of the request to be told of the parent's end."""
+
+
+class EndedEarlyError(UserError):
+    """A helper process was killed, or ended without a result."""
 
 
 def end_with_parent() -> None:
@@ -41,8 +45,8 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent.pid:  # it has ended meanwhile
             os._exit(1)
-        return
-    Thread(target=_exit_after, args=(parent,), daemon=True).start()
+    else:
+        Thread(target=_exit_after, args=(parent,), daemon=True).start()
 
 
 def _exit_after(parent: BaseProcess) -> None:
@@ -50,40 +54,30 @@ def _exit_after(parent: BaseProcess) -> None:
     os._exit(1)
 
 
+@contextmanager
+def process_pool(count: int, context: BaseContext, prepare: Callable[[], object]) -> Iterator[ProcessPoolExecutor]:
+    """Yield a pool of processes, each of which calls `prepare` first; an error in this block kills them."""
+    pool = ProcessPoolExecutor(count, context, initializer=prepare)
+    try:
+        yield pool
+    except BaseException:
+        for process in list((pool._processes or {}).values()):  # Python 3.14 has kill_workers
+            process.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
 def run_in_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Call a function in a new process, which can be killed at any time and whose memory is freed afterwards."""
-    receiver, sender = SPAWN.Pipe(duplex=False)
-    process = SPAWN.Process(target=_call, args=(sender, function, args, kwargs))  # a daemon may not have children
-    process.start()
-    sender.close()
-    try:
-        outcome = receiver.recv()
-    except EOFError:
-        process.join()
-        raise EndedEarlyError(
-            f"a helper process ended early (code {process.exitcode}), perhaps because memory ran out: free some memory"
-        ) from None
-    finally:
-        process.terminate()
-        process.join()
-    if isinstance(outcome, Exception):
-        raise outcome
-    result: R = outcome
+    with process_pool(1, SPAWN, end_with_parent) as pool:
+        try:
+            result: R = pool.submit(function, *args, **kwargs).result()
+        except BrokenProcessPool:
+            raise EndedEarlyError(
+                "a helper process ended early, perhaps because memory ran out: free some memory"
+            ) from None
     return result
-
-
-def _call(sender: Connection, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    end_with_parent()
-    try:
-        outcome = function(*args, **kwargs)
-    except Exception as error:  # any error: it is raised again in the parent
-        outcome = error
-    with suppress(BrokenPipeError):  # the parent has ended, and this process is about to follow it
-        sender.send(outcome)
-
-
-class EndedEarlyError(UserError):
-    """A helper process was killed, or ended without a result."""
 
 
 class HelperProcesses:

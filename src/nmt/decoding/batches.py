@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.compute.executor import Executor, Parallelism
-from nmt.compute.forks import can_fork
-from nmt.compute.threads import concurrent_workers
+from nmt.compute.workers import Workers, can_fork, concurrent_workers
 
 MIN_SENTENCE_TOKENS = 16
 """Shorter sentences count as this many tokens, because even they need scores of the whole vocabulary."""
@@ -23,15 +21,15 @@ MIN_WORKER_SENTENCES = 4
 
 
 class DecodingPlan(NamedTuple):
-    """Batches of sentence indices, and the executor that decodes them."""
+    """Batches of sentence indices, and the workers that decode them."""
 
     batches: list[list[int]]
-    executor: Executor
+    workers: Workers
 
 
 def serial_plan(lengths: Sequence[int], batch_tokens: int, max_sentences: int = sys.maxsize) -> DecodingPlan:
     """Plan to decode one batch after the other, given the sentences' lengths."""
-    return DecodingPlan(list(batches_by_length(lengths, batch_tokens, max_sentences)), Executor())
+    return DecodingPlan(list(batches_by_length(lengths, batch_tokens, max_sentences)), Workers())
 
 
 def cpu_plan(lengths: Sequence[int], batch_tokens: int, hypotheses: int) -> DecodingPlan:
@@ -47,10 +45,10 @@ def cpu_plan(lengths: Sequence[int], batch_tokens: int, hypotheses: int) -> Deco
     max_sentences = min(max(1, MAX_CPU_HYPOTHESES // hypotheses), math.ceil(sentences / workers))
     batches = list(batches_by_length(lengths, max(1, batch_tokens // workers), max_sentences))
     if workers == 1:
-        return DecodingPlan(batches, Executor())
+        return DecodingPlan(batches, Workers())
     if can_fork() and all(len(batch) * hypotheses <= MAX_FORK_HYPOTHESES for batch in batches):
-        return DecodingPlan(batches, Executor(Parallelism.FORKS, min(torch.get_num_threads(), len(batches))))
-    return DecodingPlan(batches, Executor(Parallelism.THREADS, workers))
+        return DecodingPlan(batches, Workers("forks", min(torch.get_num_threads(), len(batches))))
+    return DecodingPlan(batches, Workers("threads", workers))
 
 
 def same_plan(lengths: Sequence[int], batch_tokens: int, hypotheses: int) -> DecodingPlan:
@@ -61,8 +59,8 @@ def same_plan(lengths: Sequence[int], batch_tokens: int, hypotheses: int) -> Dec
     batches = list(batches_by_length(lengths, batch_tokens, max(1, MAX_CPU_HYPOTHESES // hypotheses)))
     cores = torch.get_num_threads()
     if cores == 1:
-        return DecodingPlan(batches, Executor())
-    return DecodingPlan(batches, Executor(Parallelism.FORKS if can_fork() else Parallelism.THREADS, cores))
+        return DecodingPlan(batches, Workers())
+    return DecodingPlan(batches, Workers("forks" if can_fork() else "threads", cores))
 
 
 def batches_by_length(

@@ -176,8 +176,8 @@ class Engine(ABC):
             found = self.search(sources, batch_constraints)
             return [self._least_risk(*each) for each in zip(found, sources, strict=True)] if self._utility else found
 
-        batches, executor = self.plan([len(sentence) for sentence in sentences])
-        with closing(executor.run(search, batches)) as finished:
+        batches, workers = self.plan([len(sentence) for sentence in sentences])
+        with closing(workers.run(search, batches)) as finished:
             for batch, found in finished:
                 if not all(found):
                     raise UserError(

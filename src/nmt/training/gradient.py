@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
-from nmt.compute.threads import concurrent_workers, run_all_in_threads, run_in_threads
+from nmt.compute.workers import concurrent_workers, run_all_in_threads, run_in_threads
 from nmt.config.training import TrainingConfig
 from nmt.data.loader import GlobalBatch, MicroBatch
 from nmt.model.cpu.dropout import seed_thread_dropout, share_seed

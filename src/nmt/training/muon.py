@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt.compute import distributed
-from nmt.compute.threads import run_all_in_threads
+from nmt.compute.workers import run_all_in_threads
 from nmt.config.training import TrainingConfig
 from nmt.model.interface import TranslationModel
 from nmt.model.linear import Linear

@@ -11,7 +11,7 @@ import pytest
 import sentencepiece
 import torch
 
-from nmt.compute.executor import Executor, Parallelism
+from nmt.compute.workers import Workers
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES
@@ -174,14 +174,14 @@ def test_parallel_decoding_gives_the_same_translations(
     lines, model, threads = LINES * 3, random_model(tokenizer), torch.get_num_threads()
     monkeypatch.setattr(batches, "MAX_FORK_HYPOTHESES", max_fork_hypotheses)
     monkeypatch.setattr(batches, "can_fork", lambda: True)  # whatever threads other tests have left behind
-    used: list[Executor] = []
-    run = Executor.run
+    used: list[Workers] = []
+    run = Workers.run
 
-    def recorded(self: Executor, *arguments: Any) -> Any:
+    def recorded(self: Workers, *arguments: Any) -> Any:
         used.append(self)
         return run(self, *arguments)
 
-    monkeypatch.setattr(Executor, "run", recorded)
+    monkeypatch.setattr(Workers, "run", recorded)
     told: list[int] = []
     try:
         torch.set_num_threads(1)
@@ -192,8 +192,8 @@ def test_parallel_decoding_gives_the_same_translations(
         torch.set_num_threads(threads)
     assert together == alone
     assert sum(told) == len(lines)
-    parallel = Executor(Parallelism.FORKS, 4) if max_fork_hypotheses else Executor(Parallelism.THREADS, 2)
-    assert used == [Executor(), parallel]
+    parallel = Workers("forks", 4) if max_fork_hypotheses else Workers("threads", 2)
+    assert used == [Workers(), parallel]
 
 
 def test_translations_are_yielded_as_soon_as_their_window_is_done(tokenizer: Tokenizer) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.compute.threads import run_in_threads
+from nmt.compute.workers import run_in_threads
 from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES
 from nmt.data.loader import MicroBatch
