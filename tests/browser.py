@@ -97,7 +97,7 @@ def replace_second_word(browser: Browser) -> tuple[list[str], list[str]]:
     """Take the last alternative to the second word; return the first two words as they should be, and as they are."""
     browser.execute_script(f"{WORDS}[1].click()")
     wait(browser, "return document.querySelectorAll('#choices:popover-open button').length > 1")
-    chosen = browser.execute_script("return document.querySelector('#choices button:last-child').dataset.choice")
+    chosen = browser.execute_script("return document.querySelector('#choices button:last-child span').textContent")
     before = browser.execute_script(f"return {WORDS}[0].textContent")
     browser.find_element("css selector", "#choices button:last-child").click()
     wait(browser, "return document.querySelector('.restore')")

@@ -32,7 +32,6 @@ PACKAGES = {
     "starlette": Package("starlette>=0.46", "nmt serve"),
     "uvicorn": Package("uvicorn>=0.34", "nmt serve"),
     "prometheus_client": Package("prometheus-client>=0.21", "nmt serve"),
-    "python_multipart": Package("python-multipart>=0.0.20", "nmt serve"),
     "py3langid": Package("py3langid>=0.4", "the filter of languages"),
     "comet": Package("unbabel-comet>=2.2", "COMET"),
     "tensorboard": Package("tensorboard>=2.18", "tracking.tensorboard=true"),

@@ -11,36 +11,26 @@ import pytest
 
 pytest.importorskip("starlette", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
-pytest.importorskip("python_multipart", reason="needs the extra serve")
-
 from nmt.config.commands import ServeConfig
 from nmt.decoding.loaded_model import LoadedModel
-from nmt.serving.app import application
-from nmt.serving.detection import Detector
+from nmt.serving.app import Server
+from nmt.serving.libretranslate import Detector
+from nmt.serving.messages import Answer, Batch, Failure, ModelFacts
 from nmt.serving.metrics import Metrics
-from nmt.serving.requests import Answer, Batch, Failure, ModelFacts
-from nmt.serving.service import Model, Service
+from nmt.serving.service import Model
 from nmt.serving.worker import answer, facts_of
 
 T = TypeVar("T")
-
-
-class _Limits(ServeConfig):
-    max_sentences, queue, read_timeout = 20, 30, 1.0
-
-
-CONFIG = _Limits(max_bytes=20_000, timeout=60, hosts=["test"])
-"""Settings with small limits."""
+CONFIG = ServeConfig(max_bytes=20_000, timeout=60, hosts=["test"])
 
 
 class ThreadRunner:
     """Runs a model in a thread instead of a process of its own; `broken` is what it raises instead."""
 
-    def __init__(self, model: LoadedModel) -> None:
-        self.model = model
+    def __init__(self, model: LoadedModel, name: str = "tiny") -> None:
+        self.model, self.name = model, name
         self.facts: ModelFacts = facts_of(model)
         self.ready = True
-        self.parallel = 1
         self.batches: list[Batch] = []
         self.broken: Exception | None = None
         self.held: asyncio.Event | None = None
@@ -67,13 +57,12 @@ class Client:
     ) -> None:
         self.runners = runners
         self.metrics = Metrics()
-        models = [Model(name, config, runner, self.metrics) for name, runner in runners.items()]
-        self.models = models
-        self.app = application(Service(config, models, self.metrics), keys, detector)
+        self.models = [Model(runner, self.metrics) for runner in runners.values()]
+        self.app = Server(self.models, config, self.metrics, keys, detector).application()
         self.loop = asyncio.new_event_loop()
         self.thread = Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
-        for model in models:
+        for model in self.models:
             asyncio.run_coroutine_threadsafe(model.batcher.work(), self.loop)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
-from nmt.serving.page import HEADERS, load_page
+from nmt.serving.app import PAGE_HEADERS, read_page
 
 Json = dict[str, Any]
 
@@ -35,7 +35,7 @@ class StandIn(ThreadingHTTPServer):
 
     def __init__(self, *, key: str = "", models: tuple[str, ...] = ("base", "big", "int8")) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files = load_page()
+        self.files = {path: (content, kind) for path, content, kind in read_page()}
         self.key = key
         self.models = models
         self.delays: dict[str, float] = {}
@@ -64,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.models_arrive.wait(60)
             self.send({"models": [model(name) for name in self.server.models]})
         elif file := self.server.files.get(self.path):
-            self.answer(200, file.content, {**HEADERS, "Content-Type": file.media_type})
+            self.answer(200, file[0], {**PAGE_HEADERS, "Content-Type": file[1]})
         else:
             self.send({"error": "there is no such page"}, 404)
 

@@ -1,43 +1,29 @@
-"""The queue of a model: what is translated together, in which order, and when requests are refused."""
+"""The batches of a model: what is translated together, whose turn it is, and which requests are refused."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
-from nmt.config.commands import ServeConfig
 from nmt.decoding.request import Request
 from nmt.serving import batcher as batching
-from nmt.serving import cost
-from nmt.serving.batcher import Batcher
-from nmt.serving.errors import LostError, RequestError
+from nmt.serving.batcher import Batcher, cost_of
+from nmt.serving.messages import Answer, Batch, Failure, LostError, RequestError, Task
 from nmt.serving.metrics import Metrics
-from nmt.serving.requests import Answer, Batch, Failure, Task
 
 PLAIN = Task()
-HYPOTHESES = 4
-
-
-@pytest.fixture(autouse=True)
-def _without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "WAIT_SECONDS", 0)
 
 
 async def echo(batch: Batch) -> list[Answer | Failure]:
     return [{"text": request.text} for request in batch.requests]
 
 
-def batcher(
-    run: Callable[[Batch], Awaitable[list[Answer | Failure]]] = echo, parallel: int = 1, **settings: int
-) -> Batcher:
-    limits = type("Limits", (ServeConfig,), {"queue": 100, "batch": 8, **settings})
-    return Batcher("test", limits(), run, Metrics(), HYPOTHESES, parallel)
-
-
-def work_of(task: Task, requests: Sequence[Request]) -> int:
-    return cost.work_of(task, requests, HYPOTHESES)
+def batcher(run: Callable[[Batch], Awaitable[list[Answer | Failure]]] = echo) -> Batcher:
+    return Batcher("test", run, 4, Metrics())
 
 
 def requests(*texts: str) -> list[Request]:
@@ -48,171 +34,121 @@ def taken(queue: Batcher) -> list[str]:
     return [each.request.text for each in queue.take()]
 
 
-async def drain(queue: Batcher) -> list[list[str]]:
-    batches = []
+def scenario(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+    """Run a test on an event loop."""
+
+    def run() -> None:
+        asyncio.run(test())  # type: ignore[arg-type] # it is a coroutine
+
+    run.__name__ = test.__name__
+    return run
+
+
+@scenario
+async def test_sentences_of_like_length_and_equal_tasks_are_taken_together() -> None:
+    queue = batcher()
+    queue.add("a", PLAIN, requests("one two", "x " * 200))
+    queue.add("b", PLAIN, requests("three four five"))
+    queue.add("c", Task(nbest=2), requests("six"))
+    assert taken(queue) == ["one two", "three four five"]
+    assert sorted([taken(queue), taken(queue)]) == [["six"], ["x " * 200]]
+    assert taken(queue) == []
+
+
+@scenario
+async def test_a_batch_costs_no_more_than_the_time_of_a_turn() -> None:
+    queue = batcher()
+    queue.cost_per_second = 10 * cost_of(PLAIN, Request("y" * 100), 4) / batching.TURN_SECONDS
+    queue.add("a", PLAIN, requests(*["y" * 100] * 50))
+    queue.add("b", PLAIN, requests("y" * 100))
+    assert len(taken(queue)) == 10
+    queue.add("a", PLAIN, requests("y" * 100_000))
     while queue.waiting:
-        if batch := taken(queue):
-            batches.append(batch)
-    return batches
+        assert taken(queue)  # also what costs more than a turn
 
 
-def test_sentences_of_different_clients_are_taken_together_up_to_the_limit() -> None:
-    async def scenario() -> None:
-        queue = batcher(batch=3)
-        for number in range(5):
-            queue.add(PLAIN, requests(f"a sentence {number}"))
-        assert await drain(queue) == [
-            ["a sentence 0", "a sentence 1", "a sentence 2"], ["a sentence 3", "a sentence 4"]
-        ]  # fmt: skip
-
-    asyncio.run(scenario())
-
-
-def test_short_sentences_do_not_wait_for_long_ones_and_long_ones_take_their_turn() -> None:
-    async def scenario() -> None:
-        queue = batcher(batch=4)
-        queue.add(PLAIN, requests("x " * 150))
-        for _ in range(3):
-            queue.add(PLAIN, requests("y " * 15))
-        assert [[text[0] for text in batch] for batch in await drain(queue)] == [["x"], ["y"] * 3]
-        queue.add(PLAIN, requests("y " * 15))
-        queue.add(PLAIN, requests("x " * 150))
-        found: list[str] = []
-        while "x " * 150 not in found:  # short sentences keep coming
-            queue.add(PLAIN, requests(*["y " * 15] * 4))
-            found += taken(queue)
-        assert len(found) <= 10
-
-    asyncio.run(scenario())
+@scenario
+async def test_a_client_with_many_requests_gets_the_share_of_one() -> None:
+    """Four connections that send 500 sentences again and again, and ten clients that send one."""
+    queue, served = batcher(), Counter[str]()
+    queue.cost_per_second = 8 * cost_of(PLAIN, Request("h" * 50), 4) / batching.TURN_SECONDS
+    for _ in range(4):
+        queue.add("hostile", PLAIN, requests(*["h" * 50] * 450))
+    honest = [f"{number}" * 50 for number in range(10)]
+    for text in honest:
+        queue.add(text, PLAIN, requests(text))
+    for _ in range(100):
+        found = taken(queue)
+        served.update(found)
+        for text in found:
+            if text in honest:
+                queue.add(text, PLAIN, requests(text))
+            elif len(queue.waiting) < 1_500:
+                queue.add("hostile", PLAIN, requests(*["h" * 50] * 450))
+    shares = [served[text] for text in honest]
+    assert max(shares) - min(shares) <= 8
+    assert served["h" * 50] <= 2 * min(shares)
 
 
-def test_only_equal_tasks_are_translated_together() -> None:
-    async def scenario() -> None:
-        queue = batcher()
-        queue.add(PLAIN, requests("a"))
-        queue.add(Task(nbest=2), requests("b"))
-        queue.add(PLAIN, requests("c"))
-        assert await drain(queue) == [["a", "c"], ["b"]]
-
-    asyncio.run(scenario())
-
-
-def test_requests_without_room_are_refused_whole_and_told_when_to_return() -> None:
-    async def scenario() -> None:
-        queue = batcher(queue=3)
-        first = queue.add(PLAIN, requests("a", "b"))
-        with pytest.raises(RequestError) as refused:
-            queue.add(PLAIN, requests("c", "d"))
-        assert refused.value.status == 429
-        assert int(refused.value.headers["Retry-After"]) >= 1
-        assert len(queue.waiting) == 2
-        first[0].cancel()  # its client is gone
-        queue.add(PLAIN, requests("c", "d"))
-        assert sorted(taken(queue)) == ["b", "c", "d"]
-
-    asyncio.run(scenario())
+@scenario
+async def test_requests_of_a_client_take_turns_and_a_new_client_comes_first() -> None:
+    queue = batcher()
+    queue.cost_per_second = 4 * cost_of(PLAIN, Request("long one 0"), 4) / batching.TURN_SECONDS
+    queue.add("proxy", PLAIN, requests(*(f"long one {number}" for number in range(9))))
+    queue.add("other", PLAIN, requests("far away"))
+    taken(queue)
+    queue.add("proxy", PLAIN, requests("short"))
+    queue.add("third", PLAIN, requests("new one"))
+    assert {"short", "new one"} <= set(taken(queue))
+    assert "long one 8" in {text for _ in range(9) for text in taken(queue)}
 
 
-def test_answers_and_errors_reach_those_who_wait() -> None:
-    async def run(batch: Batch) -> list[Answer | Failure]:
-        if batch.task.nbest == 2:
-            raise RequestError(503, "gone")
-        return await echo(batch)
-
-    async def scenario() -> None:
-        queue = batcher(run)
-        work = asyncio.ensure_future(queue.work())
-        good, bad = queue.add(PLAIN, requests("a", "b")), queue.add(Task(nbest=2), requests("c"))
-        assert [each["text"] for each in await asyncio.gather(*good)] == ["a", "b"]
-        with pytest.raises(RequestError, match="gone"):
-            await bad[0]
-        assert (await queue.add(PLAIN, requests("again"))[0])["text"] == "again"
-        work.cancel()
-
-    asyncio.run(scenario())
+@scenario
+async def test_without_room_the_newest_request_of_the_largest_client_is_refused() -> None:
+    queue = batcher()
+    first, second = (queue.add("hostile", PLAIN, requests(*["h"] * 1_000)) for _ in range(2))
+    (answer,) = queue.add("honest", PLAIN, requests("a"))
+    assert not any(each.done() for each in (*first, answer))
+    with pytest.raises(RequestError) as refused:
+        await second[0]
+    assert refused.value.status == 429
+    assert int(refused.value.headers["Retry-After"]) >= 1
+    assert len(queue.waiting) == 1_001
 
 
-def test_batches_that_run_at_the_same_time_share_the_sentences() -> None:
-    sizes: list[int] = []
-    both_run = asyncio.Event()
+@scenario
+async def test_sentences_of_clients_that_are_gone_are_not_taken() -> None:
+    queue = batcher()
+    gone, _ = queue.add("a", PLAIN, requests("gone", "there"))
+    gone.cancel()
+    assert taken(queue) == ["there"]
+
+
+@scenario
+async def test_the_sentence_that_ends_its_process_fails_alone() -> None:
+    asked: list[list[str]] = []
 
     async def run(batch: Batch) -> list[Answer | Failure]:
-        sizes.append(len(batch.requests))
-        if len(sizes) == 2:
-            both_run.set()
-        await asyncio.wait_for(both_run.wait(), 60)
-        return await echo(batch)
-
-    async def scenario() -> None:
-        queue = batcher(run, parallel=2)
-        answers = queue.add(PLAIN, requests(*map(str, range(10))))
-        work = asyncio.ensure_future(queue.work())
-        assert [each["text"] for each in await asyncio.gather(*answers)] == [*map(str, range(10))]
-        work.cancel()
-
-    asyncio.run(scenario())
-    assert sizes == [5, 5]
-
-
-def test_a_single_sentence_does_not_wait_for_a_second_batch() -> None:
-    async def scenario() -> None:
-        queue = batcher(parallel=4)
-        work = asyncio.ensure_future(queue.work())
-        (answer,) = queue.add(PLAIN, requests("alone"))
-        assert (await asyncio.wait_for(answer, 60))["text"] == "alone"
-        work.cancel()
-
-    asyncio.run(scenario())
-
-
-def test_a_sentence_that_ends_its_process_fails_alone_and_the_others_are_translated() -> None:
-    batches: list[list[str]] = []
-
-    async def run(batch: Batch) -> list[Answer | Failure]:
-        batches.append([request.text for request in batch.requests])
-        if "poison" in batches[-1]:
+        asked.append([each.text for each in batch.requests])
+        if "poison" in asked[-1]:
             raise LostError
         return await echo(batch)
 
-    async def scenario() -> None:
-        queue = batcher(run)
-        good, poison = queue.add(PLAIN, requests("a", "b", "c")), queue.add(PLAIN, requests("poison"))
-        work = asyncio.ensure_future(queue.work())
-        assert [each["text"] for each in await asyncio.gather(*good)] == ["a", "b", "c"]
-        with pytest.raises(RequestError) as failed:
-            await poison[0]
-        assert failed.value.status == 500  # a proxy sends what is answered with 503 to the next server
-        work.cancel()
-
-    asyncio.run(scenario())
-    assert [sorted(batch) for batch in batches[:1]] == [["a", "b", "c", "poison"]]
-    assert sorted(batches[1:]) == [["a"], ["b"], ["c"], ["poison"]]
+    queue = batcher(run)
+    working = asyncio.ensure_future(queue.work())
+    found = await asyncio.gather(*queue.add("a", PLAIN, requests("one", "poison", "two")), return_exceptions=True)
+    assert [found[0], found[2]] == [{"text": "one"}, {"text": "two"}]
+    assert isinstance(found[1], RequestError)
+    assert found[1].status == 500
+    assert asked[0] == ["one", "poison", "two"]
+    assert sorted(asked[1:]) == [["one"], ["poison"], ["two"]]
+    working.cancel()
+    with suppress(asyncio.CancelledError):
+        await working
 
 
-def test_a_sentence_whose_process_ends_by_accident_is_translated_again() -> None:
-    lost = [True, False]
-
-    async def run(batch: Batch) -> list[Answer | Failure]:
-        if lost.pop(0):
-            raise LostError
-        return await echo(batch)
-
-    async def scenario() -> None:
-        queue = batcher(run)
-        (answer,) = queue.add(PLAIN, requests("a"))
-        work = asyncio.ensure_future(queue.work())
-        assert (await answer)["text"] == "a"
-        work.cancel()
-
-    asyncio.run(scenario())
-
-
-def test_sentences_that_cost_much_are_taken_a_few_at_a_time() -> None:
-    async def scenario() -> None:
-        queue = batcher()
-        queue.add(Task(beam=16), requests(*["x " * 300] * 8))
-        sizes = [len(batch) for batch in await drain(queue)]
-        assert sum(sizes) == 8
-        assert max(sizes) == batching.MAX_BATCH_COST // work_of(Task(beam=16), requests("x " * 300))
-
-    asyncio.run(scenario())
+def test_what_a_translation_must_contain_and_long_words_cost_more() -> None:
+    plain = cost_of(PLAIN, Request("word " * 60), 4)
+    assert cost_of(PLAIN, Request("x" * 300), 4) > 3 * plain
+    assert cost_of(PLAIN, Request("word " * 60, "y" * 300), 4) > 7 * plain
+    assert cost_of(Task(nbest=8), Request("word " * 60), 4) == 2 * plain

@@ -12,10 +12,8 @@ from nmt.model.kernels.c.library import use_operations, uses_operations
 
 pytest.importorskip("starlette", reason="needs the extra serve")
 from nmt.config.commands import ServeConfig
-from nmt.serving.metrics import Metrics
-from nmt.serving.process import ModelProcesses
-from nmt.serving.requests import ModelSource
-from nmt.serving.worker import load_source
+from nmt.serving.process import ModelProcess
+from nmt.serving.worker import load_model
 from tests.unit.tiny_run import write_tiny_run
 
 
@@ -25,8 +23,6 @@ from tests.unit.tiny_run import write_tiny_run
 def test_a_model_to_serve_is_a_folder(entry: str, name: str, folder: str) -> None:
     settings = ServeConfig(models=[entry])
     assert settings.named_folders == [(name, folder)]
-    source = ModelSource(name, Config(), folder)
-    assert ModelProcesses(source, Metrics()).source.folder == str(Path(folder).resolve())
 
 
 @pytest.mark.parametrize(
@@ -45,11 +41,19 @@ def test_settings_of_a_model_are_refused_for_models_that_have_their_own(given: l
         composed_settings([*given, "serve.models=[tiny:folder]"])
 
 
+def test_a_link_is_followed_once_so_that_a_later_process_has_the_same_model(tmp_path: Path) -> None:
+    (tmp_path / "model-1").mkdir()
+    (tmp_path / "model").symlink_to("model-1")
+    process = ModelProcess("tiny", Config(), str(tmp_path / "model"))
+    (tmp_path / "model").unlink()
+    assert process.folder == str((tmp_path / "model-1").resolve())
+
+
 def test_models_of_folders_are_loaded_with_or_without_operations_in_c_as_the_settings_say(tmp_path: Path) -> None:
     write_tiny_run(tmp_path / "tiny")
     there = use_operations(True)
     runtime = {"runtime.device": "cpu", "runtime.precision": "fp32", "runtime.threads": 1}
     for wanted in (True, False):
         config = with_values(Config(), {**runtime, "runtime.kernels": wanted})
-        load_source(ModelSource("tiny", config, str(tmp_path / "tiny")))
+        load_model(config, str(tmp_path / "tiny"))
         assert uses_operations() == (wanted and there)

@@ -44,7 +44,7 @@ def open_page(browser: Browser, server: StandIn, expected: int = 1, **shown: str
     """Open the page at an address, and wait for this number of sentences."""
     browser.get("about:blank")
     browser.get(f"{server.url}#{urlencode(shown)}" if shown else server.url)
-    wait(browser, "return document.querySelectorAll('#first option').length > 0")
+    wait(browser, "return document.querySelectorAll('#model option').length > 0")
     if shown.get("text"):
         wait(browser, f"return document.querySelectorAll('#sentences > li').length === {expected}")
 
@@ -97,25 +97,6 @@ def test_what_a_word_attends_to_is_drawn_on_the_text(browser: Browser, server: S
     wait(browser, f"{MARKED}.length === 0")
 
 
-def test_marks_stand_exactly_under_the_words_of_the_field(browser: Browser, server: StandIn) -> None:
-    """The field and its mirror must break lines at the same places; both are as high as the text."""
-    long = "the little dog sees the old house " * 30
-    with phone(browser):
-        open_page(browser, server, text=long)
-        heights = [value(browser, f"document.querySelector('{each}').scrollHeight") for each in ("#text", "#mirror")]
-        styles = [
-            browser.execute_script(
-                "const style = getComputedStyle(document.querySelector(arguments[0])); return ["
-                "style.width, style.fontSize, style.fontFamily, style.lineHeight, style.letterSpacing, style.padding,"
-                "style.borderWidth, style.whiteSpace, style.overflowWrap, style.wordSpacing, style.tabSize]",
-                selector,
-            )
-            for selector in ("#text", "#mirror")
-        ]
-    assert heights[0] == heights[1] > 500
-    assert styles[0] == styles[1]
-
-
 def test_everything_can_be_done_with_the_keyboard(browser: Browser, server: StandIn) -> None:
     open_page(browser, server)
     press(browser, *"the little dog")
@@ -151,29 +132,12 @@ def test_a_chosen_word_stays_while_other_sentences_are_typed(browser: Browser, s
     assert value(browser, "document.querySelector('#announced').textContent") == "junge Hund. ein Kater."
 
 
-def test_two_models_stand_side_by_side_with_their_differences_marked(browser: Browser, server: StandIn) -> None:
-    open_page(browser, server, expected=2, text=TEXT, model="base", second="big")
-    assert browser.execute_script(SHOWN)[:2] == [FIRST, "der winzige Hund sieht der Haus."]
-    differing = "return [...document.querySelectorAll('.words .differs')].map(each => each.textContent)"
-    assert browser.execute_script(differing) == ["kleine", "winzige", "geht", "spaziert"]
-    tops = "[...document.querySelectorAll('li:first-child .words')].map(each => each.getBoundingClientRect().top)"
-    assert len(set(value(browser, tops))) == 1
-    browser.execute_script("document.querySelector('.differs').focus()")
-    wait(browser, "return document.querySelector('#look').textContent.includes('differs from the other model')")
-
-
 def test_models_without_attention_or_choices_show_what_they_have(browser: Browser, server: StandIn) -> None:
     open_page(browser, server, text="The dog.", model="int8")
     browser.execute_script(f"{WORD}[1].focus(); {WORD}[1].click()")
     assert value(browser, "document.querySelector('#look').textContent") == "Hund.: 21 % certain"
     assert value(browser, "document.querySelectorAll('[aria-haspopup]').length") == 0
     assert {path for path, _ in server.requests} == {"/v1/translate"}
-
-
-def test_words_that_offer_nothing_are_no_buttons(browser: Browser, server: StandIn) -> None:
-    open_page(browser, server, text="The dog.", model="int8")
-    assert value(browser, "document.querySelectorAll('[data-word][role]').length") == 0
-    assert "Enter" not in value(browser, "document.querySelector('.words').getAttribute('aria-label')")
 
 
 def test_text_typed_before_the_models_arrive_is_kept_and_translated(browser: Browser, server: StandIn) -> None:
@@ -188,31 +152,17 @@ def test_text_typed_before_the_models_arrive_is_kept_and_translated(browser: Bro
     assert [body["text"] for body in server.translated()] == ["The dog."]
 
 
-def test_an_address_restores_text_and_models(browser: Browser, server: StandIn) -> None:
+def test_the_address_has_the_text_and_the_model_and_opens_with_unknown_ones(browser: Browser, server: StandIn) -> None:
     open_page(browser, server)
     press(browser, *"the little dog & cat #1?")
     wait(browser, f"{SHOWN}.length === 1")
-    browser.execute_script(
-        "const second = document.querySelector('#second');"
-        "second.value = 'big'; second.dispatchEvent(new Event('change'))"
-    )
-    wait(browser, f"{SHOWN}.length === 2")
-    address = browser.current_url
-    before = browser.execute_script(SHOWN)
+    address, before = browser.current_url, browser.execute_script(SHOWN)
     browser.get("about:blank")
     browser.get(address)
-    wait(browser, f"{SHOWN}.length === 2")
+    wait(browser, f"{SHOWN}.length === 1")
     assert browser.execute_script(SHOWN) == before
-    assert value(browser, "document.querySelector('#text').value") == "the little dog & cat #1?"
-    assert value(browser, "[document.querySelector('#first').value, document.querySelector('#second').value]") == [
-        "base",
-        "big",
-    ]
-
-
-def test_an_address_with_unknown_models_still_opens(browser: Browser, server: StandIn) -> None:
-    open_page(browser, server, text="The dog.", model="gone", second="gone too")
-    assert value(browser, "document.querySelector('#first').value") == "base"
+    open_page(browser, server, text="The dog.", model="gone")
+    assert value(browser, "document.querySelector('#model').value") == "base"
     assert browser.execute_script(SHOWN) == ["der Hund."]
 
 
@@ -268,29 +218,8 @@ def test_markup_in_a_text_is_text(browser: Browser, server: StandIn) -> None:
 
 def test_a_phone_needs_no_scrolling_sideways(browser: Browser, server: StandIn) -> None:
     with phone(browser):
-        for shown in ({}, {"model": "base", "second": "big"}):
-            open_page(browser, server, expected=3, text=f"{TEXT}{'x' * 80}", **shown)
-            assert value(browser, "document.documentElement.scrollWidth") == 390
-
-
-def test_the_switch_changes_the_colours_and_is_remembered(browser: Browser, server: StandIn) -> None:
-    open_page(browser, server)
-    colour = "getComputedStyle(document.body).backgroundColor"
-    light = value(browser, colour)
-    click(browser, "#theme")
-    dark = value(browser, colour)
-    assert dark != light
-    open_page(browser, server)
-    assert value(browser, colour) == dark
-    click(browser, "#theme")
-    assert value(browser, colour) == light
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
-    )
-    browser.execute_script("localStorage.clear()")
-    open_page(browser, server)
-    assert value(browser, colour) == dark
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        open_page(browser, server, expected=3, text=f"{TEXT}{'x' * 80}")
+        assert value(browser, "document.documentElement.scrollWidth") == 390
 
 
 def test_nothing_is_asked_of_another_host(browser: Browser, server: StandIn) -> None:

@@ -1,39 +1,23 @@
-"""Measure a server on this machine under load: speed, latency, overload and bad clients.
+"""Measure a server on this machine: the latency of honest clients, alone and beside hostile ones.
 
     .venv/bin/python scripts/dev/load_test --model outputs/multi30k --text valid.en --seconds 60
 
-It starts `nmt serve` on 127.0.0.1, and prints as JSON, and the worst cases as a table:
-  translate   sentences per second of `nmt translate` on the same sentences, without the time to load the model, and
-              milliseconds of CPU time per sentence
-  load        64 clients (or --clients), each with a request at a time: sentences per second, their share of the above,
-              p50, p95 and p99 of the latency in seconds, the number of errors, and the milliseconds of CPU time per
-              sentence of the server, of its models and of these clients, which share the machine
-  overload    900 clients that try again at once: several times what the server can do; 429s, latency of accepted
-              requests, memory of the server before and after
-  bad clients the same load, while one client per hundred (or --hostile of them) attacks the server in all ways in
-              turn: it vanishes, sends and reads slowly, sends junk, halves of requests, wrong lengths, 100,000 headers
-              and chunks of one byte, keeps connections open, and sends the worst cases; the p99 is also given for
-              each attack, and the memory for each minute; with `load`, also how many times its p99 that is
-  worst cases single requests, each the worst of its kind, and the other attacks for three seconds each: status, size
-              and time of the answer, the longest pause of /health, and how much more memory the server and its models
-              needed; the last line has the largest figures
+It starts `nmt serve` on 127.0.0.1. Honest clients send one sentence after the other, each from an address of its own;
+then two hostile clients attack from one other address, in each way for an equal part of --seconds. It prints a table:
+answers per second, p50 and p99 of the latency in seconds, answers that are not 200 or another text than alone, and the
+memory of the server and of the model's process in MiB.
 """
 
 import argparse
 import asyncio
 import json
-import os
 import signal
-import subprocess
 import sys
-import tempfile
 import time
-from bisect import bisect
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import cycle, pairwise
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -41,252 +25,141 @@ from nmt.errors import UserError
 from nmt.text.lines import read_lines
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
-from load_test import hostile, worst_cases
+from load_test.attacks import Attack, attacks, request
 from shared import processes
 from shared.command_line import at_least, existing_folder, positive, run_tool, tool_parser
 
-HOST = "127.0.0.1"
-Requests = Sequence[Sequence[str]]
-"""The sentences of each request."""
-CLIENTS = 64
-HOSTILE = max(1, CLIENTS // 100)
-MINUTE = 60.0
-IMPATIENCE_SECONDS = 0.2
-"""Seconds after which refused clients try again: sooner than they are asked to."""
-MAX_SECONDS, MAX_CLIENTS = 3600, 2000
-"""The most that this program asks of a machine."""
-PARTS = ("translate", "load", "overload", "bad", "worst")
-"""The measurements."""
+HOSTILE = "127.0.2.1"
+HOSTILE_CLIENTS = 2
+WARM_UP_SECONDS = 3.0
+PAUSE_SECONDS = 0.05
+Texts = dict[str, str]
+"""The answer to each sentence."""
 
 
 @dataclass
-class Measured:
-    """What clients saw."""
+class Honest:
+    """What honest clients saw."""
 
-    seconds: float = 0.0
-    sentences: int = 0
     latencies: list[float] = field(default_factory=list)
-    ends: list[float] = field(default_factory=list)
-    """When each of the latencies ended."""
-    statuses: Counter[str] = field(default_factory=Counter)
+    errors: int = 0
+    seconds: float = 0.0
 
-    def report(self) -> dict[str, Any]:
-        """Return the figures."""
-        quantiles = {f"p{share}": quantile(self.latencies, share) for share in (50, 95, 99) if self.latencies}
-        answered = sum(self.statuses.values())
-        errors = answered - self.statuses["200"] - self.statuses["429"] - self.statuses["503"]
-        rate = round(self.sentences / self.seconds, 1)
-        return {"sentences_per_second": rate, **quantiles, "statuses": dict(self.statuses), "errors": errors}
-
-    def p99_from(self, starts: Mapping[str, float]) -> dict[str, float]:
-        """Return the p99 of the answers between each of these times and the next."""
-        places = [bisect(self.ends, start) for start in starts.values()]
-        parts = pairwise([*places, len(self.ends)])
-        return {
-            name: quantile(self.latencies[slice(*part)] or [0], 99) for name, part in zip(starts, parts, strict=True)
-        }
+    def row(self, name: str, pid: int) -> str:
+        """Return a row of the table."""
+        ordered = sorted(self.latencies) or [float("inf")]
+        p50, p99 = (ordered[int(len(ordered) * share)] for share in (0.5, 0.99))
+        memory = "".join(f" + {processes.memory(each) >> 20}" for each in processes.model_processes(pid))
+        rate = len(self.latencies) / self.seconds
+        return (
+            f"| {name} | {rate:.0f} | {p50:.3f} | {p99:.3f} | {self.errors} | {processes.memory(pid) >> 20}{memory} |"
+        )
 
 
-def quantile(values: Sequence[float], percent: int) -> float:
-    """Return the value below which this share of all values lies."""
-    return round(sorted(values)[int(len(values) * percent / 100)], 3)
+async def measure(
+    port: int, lines: Sequence[str], seconds: float, clients: int, expected: Texts, attack: Attack | None = None
+) -> Honest:
+    """Let honest clients ask for some time, beside hostile ones if there is an attack."""
+    found, end = Honest(), time.monotonic() + seconds
+    hostile = [asyncio.ensure_future(_repeat(attack, port)) for _ in range(HOSTILE_CLIENTS) if attack]
+    began = time.monotonic()
+    await asyncio.gather(*(_ask_until(end, port, f"127.0.1.{1 + number}", lines[number:], found, expected)
+                           for number in range(clients)))  # fmt: skip
+    found.seconds = time.monotonic() - began
+    for each in hostile:
+        each.cancel()
+    await asyncio.gather(*hostile, return_exceptions=True)
+    return found
 
 
-def main() -> None:
-    """Run all measurements."""
-    arguments = _arguments()
-    lines = [line for line in read_lines(Path(arguments.text)) if line.strip()]
-    if len(lines) < 2:
-        raise UserError(f"{arguments.text} has {len(lines)} sentences: name a text of at least two")
-    words = [*arguments.setting, *([f"runtime.threads={arguments.threads}"] if arguments.threads else [])]
-    found: dict[str, Any] = {"sentences": len(lines)}
-    if "translate" in arguments.parts:
-        found["translate"] = translate_speed(arguments.model, lines, words)
-    size = arguments.request_sentences
-    requests = [lines[start : start + size] for start in range(0, len(lines), size)]
-    asyncio.run(_measure_server(arguments, requests, words, found))
-    worst = found.pop("worst cases", {})
-    print(json.dumps(found, indent=2))
-    if worst:
-        print("", worst_cases.table(worst), sep="\n")
+async def _repeat(attack: Attack, port: int) -> None:
+    while True:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            await attack(port, HOSTILE)
+        await asyncio.sleep(PAUSE_SECONDS)
 
 
-async def _measure_server(
-    arguments: argparse.Namespace, requests: Requests, words: Sequence[str], found: dict[str, Any]
-) -> None:
-    async with server(arguments.model, words) as (port, pid):
-        await load(port, requests, arguments.clients, min(5.0, arguments.seconds))  # the first batches are slower
-        if "load" in arguments.parts:
-            before = cpu_seconds(pid)
-            measured = await load(port, requests, arguments.clients, arguments.seconds)
-            spent = {who: seconds - before[who] for who, seconds in cpu_seconds(pid).items()}
-            per_sentence = {who: round(1000 * seconds / measured.sentences, 2) for who, seconds in spent.items()}
-            found["load"] = {**measured.report(), "cpu_ms_per_sentence": per_sentence}
-            if "translate" in found:
-                ratio = found["load"]["sentences_per_second"] / found["translate"]["sentences_per_second"]
-                found["load"]["share_of_translate"] = round(ratio, 3)
-        if "overload" in arguments.parts:
-            found["overload"] = await overload(port, pid, requests, arguments)
-        if "bad" in arguments.parts:
-            found["bad clients"] = await with_bad_clients(
-                port, pid, requests, arguments.seconds, arguments.hostile, arguments.clients
-            )
-            if "load" in found:
-                found["bad clients"]["times_p99_of_load"] = round(found["bad clients"]["p99"] / found["load"]["p99"], 2)
-        if "worst" in arguments.parts:
-            found["worst cases"] = await worst_cases.measure(port, pid, hostile.odd_attacks())
+async def _ask_until(end: float, port: int, address: str, lines: Sequence[str], found: Honest, expected: Texts) -> None:
+    """Send one sentence after the other; a text that differs from the first answer to the sentence is an error."""
+    streams = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
+    for number in count():
+        if time.monotonic() >= end:
+            break
+        line, began = lines[number % len(lines)], time.monotonic()
+        try:
+            status, answer = await _exchange(*streams, request("/v1/translate", {"text": line}))
+        except (OSError, asyncio.IncompleteReadError):
+            found.errors += 1
+            streams = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
+            continue
+        found.latencies.append(time.monotonic() - began)
+        text = answer["translations"][0]["text"] if status == 200 else ""
+        found.errors += status != 200 or expected.setdefault(line, text) != text
+    streams[1].close()
 
 
-def translate_speed(model: Path, lines: Sequence[str], words: Sequence[str]) -> dict[str, float]:
-    """Return the speed of `nmt translate`: the difference between all lines and a single one."""
-    seconds, cpu = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        for number, chosen in enumerate((lines[:1], lines)):
-            text = Path(folder) / f"{number}.txt"
-            text.write_text("".join(f"{line}\n" for line in chosen), encoding="utf-8")
-            began, before = time.monotonic(), processes.cpu_seconds(os.getpid())
-            done = subprocess.run(
-                [sys.executable, "-m", "nmt", "translate", *run_of(model), *words, f"input={text}"],
-                check=False, stdout=subprocess.DEVNULL,
-            )  # fmt: skip
-            if done.returncode:
-                raise UserError("nmt translate has failed: see above")
-            seconds.append(time.monotonic() - began)
-            cpu.append(processes.cpu_seconds(os.getpid()) - before)
-    more = len(lines) - 1
-    return {
-        "sentences_per_second": round(more / (seconds[1] - seconds[0]), 1),
-        "cpu_ms_per_sentence": round(1000 * (cpu[1] - cpu[0]) / more, 2),
-    }
-
-
-def run_of(model: Path) -> list[str]:
-    """Return the settings that name a run."""
-    folder = model.resolve()
-    return [f"name={folder.name}", f"paths.outputs={folder.parent}"]
+async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, content: bytes) -> tuple[int, Any]:
+    writer.write(content)
+    await writer.drain()
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+    length = int(head.partition("content-length:")[2].split()[0])
+    return int(head.split()[1]), json.loads(await reader.readexactly(length))
 
 
 @asynccontextmanager
 async def server(model: Path, words: Sequence[str]) -> AsyncIterator[tuple[int, int]]:
     """Start a server; yield its port and its process id; stop it by SIGTERM, and check its exit code."""
-    command = [sys.executable, "-m", "nmt", "serve", *run_of(model), *words]
+    folder = model.resolve()
+    run_of = (f"name={folder.name}", f"paths.outputs={folder.parent}", "serve.host=127.0.0.1", "serve.port=0")
     process = await asyncio.create_subprocess_exec(
-        *command, f"serve.host={HOST}", "serve.port=0", stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "nmt", "serve", *run_of, *words, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout
     line = (await process.stdout.readline()).decode()
     try:
         yield int(line.rpartition(":")[2]), process.pid
     finally:
-        process.send_signal(signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
         if code := await process.wait():
             raise SystemExit(f"the server ended with exit code {code}")
 
 
-async def load(port: int, requests: Requests, clients: int, seconds: float) -> Measured:
-    """Let clients send one request after the other for some time."""
-    measured, end = Measured(), time.monotonic() + seconds
-    waiting = cycle(requests)
-    began = time.monotonic()
-    await asyncio.gather(*(_client(port, waiting, end, measured) for _ in range(clients)))
-    measured.seconds = time.monotonic() - began
-    return measured
+async def _measure_all(arguments: argparse.Namespace, lines: Sequence[str]) -> None:
+    async with server(arguments.model, arguments.setting) as (port, pid):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        _, models = await _exchange(reader, writer, b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        writer.close()
+        kinds = attacks(models["models"][0]["source"], models["models"][0]["target"])
+        kinds = {name: attack for name, attack in kinds.items() if arguments.only in name}
+        expected: Texts = {}
+        await measure(port, lines, WARM_UP_SECONDS, arguments.clients, expected)
+        print("| hostile clients | answers/s | p50 | p99 | errors | MiB |\n|---|---|---|---|---|---|")
+        quiet = await measure(port, lines, arguments.seconds / 4, arguments.clients, expected)
+        print(quiet.row("none", pid), flush=True)
+        for name, attack in kinds.items():
+            part = arguments.seconds / len(kinds)
+            found = await measure(port, lines, part, arguments.clients, expected, attack)
+            print(found.row(name, pid), flush=True)
+        again = await measure(port, lines, arguments.seconds / 4, arguments.clients, expected)
+        print(again.row("none, afterwards", pid), flush=True)
 
 
-async def _client(port: int, requests: Iterator[Sequence[str]], end: float, measured: Measured) -> None:
-    reader, writer = await asyncio.open_connection(HOST, port)
-    while time.monotonic() < end:
-        began, sentences = time.monotonic(), next(requests)
-        try:
-            status = await ask(reader, writer, sentences)
-        except (OSError, asyncio.IncompleteReadError, ValueError) as error:
-            measured.statuses[type(error).__name__] += 1
-            reader, writer = await asyncio.open_connection(HOST, port)
-            continue
-        measured.statuses[str(status)] += 1
-        if status == 200:
-            measured.ends.append(time.monotonic())
-            measured.latencies.append(measured.ends[-1] - began)
-            measured.sentences += len(sentences)
-        elif status in (429, 503):
-            await asyncio.sleep(IMPATIENCE_SECONDS)
-    writer.close()
-    await writer.wait_closed()
-
-
-async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sentences: Sequence[str]) -> int:
-    """Send sentences; return the status of the answer."""
-    body = json.dumps({"text": sentences}).encode()
-    writer.write(f"POST /v1/translate HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
-    await writer.drain()
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
-    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:])}
-    await reader.readexactly(int(headers["content-length"]))
-    status = int(head[0].split()[1])
-    if status in (429, 503) and "retry-after" not in headers:
-        raise ValueError(f"{status} does not say when to try again")
-    return status
-
-
-async def overload(port: int, pid: int, requests: Requests, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Offer many times what the server can do; compare its memory before and after."""
-    await load(port, requests, min(arguments.overload_clients, MAX_CLIENTS), 5)  # allocates what such a load needs once
-    before = memory(pid)
-    found = await load(port, requests, min(arguments.overload_clients, MAX_CLIENTS), arguments.seconds)
-    return {**found.report(), "clients": arguments.overload_clients, "MiB_before": before, "MiB_after": memory(pid)}
-
-
-async def with_bad_clients(
-    port: int, pid: int, requests: Requests, seconds: float, hostile_clients: int, clients: int = CLIENTS
-) -> dict[str, Any]:
-    """Load the server while hostile clients attack it without a pause, each in all ways in turn."""
-    sizes, began = list[dict[str, list[int]]](), dict[str, float]()
-    watching = asyncio.ensure_future(_watch_memory(pid, sizes))
-    attacking = asyncio.gather(*(hostile.take_turns(port, seconds, number, began) for number in range(hostile_clients)))
-    found = await load(port, requests, clients, seconds)
-    await attacking
-    watching.cancel()
-    by_attack = {"p99_by_attack": found.p99_from(began)} if hostile_clients == 1 else {}
-    return {**found.report(), **by_attack, "MiB_by_minute": [*sizes, memory(pid)]}
-
-
-async def _watch_memory(pid: int, sizes: list[dict[str, list[int]]]) -> None:
-    while True:
-        sizes.append(memory(pid))
-        await asyncio.sleep(MINUTE)
-
-
-def memory(pid: int) -> dict[str, list[int]]:
-    """Return the resident memory of the server and of each process of its models in MiB."""
-    groups = {"server": [pid], "models": processes.model_processes(pid)}
-    return {who: [processes.memory(each) >> 20 for each in group] for who, group in groups.items()}
-
-
-def cpu_seconds(pid: int) -> dict[str, float]:
-    """Return the CPU time that the server, its models and this program have used."""
-    models = sum(map(processes.cpu_seconds, processes.model_processes(pid)))
-    return {"server": processes.cpu_seconds(pid), "models": models, "clients": time.process_time()}
-
-
-def _arguments() -> argparse.Namespace:
+def main() -> None:
+    """Measure, and print the table."""
     assert __doc__
     parser = tool_parser(__file__, __doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=f"{', '.join(PARTS)} (all)")
     parser.add_argument("--model", type=existing_folder, required=True, help="folder of a run")
     parser.add_argument("--text", required=True, help="file with a sentence per line")
-    parser.add_argument("--seconds", type=positive, default=60, help="seconds per measurement (60)")
-    parser.add_argument("--threads", type=at_least(0), default=0, help="threads of the model; 0 is one per core")
-    parser.add_argument("--setting", action="append", default=[], help="of both, such as engine=ctranslate2")
-    parser.add_argument("--request-sentences", type=at_least(1), default=1, help="sentences per request (1)")
-    parser.add_argument("--overload-clients", type=at_least(1), default=900, help="clients that are too many (900)")
-    parser.add_argument(
-        "--clients", type=at_least(1), default=CLIENTS, help=f"clients of load and bad clients ({CLIENTS})"
-    )
-    parser.add_argument("--hostile", type=at_least(0), default=HOSTILE, help=f"hostile clients at a time ({HOSTILE})")
+    parser.add_argument("--seconds", type=positive, default=60, help="seconds of all attacks together (60)")
+    parser.add_argument("--clients", type=at_least(1), default=16, help="honest clients (16)")
+    parser.add_argument("--only", default="", help="attacks whose names contain this (all)")
+    parser.add_argument("--setting", action="append", default=[], help="of the server, such as engine=ctranslate2")
     arguments = parser.parse_args()
-    arguments.parts = arguments.parts or PARTS
-    arguments.seconds = min(arguments.seconds, MAX_SECONDS)
-    return arguments
+    lines = [line for line in read_lines(Path(arguments.text)) if line.strip()]
+    if len(lines) < 2 * arguments.clients:
+        raise UserError(f"{arguments.text} has {len(lines)} sentences: name a text of at least two per client")
+    asyncio.run(_measure_all(arguments, lines))
 
 
 if __name__ == "__main__":

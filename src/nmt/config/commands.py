@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from nmt.config.checks import (
     ADJUSTABLE,
@@ -40,8 +39,6 @@ DERIVED = (
 """All settings that are derived."""
 FIGURES = ("loss", "perplexity", "bleu")
 """Figures of a validation that a search can take."""
-COST_PER_BYTE = 5
-"""A text of the largest size, translated as usual, costs about four per byte."""
 _SCORE = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_]+")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]_-]+")
 """As browsers write it in the header Origin, which is compared letter by letter."""
@@ -143,8 +140,6 @@ class ServeConfig:
     models: list[str] = field(default_factory=list)
     """Models to serve, the default one first, each NAME:FOLDER or FOLDER (a run, a checkpoint or an export for
     CTranslate2, as in docs/python.md); empty is the model that `name`, `checkpoint` and `engine` choose."""
-    processes: int = 0
-    """Processes per model, which share the CPU's threads; 0 is one per core on a CPU, up to four, and one on a GPU."""
     key_file: str = ""
     """File with the API keys that are accepted, one per line; empty asks for none."""
     origins: list[str] = field(default_factory=list)
@@ -157,19 +152,10 @@ class ServeConfig:
     """Largest request in bytes."""
     timeout: float = 60.0
     """Most seconds for an answer."""
-    max_sentences: ClassVar = 500
-    """Most sentences in a request."""
-    queue: ClassVar = 2_000
-    """Most sentences that wait for a model. Requests that find no room are refused with 429."""
-    batch: ClassVar = 64
-    """Most sentences that are translated together."""
-    read_timeout: ClassVar = 10.0
-    """Most seconds for a client to send its request."""
 
     def __post_init__(self) -> None:
         """Check the values."""
         check_between("serve.port", self.port, 0, 65_535)
-        check_between("serve.processes", self.processes, 0, 64)
         check_between("serve.max_bytes", self.max_bytes, 1, 100_000_000)
         check_between("serve.timeout", self.timeout, 0.1, 3600)
         for origin in self.origins:
@@ -183,11 +169,6 @@ class ServeConfig:
             check_plain_name("serve.models", name)
             if names.count(name) > 1:
                 raise ConfigError(f"serve.models has two models with the name {name}: give them names, as NAME:FOLDER")
-
-    @property
-    def cost_limit(self) -> int:
-        """The largest cost of a request."""
-        return COST_PER_BYTE * self.max_bytes
 
     @property
     def named_folders(self) -> list[tuple[str, str]]:

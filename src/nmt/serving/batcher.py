@@ -1,232 +1,214 @@
-"""Collect the sentences of all clients, and pass those of similar length to the model together."""
+"""The batches of a model: clients take turns, and sentences of similar length are translated together."""
 
 import asyncio
 import math
 import time
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, field
+from itertools import takewhile
 
-from nmt.config.commands import ServeConfig
 from nmt.decoding.request import Request
-from nmt.serving.cost import work_of
-from nmt.serving.errors import LostError, RequestError, report_error
+from nmt.serving.messages import Answer, Batch, Failure, LostError, RequestError, Task, report_error
 from nmt.serving.metrics import Metrics
-from nmt.serving.requests import Answer, Batch, Failure, Task
 
-SLOWDOWN = 4
-"""How many times as long as alone a long or expensive request takes while others ask: it gets a quarter of the model's
-time."""
-FREE_COST = 2_500
-"""The cost of the first sentences of a request, whose turn comes immediately: that of the longest sentence, translated
-as usual. The turn of a later sentence comes when SLOWDOWN times the computing time of the request so far has passed
-since its arrival. So long or expensive texts do not hold up others, and nothing can be overtaken for ever."""
-QUIET_SECONDS = 0.1
-"""For this long after each request and each answer, only sentences whose turn has come are translated, because a client
-may send one that should come first, and a batch cannot be stopped."""
-PAUSE_SECONDS = 0.01
-"""Seconds between two looks for sentences whose turn has come."""
+MAX_WAITING = 2_000
+"""Most sentences that wait for a model."""
+MAX_BATCH = 64
+"""Most sentences that are translated together."""
+TURN_SECONDS, LONE_TURN_SECONDS = 0.1, 0.5
+"""How long a batch may take, while several clients ask and while one does: a batch cannot be stopped."""
+RECENT_SECONDS = 1.0
+"""For this long after its last request a client counts as one that asks."""
+GATHER_SECONDS = 0.005
+"""Time that an idle model waits for further sentences after the first."""
 LENGTH_RATIO, LENGTH_SLACK = 2, 20
-"""Sentences are translated together with the one whose turn it is if they are at most this many times as long or short,
-or differ by at most this many characters."""
-MAX_BATCH_COST = 50_000
-"""The largest cost of sentences that are translated together: 64 sentences of 175 characters with four hypotheses. A
-batch cannot be stopped, so one that takes longer than its clients wait would cost a process."""
+"""Sentences are translated together with the first if they are at most this many times as long or short, or differ by
+at most this many characters."""
+LONG_WORD = 30
+"""Words of more characters may have a piece per character, instead of one for about four."""
+FIRST_COST_PER_SECOND = 30_000.0
 MAX_RETRY_SECONDS = 60
-FIRST_RATE = 50.0
-"""Sentences per second, until they have been measured."""
-FIRST_SECONDS, FIRST_COST = 1.0, 30_000.0
-"""The time of one batch, and its cost, until they have been measured."""
-KEPT = 0.9
-"""The share that earlier batches keep in measurements, after each batch."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
+class Share:
+    """What a client, or one of its requests, has had of the model's time."""
+
+    served: float
+    """The cost of its sentences so far. One that begins to ask begins with `clock` of those it shares with."""
+    clock: float = 0.0
+    """`served` of the part whose turn was last."""
+    heard: float = field(default_factory=time.monotonic)
+
+
+@dataclass(slots=True, eq=False)
 class Waiting:
     """A sentence that waits for its translation."""
 
     task: Task
     request: Request
-    cost: int
-    """How much there may be to compute for it."""
-    turn: float
+    cost: float
+    client: Share
+    share: Share
+    """That of its request."""
     answer: asyncio.Future[Answer]
-    ends_request: bool
-    """Whether it is the last sentence of its request, after which its client may ask again."""
     lost: bool = False
-    """Whether it was in a batch that was lost. It is translated once more, alone and not in a half of the batch: if it
-    was the reason, no other sentence fails with it."""
-
-    @property
-    def length(self) -> int:
-        """The number of characters."""
-        return len(self.request.text)
+    """Whether it was in a batch that was lost. It is translated once more, alone: if it was the reason, no other
+    sentence fails with it."""
 
 
-WAIT_SECONDS = 0.005
-"""Time that an idle model waits for further sentences after the first."""
+def cost_of(task: Task, request: Request, hypotheses: int) -> float:
+    """Return about how much there is to compute: characters times hypotheses.
+
+    What the translation must contain counts more, because the search takes a step for each of its pieces.
+    """
+    required = len(request.beginning) + sum(map(len, request.terms))
+    long_words = sum(len(word) for word in request.text.split() if len(word) > LONG_WORD)
+    characters = 20 + len(request.text) + 3 * long_words + 8 * required
+    return characters * max(hypotheses, task.nbest, task.choices) * (2 if task.details else 1)
 
 
 class Batcher:
-    """The queue of a model."""
+    """The sentences that wait for a model."""
 
     def __init__(
-        self,
-        name: str,
-        config: ServeConfig,
-        run: Callable[[Batch], Awaitable[list[Answer | Failure]]],
-        metrics: Metrics,
-        hypotheses: int,
-        parallel: int = 1,
+        self, name: str, run: Callable[[Batch], Awaitable[list[Answer | Failure]]], hypotheses: int, metrics: Metrics
     ) -> None:
-        """Pass batches to `run`, which returns an answer per sentence, or raises RequestError or LostError for all.
-
-        `hypotheses` are those per sentence of the model's own search; `parallel` batches run at the same time.
-        """
-        self.config, self.run, self.metrics, self.parallel = config, run, metrics, parallel
-        self.hypotheses = hypotheses
-        self._waiting_sentences = metrics.waiting.labels(name)
+        """Pass batches to `run`, which returns an answer per sentence, or raises LostError."""
+        self.name, self.run, self.hypotheses, self.metrics = name, run, hypotheses, metrics
         self.waiting: list[Waiting] = []
-        self.sentences_per_second = FIRST_RATE
-        """The speed of one batch; others run at the same time."""
-        self._seconds, self._cost = FIRST_SECONDS, FIRST_COST
-        self._last_heard = -math.inf
-        """When the last request came, or its answer was complete."""
-        self._running = 0
+        self.clients: dict[str, Share] = {}
+        self.all = Share(0.0)
+        self.cost_per_second = FIRST_COST_PER_SECOND
         self._arrived = asyncio.Event()
 
-    def add(self, task: Task, requests: Sequence[Request]) -> list[asyncio.Future[Answer]]:
-        """Queue the sentences of a request and return their future answers; refuse all if there is no room."""
-        self._forget_cancelled()
-        if len(self.waiting) + len(requests) > self.config.queue:
-            raise RequestError(429, "the server is busy: try again later", {"Retry-After": str(self.retry_seconds())})
-        costs = [work_of(task, [request], self.hypotheses) for request in requests]
-        now, loop = time.monotonic(), asyncio.get_running_loop()
-        seconds_per_cost = SLOWDOWN * self._seconds / self._cost / self.parallel
-        turns = [now + seconds_per_cost * max(0, total - FREE_COST) for total in accumulate(costs)]
+    def add(self, client: str, task: Task, requests: Sequence[Request]) -> list[asyncio.Future[Answer]]:
+        """Queue the sentences of a request and return their future answers.
+
+        If there is no room, the client with the most sentences gives way: the newest of them are refused.
+        """
+        loop, now = asyncio.get_running_loop(), time.monotonic()
+        self._forget(now)
+        share = self.clients.setdefault(client, Share(self.all.clock))
+        share.heard = now
+        part = Share(share.clock)
         added = [
-            Waiting(task, request, cost, turn, loop.create_future(), ends_request=number == len(requests))
-            for number, (request, cost, turn) in enumerate(zip(requests, costs, turns, strict=True), 1)
+            Waiting(task, each, cost_of(task, each, self.hypotheses), share, part, loop.create_future())
+            for each in requests
         ]
-        self._last_heard = now
         self.waiting += added
-        self._waiting_sentences.set(len(self.waiting))
+        while len(self.waiting) > MAX_WAITING:
+            self._refuse_newest_of_largest()
         self._arrived.set()
         return [each.answer for each in added]
 
-    def retry_seconds(self) -> int:
-        """Return after how many seconds half of the queue will be free again."""
-        rate = self.sentences_per_second * self.parallel
-        return min(MAX_RETRY_SECONDS, max(1, math.ceil(len(self.waiting) / 2 / rate)))
-
     async def work(self) -> None:
         """Translate what arrives until cancelled."""
-        await asyncio.gather(*(self._work() for _ in range(self.parallel)))
-
-    async def _work(self) -> None:
-        """Translate batch by batch."""
         while True:
             await self._arrived.wait()
-            self._forget_cancelled()
-            if 0 < len(self.waiting) < self.config.batch and WAIT_SECONDS:
-                await asyncio.sleep(WAIT_SECONDS)
-            batch = self.take()
-            if batch:
+            await asyncio.sleep(GATHER_SECONDS)
+            if batch := self.take():
                 await self._translate(batch)
-            elif self.waiting:
-                await asyncio.sleep(PAUSE_SECONDS)
             if not self.waiting:
                 self._arrived.clear()
 
     def take(self) -> list[Waiting]:
-        """Remove and return the sentence whose turn it is, with others of the same task and of similar length.
-
-        Batches that run at the same time share the sentences equally. Nothing is returned if it is better to wait.
-        """
-        self._forget_cancelled()
-        ready = sorted(self._ready(), key=lambda each: each.turn)
-        fitting = [each for each in ready if _fits(each, ready[0])]
-        share = math.ceil((len(fitting) + self._running) / self.parallel)
-        chosen = _affordable(fitting[: min(share, self.config.batch)])
-        identities = set(map(id, chosen))
-        self.waiting = [each for each in self.waiting if id(each) not in identities]
-        self._waiting_sentences.set(len(self.waiting))
-        return chosen
-
-    def _ready(self) -> list[Waiting]:
-        """Return the sentences whose turn has come, and all of them if no client has been heard of lately."""
+        """Remove and return the sentence whose turn it is, with others of the same task and of similar length."""
         now = time.monotonic()
-        if now - self._last_heard > QUIET_SECONDS:
-            return self.waiting
-        return [each for each in self.waiting if each.turn <= now]
+        self._forget(now)
+        if not self.waiting:
+            return []
+        order = sorted(self.waiting, key=lambda each: (each.client.served, each.share.served))
+        first, several = order[0], sum(now - each.heard < RECENT_SECONDS for each in self.clients.values()) > 1
+        room = self.cost_per_second * (TURN_SECONDS if several else LONE_TURN_SECONDS)
+        self.all.clock, first.client.clock = first.client.served, first.share.served
+        chosen = [first, *takewhile(_within(room - first.cost), (each for each in order[1:] if _fits(each, first)))]
+        for each in chosen[:MAX_BATCH]:
+            each.client.served += each.cost
+            each.share.served += each.cost
+            self.waiting.remove(each)
+        return chosen[:MAX_BATCH]
+
+    def refuse_all(self, failure: Failure) -> None:
+        """Refuse all sentences that wait."""
+        for each in self.waiting:
+            _give(each, failure)
+
+    def retry_seconds(self) -> int:
+        """Return after how many seconds half of the queue will be free again."""
+        seconds = sum(each.cost for each in self.waiting) / 2 / self.cost_per_second
+        return min(MAX_RETRY_SECONDS, max(1, math.ceil(seconds)))
 
     async def _translate(self, batch: list[Waiting]) -> None:
         began = time.monotonic()
-        self._running += len(batch)
         try:
             answers = await self.run(Batch(batch[0].task, [each.request for each in batch]))
         except LostError:
-            self._try_again(batch)
-            return
-        except RequestError as error:
-            answers = [Failure(error.message, error.status, error.headers)] * len(batch)
+            answers = self._try_again(batch)
         except Exception as error:  # any error: the queue goes on
             report_error(error)
-            answers = [Failure("the server failed", 500)] * len(batch)
-        finally:
-            self._running -= len(batch)
-        for each, answer in zip(batch, answers, strict=True):
-            _give(each.answer, answer)
-        seconds = max(time.monotonic() - began, 1e-3)
-        self._measure(batch, seconds)
-        if any(each.ends_request for each in batch):
-            self._last_heard = time.monotonic()
-        self.metrics.batch_sentences.observe(len(batch))
-        self.metrics.batch_seconds.observe(seconds)
+            answers = [Failure("the server failed")] * len(batch)
+        else:
+            seconds = max(time.monotonic() - began, 1e-3)
+            self.cost_per_second += 0.1 * (sum(each.cost for each in batch) / seconds - self.cost_per_second)
+            self.metrics.batches.labels(self.name).observe(seconds)
+        for each, found in zip(batch, answers, strict=False):
+            _give(each, found)
 
-    def _measure(self, batch: Sequence[Waiting], seconds: float) -> None:
-        """Adapt the measured speed to a batch."""
-        self.sentences_per_second += (1 - KEPT) * (len(batch) / seconds - self.sentences_per_second)
-        self._seconds = KEPT * self._seconds + seconds
-        self._cost = KEPT * self._cost + sum(each.cost for each in batch)
-
-    def _try_again(self, batch: Sequence[Waiting]) -> None:
-        """Queue sentences of a lost batch again; those that were lost alone are the reason, and fail."""
+    def _try_again(self, batch: list[Waiting]) -> list[Answer | Failure]:
+        """Queue the sentences of a lost batch again; one that was lost alone is the reason, and fails."""
+        self.metrics.restarts.labels(self.name).inc()
+        if batch[0].lost:
+            return [Failure("the model failed")]  # not 503, after which a proxy would send it to the next server
         for each in batch:
-            if each.lost:  # not 503, after which a proxy would send it to the next server
-                _give(each.answer, Failure("the model failed", 500))
-            else:
-                each.lost = True
-                self.waiting.append(each)
-        self._arrived.set()
+            each.lost = True
+        self.waiting += batch
+        return []
 
-    def _forget_cancelled(self) -> None:
-        """Drop the sentences of clients that are gone."""
+    def _forget(self, now: float) -> None:
+        """Drop the sentences of requests that have ended, and clients that no longer ask."""
         self.waiting = [each for each in self.waiting if not each.answer.done()]
+        asking = {id(each.client) for each in self.waiting}
+        for name, share in [*self.clients.items()]:
+            if id(share) not in asking and now - share.heard > RECENT_SECONDS:
+                del self.clients[name]
+
+    def _refuse_newest_of_largest(self) -> None:
+        """Refuse the newest request of the client with the most sentences."""
+        (largest, _), *_ = Counter(each.client for each in self.waiting).most_common(1)
+        newest = deque((each for each in self.waiting if each.client is largest), 1)[0].share
+        refusal = Failure("the server is busy: try again later", 429, {"Retry-After": str(self.retry_seconds())})
+        for each in self.waiting:
+            if each.share is newest:
+                _give(each, refusal)
+        self.waiting = [each for each in self.waiting if each.share is not newest]
 
 
-def _give(future: asyncio.Future[Answer], answer: Answer | Failure) -> None:
-    """Pass an answer on, unless its client is gone."""
-    if future.done():
-        return
-    if isinstance(answer, Failure):
-        future.set_exception(RequestError(answer.status, answer.message, answer.headers))
-    else:
-        future.set_result(answer)
+def _within(room: float) -> Callable[[Waiting], bool]:
+    """Return what is true for sentences as long as they cost no more than `room` together."""
+    cost = 0.0
 
-
-def _affordable(sentences: list[Waiting]) -> list[Waiting]:
-    """Return the first sentence, and those after it that do not cost too much together."""
-    cost = 0
-    for number, each in enumerate(sentences):
+    def fits(each: Waiting) -> bool:
+        nonlocal cost
         cost += each.cost
-        if number and cost > MAX_BATCH_COST:
-            return sentences[:number]
-    return sentences
+        return cost <= room
+
+    return fits
 
 
 def _fits(each: Waiting, first: Waiting) -> bool:
     if each.lost or first.lost:
-        return each is first
-    shorter, longer = sorted((each.length, first.length))
+        return False
+    shorter, longer = sorted((len(each.request.text), len(first.request.text)))
     return each.task == first.task and longer <= max(LENGTH_RATIO * shorter, shorter + LENGTH_SLACK)
+
+
+def _give(each: Waiting, found: Answer | Failure) -> None:
+    """Pass an answer on, unless its client is gone."""
+    if each.answer.done():
+        return
+    if isinstance(found, Failure):
+        each.answer.set_exception(RequestError(found.status, found.message, found.headers))
+    else:
+        each.answer.set_result(found)

@@ -2,42 +2,44 @@
 
 import asyncio
 import contextlib
+import json
 import logging
 import signal
 import socket
 import sys
+from collections import Counter
 from collections.abc import Iterator
 
 import uvicorn
-from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt.config.commands import ServeConfig
 from nmt.config.tree import Config
 from nmt.errors import UserError
-from nmt.serving.app import application
-from nmt.serving.detection import load_detector
-from nmt.serving.errors import log
-from nmt.serving.keys import read_keys
+from nmt.serving.app import Server
+from nmt.serving.fields import read_keys
+from nmt.serving.libretranslate import load_detector
+from nmt.serving.messages import RETRY, Failure, log
 from nmt.serving.metrics import Metrics
-from nmt.serving.process import ModelProcesses
-from nmt.serving.protocol import timed_protocol
-from nmt.serving.requests import ModelSource
-from nmt.serving.service import Model, Service
+from nmt.serving.process import ModelProcess
+from nmt.serving.service import Model
 
 MAX_HEADER_BYTES = 16_384
 """The largest head of a request."""
+MAX_CONNECTIONS = 1_000
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-BACKLOG = 1024
-"""The most connections that wait to be accepted."""
+READ_SECONDS = 10
+"""Most seconds for a client to send a request, from its first byte, and to read an answer."""
+READ_BYTES = 4_096
+"""The most bytes that are read from a connection before others have their turn: h11 takes 25 microseconds for a chunk,
+which may be a single byte."""
+KEEP_ALIVE_SECONDS = 15
+"""Seconds for which a connection stays open without a request."""
+DRAIN_SECONDS = 30
+"""Most seconds to finish open requests after SIGTERM."""
 THREAD_SECONDS = 0.0005
 """Seconds for which a thread, such as one that splits a long text, may keep Python's lock while the event loop waits
 for it. With Python's own 5 ms, every answer of others would wait several times that long."""
-MAX_CONNECTIONS = 1_000
-"""Most open connections."""
-DRAIN_SECONDS = 30
-"""Most seconds to finish open requests after SIGTERM."""
-KEEP_ALIVE_SECONDS = 15
-"""Seconds for which a connection stays open after an answer."""
 
 
 def serve(config: Config) -> None:
@@ -56,26 +58,33 @@ async def _serve_until_signal(config: Config) -> None:
 
 async def _serve(config: Config) -> None:
     sys.setswitchinterval(THREAD_SECONDS)
-    for name in ("uvicorn", "python_multipart", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # messages may quote requests; the guard reports errors
+    for name in ("uvicorn", "asyncio"):
+        logging.getLogger(name).setLevel(
+            logging.CRITICAL
+        )  # messages may quote requests; the application reports errors
     metrics, keys = Metrics(), read_keys(config.serve.key_file)
+    processes = [ModelProcess(*named) for named in _named(config)]
     listening = _bind(config.serve)
-    folders = config.serve.named_folders or [(config.name, "")]
-    runners = [ModelProcesses(ModelSource(name, config, folder), metrics) for name, folder in folders]
     try:
-        await asyncio.gather(*(runner.start() for runner in runners))
-        models = [Model(each.source.name, config.serve, each, metrics) for each in runners]
-        app = application(Service(config.serve, models, metrics), keys, load_detector())
-        _listen(listening, config.serve)
+        await asyncio.gather(*(each.start() for each in processes))
+        models = [Model(each, metrics) for each in processes]
+        server = Server(models, config.serve, metrics, keys, load_detector())
+        with _explaining_ports(config.serve):
+            listening.listen(MAX_CONNECTIONS)  # only now: a proxy takes it as a sign that the server answers
         workers = [asyncio.ensure_future(model.batcher.work()) for model in models]
         print(f"serving {', '.join(model.name for model in models)} at {_address(listening)}", flush=True)
-        await _Server(_uvicorn_config(app, config.serve)).serve(sockets=[listening])
+        await _Uvicorn(server).serve(sockets=[listening])
         for worker in workers:
             worker.cancel()
     finally:
         listening.close()
-        for runner in runners:
-            runner.stop()
+        for each in processes:
+            each.stop()
+
+
+def _named(config: Config) -> list[tuple[str, Config, str]]:
+    named = config.serve.named_folders or [(config.name, "")]
+    return [(name, config, folder) for name, folder in named]
 
 
 def _bind(config: ServeConfig) -> socket.socket:
@@ -85,12 +94,6 @@ def _bind(config: ServeConfig) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((config.host, config.port))
     return bound
-
-
-def _listen(bound: socket.socket, config: ServeConfig) -> None:
-    """Let clients connect, which a proxy takes as a sign that the server answers."""
-    with _explaining_ports(config):
-        bound.listen(BACKLOG)
 
 
 @contextlib.contextmanager
@@ -109,28 +112,117 @@ def _address(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _uvicorn_config(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http=timed_protocol(config.read_timeout, MAX_CONNECTIONS),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,  # it would contain the text of queries
-        server_header=False,
-        proxy_headers=False,
-        limit_concurrency=MAX_CONNECTIONS + 1,  # uvicorn refuses the request that reaches it
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
-        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-    )
+class Protocol(H11Protocol):
+    """uvicorn's protocol, which ends connections whose requests come, or whose answers are read, too slowly.
+
+    When all connections are in use, a new one takes the place of another, from the address with the most that have
+    no whole request: of one with a part of one or without any so far, or else of one that waits for its next request.
+    """
+
+    waits: bool
+    """Whether the connection has no whole request."""
+    begun: bool
+    """Whether a part of it has come."""
+    answered: bool
+    """Whether an earlier one was answered."""
+    since: float
+    """When it began to wait, or the request to come."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Take a connection, in the place of another if there are too many."""
+        super().connection_made(transport)
+        transport.max_size = READ_BYTES  # type: ignore[attr-defined] # asyncio's own attribute, of 256 KiB
+        self.address = self.client[0] if self.client else ""
+        self.limit: asyncio.TimerHandle | None = None
+        self.waits, self.begun, self.answered, self.since = True, False, False, self.loop.time()
+        self._set_limit(KEEP_ALIVE_SECONDS)
+        if len(self.connections) > MAX_CONNECTIONS:
+            waiting = [each for each in self.connections if each is not self and each.waits]
+            if waiting:
+                ((crowd, _),) = Counter(each.address for each in waiting).most_common(1)
+                crowded = [each for each in waiting if each.address == crowd]
+                last = min(crowded, key=lambda each: (each.answered and not each.begun, each.since))
+                last.waits = False  # it leaves `connections` only when the loop comes to it
+                last.transport.abort()
+            else:
+                self._refuse(503, "too many connections: try again")
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request; the rest must come in time."""
+        if self.waits and not self.begun:
+            self.begun, self.since = True, self.loop.time()
+            self._set_limit(READ_SECONDS)
+        super().data_received(data)
+        self._note_whole_request()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, which may have come already."""
+        self.waits, self.begun, self.answered, self.since = True, False, True, self.loop.time()
+        self._set_limit(KEEP_ALIVE_SECONDS)
+        super().on_response_complete()
+        self._note_whole_request()
+
+    def _note_whole_request(self) -> None:
+        if self.cycle and not self.cycle.response_complete and not self.cycle.more_body:
+            self.waits = False
+            self._set_limit(0)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._set_limit(0)
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Limit the time to read an answer."""
+        super().pause_writing()
+        self._set_limit(READ_SECONDS)
+
+    def resume_writing(self) -> None:
+        """Go on with an answer."""
+        super().resume_writing()
+        self._set_limit(0)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP."""
+        self._refuse(400, "the request is not HTTP")
+
+    def _refuse(self, status: int, message: str) -> None:
+        body = json.dumps({"error": message}).encode()
+        retry = f"Retry-After: {RETRY['Retry-After']}\r\n" if status == 503 else ""
+        head = f"HTTP/1.1 {status} \r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n{retry}"
+        self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+        self.transport.close()
+
+    def _set_limit(self, seconds: float) -> None:
+        """Abort the connection after some seconds; 0 is no limit."""
+        if self.limit:
+            self.limit.cancel()
+        self.limit = self.loop.call_later(seconds, self.transport.abort) if seconds else None
 
 
-class _Server(uvicorn.Server):
+class _Uvicorn(uvicorn.Server):
     """A server for which SIGTERM is a request to finish, not an error."""
 
     should_exit: bool
     force_exit: bool
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        super().__init__(
+            uvicorn.Config(
+                server.application(),
+                http=Protocol,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,  # it would contain the text of queries
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=DRAIN_SECONDS,
+                h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+            )
+        )
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -145,4 +237,8 @@ class _Server(uvicorn.Server):
             self.force_exit = True
         elif not self.should_exit:
             log("finishing open requests")
+            self.server.draining = True
+            refusal = Failure("the server is being stopped: try again", 503, RETRY)
+            for model in self.server.models:  # before uvicorn gives up, without an answer
+                asyncio.get_running_loop().call_later(DRAIN_SECONDS - 2, model.batcher.refuse_all, refusal)
         self.should_exit = True

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.serving.markup import texts_between_tags, to_html, to_text
-from nmt.serving.sentences import MAX_CHARACTERS, join, sentences
+from nmt.serving.text import MAX_CHARACTERS, join, sentences, texts_between_tags
 
 
 def split(text: str) -> list[str]:
@@ -74,11 +73,6 @@ def test_line_breaks_and_spaces_between_translations_are_kept() -> None:
 )
 def test_only_text_between_tags_is_found(html: str, expected: list[str]) -> None:
     assert between_tags(html) == expected
-
-
-def test_html_survives_the_way_to_text_and_back() -> None:
-    assert to_text("a &lt; b &amp; c&nbsp;d") == "a < b & c\xa0d"
-    assert to_html("a < b & c") == "a &lt; b &amp; c"
 
 
 @pytest.mark.parametrize("unit", ["<", "<!--", "<script>", "</", ".", '."', "。", "a.", " .", "<b", "&lt", "\r"])
