@@ -16,7 +16,7 @@ from nmt.config.tree import Config, RuntimeConfig
 from nmt.data.store import PairStore
 from nmt.model.attention import FlashAttend, PaddedAttend, ShortAttend
 from nmt.own_text.speed import measured_batches, update
-from nmt.training.new_trainer import new_trainer
+from nmt.training.build import build_trainer
 from shared.synthetic import synthetic_pairs
 from tests.operation_errors import MakesAttend, relative_error
 
@@ -87,7 +87,7 @@ class Step(NamedTuple):
 
 def training_step(config: Config, machine: Machine) -> Step:
     """Make one update with the real trainer, and return what it computed."""
-    trainer = new_trainer(config, machine, WORDS, WORDS)
+    trainer = build_trainer(config, machine, (WORDS, WORDS))
     if machine.precision == torch.float64:
         trainer.model.double()
     gradients = list[Tensor]()

@@ -20,10 +20,11 @@ from nmt.data.loader import global_batches
 from nmt.model.build import build_model
 from nmt.runs.checkpoints import Checkpoints, load_last_good
 from nmt.runs.tracker import NullTracker
-from nmt.training.checkpointing import CheckpointContents, CheckpointManager
+from nmt.training.checkpointing import CheckpointManager
 from nmt.training.loop import Loop
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
+from tests.unit.training.test_checkpointing import TEMPLATE
 from tests.unit.training.test_memory_check import WORDS, store
 
 
@@ -61,7 +62,7 @@ def run(folder: Path, settings: dict[str, Any], signal_step: int) -> dict[str, A
         return {"loss": 1 / (1 + ours.step)}
 
     checkpoints = Checkpoints(folder, config.best_by, config.keep_last, config.keep_best)
-    manager = CheckpointManager(checkpoints, CheckpointContents({}, "seed: 1\n", "data"), in_background=False)
+    manager = CheckpointManager(checkpoints, TEMPLATE, in_background=False)
     batches = global_batches(
         store(), Batching(300, seed=1), device_tokens=0, start=ours.data_position,
         rank=distributed.rank(), devices=distributed.world_size(),

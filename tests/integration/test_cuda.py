@@ -22,7 +22,7 @@ from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
 from nmt.own_text.speed import measured_batches
-from nmt.training.new_trainer import new_trainer
+from nmt.training.build import build_trainer
 from shared.synthetic import synthetic_pairs
 from tests import operation_errors
 from tests.integration import accuracy
@@ -229,7 +229,7 @@ def test_recorded_passes_train_as_passes_without_graphs_do() -> None:
     for graphs in (False, True):
         config = accuracy.small_run("cuda")
         config = with_values(config, {"model.dropout": 0.1, "runtime.cuda_graphs": graphs})
-        trainer = new_trainer(config, prepare_machine(config.runtime), accuracy.WORDS, accuracy.WORDS)
+        trainer = build_trainer(config, prepare_machine(config.runtime), (accuracy.WORDS, accuracy.WORDS))
         text = synthetic_pairs(accuracy.WORDS, accuracy.WORDS, pairs=500, max_length=accuracy.LONGEST)
         batches = list(islice(measured_batches(trainer, text), 2))
         for _ in range(6):

@@ -117,7 +117,8 @@ def prepared_trainer(job: Job) -> tuple[Config, Trainer]:
     """Return the settings and the trainer that `nmt train` would use."""
     config = compose(job["overrides"])
     machine = prepare_machine(config.runtime)
-    return config, build_trainer(config, machine, Tokenizer.load(config.data_folder))
+    tokenizer = Tokenizer.load(config.data_folder)
+    return config, build_trainer(config, machine, (tokenizer.source_size, tokenizer.target_size))
 
 
 @contextmanager

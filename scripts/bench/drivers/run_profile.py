@@ -79,7 +79,8 @@ def processes(job: Job) -> Result:
     """Time some updates, with data parallelism if torchrun started several processes."""
     config = compose(job["overrides"])
     with joining.session(config.runtime) as machine:
-        trainer = build_trainer(config, machine, Tokenizer.load(config.data_folder))
+        tokenizer = Tokenizer.load(config.data_folder)
+        trainer = build_trainer(config, machine, (tokenizer.source_size, tokenizer.target_size))
         tokens, began = 0, 0.0
         with batches_of(config, distributed.rank(), distributed.world_size(), trainer.gradient.concurrency) as batches:
             for index in range(job["updates"] + job["warmup_updates"]):

@@ -97,14 +97,18 @@ def work(options: argparse.Namespace) -> None:
     from nmt.data.batches import Batching  # noqa: PLC0415
     from nmt.data.loader import DataPosition, global_batches  # noqa: PLC0415
     from nmt.runs.checkpoint import load  # noqa: PLC0415
-    from nmt.training.build import build_state, open_data  # noqa: PLC0415
+    from nmt.training.build import build_trainer  # noqa: PLC0415
+    from nmt.training.opening import open_data  # noqa: PLC0415
+    from nmt.training.state import TrainingState  # noqa: PLC0415
 
     step, warmup = options.worker
     config = compose(options.overrides)
     data, machine = open_data(config), prepare_machine(config.runtime)
     folder = config.run_folder / "checkpoints" / f"step-{step:08}"
     checkpoint = load(folder, trainer=True) if step else None
-    trainer = build_state(config, machine, data.tokenizer, checkpoint).trainer
+    trainer = build_trainer(config, machine, (data.tokenizer.source_size, data.tokenizer.target_size))
+    if checkpoint is not None:
+        TrainingState(trainer).restore(checkpoint)
     stream = global_batches(
         data.train,
         Batching.of(trainer.config, config.seed),

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -25,11 +24,10 @@ def fake_trainer(config: Config) -> Trainer:
     """Return the trainer of these settings on the fake device, which cannot record graphs."""
     config = replace(config, runtime=replace(config.runtime, cuda_graphs=False))
     words = config.tokenizer.vocab_size
-    tokenizer: Any = SimpleNamespace(source_size=words, target_size=words)
     machine = prepare_machine(config.runtime)
     # modules cannot move fake parameters, so these are created where they belong
     with machine.device, mock.patch.object(nn.Module, "to", lambda module, *_: module):
-        return build_trainer(config, machine, tokenizer)
+        return build_trainer(config, machine, (words, words))
 
 
 def count_step(overrides: Sequence[str]) -> dict[str, Any]:

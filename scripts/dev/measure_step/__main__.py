@@ -15,7 +15,7 @@ import torch
 from nmt.commands.describe import describe
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
-from nmt.training.new_trainer import new_trainer
+from nmt.training.build import build_trainer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
 from shared.command_line import run_tool, tool_parser
@@ -29,7 +29,7 @@ def main() -> None:
     config = compose(parser.parse_args().overrides)
     machine = prepare_machine(config.runtime)
     words, training = config.tokenizer.vocab_size, config.training
-    trainer = new_trainer(config, machine, words, words)
+    trainer = build_trainer(config, machine, (words, words))
     text = SyntheticText(
         words, training.batch_tokens, training.device_tokens, config.seed, trainer.gradient.concurrency
     )

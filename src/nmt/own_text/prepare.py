@@ -1,8 +1,11 @@
 """Plan a run before it begins, and say in one line what was chosen and why."""
 
 import math
+import sys
 from collections.abc import Iterable
 from functools import partial
+from textwrap import fill
+from typing import NamedTuple
 
 from nmt.compute import distributed
 from nmt.compute.joining import session
@@ -20,11 +23,31 @@ from nmt.data.store import Pairs
 from nmt.own_text.complete import as_begun, derivable_from_text
 from nmt.own_text.plan import MIN_USEFUL_STEPS, USEFUL_STEPS, Given, Plan, Shape, Text, plan, settings_of
 from nmt.own_text.speed import seconds_per_step
-from nmt.training.preparation import Prepared
 
 BPE_DROPOUT_SETTINGS = ("noise.bpe_dropout_source", "noise.bpe_dropout_target")
 BPE_DROPOUT, MIN_PASSES = 0.1, 50
 """The probability of Provilkov et al. (2020), and the passes over a text from which it makes a better model."""
+WIDTH = 120
+"""The longest line, in characters."""
+
+
+class Prepared(NamedTuple):
+    """The settings of a run, and what to tell the user."""
+
+    config: Config
+    message: str = ""
+    """What to tell the user; empty if there is nothing to say."""
+    warning: str = ""
+    """Another line, for standard error."""
+
+    def announce(self) -> None:
+        """Print the lines, on the first process only."""
+        if distributed.is_main():
+            if self.message:
+                text = fill(self.message, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+                print(text, flush=True)
+            if self.warning:
+                print(f"warning: {self.warning}", file=sys.stderr, flush=True)
 
 
 def plan_training(config: Config) -> Prepared:

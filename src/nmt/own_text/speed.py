@@ -17,8 +17,8 @@ from nmt.data.batches import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, global_batches
 from nmt.data.store import Pairs
 from nmt.errors import CommonError
+from nmt.training.build import build_trainer
 from nmt.training.memory_check import tokens_that_fit
-from nmt.training.new_trainer import new_trainer
 from nmt.training.trainer import Trainer
 
 WARM_UP_STEPS = 2
@@ -53,7 +53,7 @@ def seconds_per_step(
 def _timed(
     config: Config, machine: Machine, text: Pairs, vocabularies: tuple[int, int], clock: Callable[[], float]
 ) -> float:
-    trainer = new_trainer(config, machine, *vocabularies)
+    trainer = build_trainer(config, machine, vocabularies)
     # as training does: one process may have too little memory for steps that others wait for, or Linux may kill it
     tokens = tokens_that_fit(trainer, text, longest_sentence=config.data.max_pieces + 1)
     trainer.config = replace(trainer.config, device_tokens=tokens)

@@ -1,113 +1,88 @@
-"""Open the data of a run, and build its trainer."""
+"""Build a trainer from the settings, without the files of a run."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from hashlib import sha256
-from typing import NamedTuple
+from collections.abc import Callable
+
+import torch
 
 from nmt.compute import distributed
-from nmt.compute.machine import Machine
-from nmt.config.saved import flatten, to_yaml
+from nmt.compute.machine import Machine, is_amd
+from nmt.config.registry import load
 from nmt.config.tree import Config
-from nmt.data.mixture import open_training_text
-from nmt.data.prepared import require_prepared, verify_task
-from nmt.data.records import TOKENIZER_TASK, collect_task
-from nmt.data.store import Pairs
+from nmt.errors import CommonError
+from nmt.model.attention_choice import plan_for
+from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
-from nmt.runs.checkpoint import Checkpoint, CheckpointRecord, check_weights
-from nmt.runs.checkpoints import Checkpoints
-from nmt.text.tokenizer import Tokenizer
-from nmt.training.begin import Beginning
-from nmt.training.checkpointing import CheckpointContents, CheckpointManager
-from nmt.training.new_trainer import new_trainer
-from nmt.training.state import TrainingState
+from nmt.model.kernels.backend import mark_constants
+from nmt.model.kernels.choice import use_kernels
+from nmt.training.fine_tuning import freeze
+from nmt.training.memory_check import check_model_size
+from nmt.training.replicas import Replicas
 from nmt.training.trainer import Trainer
-from nmt.training.validation import DevelopmentSet, open_development_sets
-
-
-class TrainingData(NamedTuple):
-    """The prepared data of a run."""
-
-    train: Pairs
-    valid: Mapping[str, DevelopmentSet]
-    """The development sets by the names of their splits: valid, and those of further corpora, such as bt.valid."""
-    tokenizer: Tokenizer
-
-    @property
-    def fingerprint(self) -> str:
-        """A string that identifies the tokens of the training data."""
-        return " ".join(self.train.checksums)
-
-
-def open_data(config: Config) -> TrainingData:
-    """Open the prepared data; the main process verifies that it is what the settings name, and its checksums."""
-    if distributed.is_main():
-        require_prepared(config)
-    train = open_training_text(config.data_folder, config.data)
-    valid = open_development_sets(config)
-    if distributed.is_main():
-        train.verify()
-        for each in valid.values():
-            each.store.verify()
-        for task in (TOKENIZER_TASK, *map(collect_task, valid)):
-            verify_task(config.data_folder, task)
-    return TrainingData(train, valid, Tokenizer.load(config.data_folder))
-
-
-def shared_settings(config: Config) -> dict[str, object]:
-    """Return the settings that must be the same in all processes: not folders, devices, or what only one reads."""
-    own = ("paths", "runtime", "tracking")
-    return {key: value for key, value in flatten(asdict(config)).items() if key.partition(".")[0] not in own}
-
-
-def shared_files(data: TrainingData, checkpoint: Checkpoint | None, beginning: Beginning | None) -> dict[str, object]:
-    """Return identifiers of the files that must be the same in all processes."""
-    return {
-        "the training text": sha256(data.fingerprint.encode()).hexdigest()[:12],
-        "the tokenizer": data.tokenizer.checksum[:12],
-        "the step of the last checkpoint": checkpoint.step if checkpoint is not None else 0,
-        "the model to begin from": beginning.checksum[:12] if beginning is not None else "none",
-    }
 
 
 def build_trainer(
-    config: Config, machine: Machine, tokenizer: Tokenizer, beginning: Beginning | None = None
-) -> Trainer:
-    """Return a trainer with a new model, seeded by the settings, or with the weights that it begins with."""
-
-    def begin(model: TranslationModel) -> None:
-        assert beginning is not None
-        begun = beginning.give_weights(model, tokenizer)
-        if distributed.is_main():
-            print(begun, flush=True)
-
-    sizes = tokenizer.source_size, tokenizer.target_size
-    return new_trainer(config, machine, *sizes, begin=None if beginning is None else begin)
-
-
-def build_state(
     config: Config,
     machine: Machine,
-    tokenizer: Tokenizer,
-    checkpoint: Checkpoint | None = None,
-    beginning: Beginning | None = None,
-) -> TrainingState:
-    """Return the state of a new run, which may begin with other weights than random ones, or that of a checkpoint."""
-    state = TrainingState(build_trainer(config, machine, tokenizer, beginning))
-    if checkpoint is not None:
-        shapes = {name: weight.shape for name, weight in state.trainer.model.state_dict().items()}
-        check_weights(shapes, checkpoint.weights, checkpoint.path)
-        state.restore(checkpoint)
-    return state
+    vocabularies: tuple[int, int],
+    begin: Callable[[TranslationModel], str] | None = None,
+) -> Trainer:
+    """Return a trainer with a new model, seeded by the settings.
+
+    Args:
+        config: The settings.
+        machine: The device of this process.
+        vocabularies: The sizes of the source's and the target's vocabulary.
+        begin: Gives the model other weights than random ones, and returns a line for the user.
+    """
+    replicas: type[Replicas] = load("runtime.shard", config.runtime.shard)
+    shards = distributed.world_size() if replicas.divides_weights else 1
+    check_model_size(config.model, config.training, vocabularies, machine, shards)
+    use_kernels(machine, wanted=config.runtime.kernels)
+    torch.manual_seed(config.seed)
+    model = build_model(config.model, *vocabularies)
+    with distributed.together():
+        if begin is not None:
+            line = begin(model)
+            if distributed.is_main():
+                print(line, flush=True)
+        if config.training.freeze:
+            freeze(model, config.training.freeze)
+    model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
+    graphs = _records_graphs(config, machine, divided=replicas.divides_weights)
+    if config.runtime.compile:
+        _compile(model)
+    return Trainer(model, config.training, machine, config.seed, replicas=replicas, graphs=graphs)
 
 
-def build_checkpoint_manager(
-    config: Config, machine: Machine, data: TrainingData, origin: CheckpointRecord | None
-) -> CheckpointManager:
-    """Return the checkpoint manager of a run, given the record of the model that it began from."""
-    training = config.training
-    return CheckpointManager(
-        Checkpoints(config.run_folder, training.best_by, training.keep_last, training.keep_best),
-        CheckpointContents(data.tokenizer.files, to_yaml(config), data.fingerprint, origin),
-        in_background=machine.device.type != "cpu",
-    )
+def _compile(model: TranslationModel) -> None:
+    """Compile the model at its first call: one graph for batches of all sizes."""
+    from torch.fx.experimental import _config as fx_config  # noqa: PLC0415 - imports much of torch
+
+    # two sizes that are equal in the first batch, such as those of source and target, may differ in the next
+    fx_config.use_duck_shape = False
+    mark_constants()
+    model.compile(dynamic=True)
+
+
+def _records_graphs(config: Config, machine: Machine, *, divided: bool) -> bool:
+    """Return whether passes are recorded as CUDA graphs, unless the settings or the rest of the run rule it out."""
+    wanted = config.runtime.cuda_graphs
+    if wanted is False or (wanted is None and config.runtime.compile):
+        return False
+    obstacle = "the weights are divided" if divided else _obstacle_to_graphs(config, machine)
+    if obstacle and wanted:
+        raise CommonError(f"runtime.cuda_graphs=true is not possible, because {obstacle}: leave it out")
+    return not obstacle
+
+
+def _obstacle_to_graphs(config: Config, machine: Machine) -> str:
+    """Return why passes cannot be recorded as CUDA graphs; empty if they can."""
+    if machine.device.type != "cuda" or is_amd():
+        return "they need a GPU of NVIDIA"
+    if machine.precision == torch.float16:
+        return "in fp16 the factor of the loss changes"
+    if config.training.r_drop or config.training.guided_weight:
+        return "the loss has more than one term"
+    if config.model.layer_drop:
+        return "layers are skipped at random"
+    return ""

@@ -3,31 +3,20 @@
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
 
 from nmt.compute import distributed
+from nmt.config.saved import to_yaml
+from nmt.config.tree import Config
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, CheckpointRecord
 from nmt.runs.checkpoints import Checkpoints
 from nmt.storage.copies import store_changes
+from nmt.training.opening import TrainingData
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointContents:
-    """What all checkpoints of a run contain besides the weights and the training state."""
-
-    tokenizer_files: Mapping[str, bytes]
-    """The content of the tokenizer's files, by name, because `nmt data` may replace the files."""
-    config_text: str
-    """All settings, as YAML."""
-    data: str
-    """The fingerprint of the training data."""
-    origin: CheckpointRecord | None = None
-    """The model that the run began from, if any."""
 
 
 class CheckpointManager:
@@ -37,15 +26,15 @@ class CheckpointManager:
     more memory than the overlap is worth.
     """
 
-    def __init__(
-        self,
-        checkpoints: Checkpoints,
-        contents: CheckpointContents,
-        *,
-        in_background: bool,
-    ) -> None:
-        """If `in_background`, write checkpoints while training continues."""
-        self.checkpoints, self.contents = checkpoints, contents
+    def __init__(self, checkpoints: Checkpoints, template: Checkpoint, *, in_background: bool) -> None:
+        """Write checkpoints to the folder of a run.
+
+        Args:
+            checkpoints: The checkpoints of the run.
+            template: What all of them contain: settings, tokenizer, origin, and the fingerprint of the training data.
+            in_background: Whether to write while training continues.
+        """
+        self.checkpoints, self._template = checkpoints, template
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint") if in_background else None
         self._pending: Future[None] | None = None
         self.write_seconds = 0.0
@@ -60,28 +49,16 @@ class CheckpointManager:
             interim: Whether the checkpoint is saved only because the run is interrupted.
             only_best: Whether it is saved only because it is the best so far.
         """
-        contents, saved, weights = self.contents, state.to_save(), state.trainer.weights()
-        checkpoint = Checkpoint(
-            meta=CheckpointMeta(
-                step=state.trainer.step,
-                valid=valid,
-                best_by=self.checkpoints.best_by,
-                interim=interim,
-                only_best=only_best,
-                origin=contents.origin,
-            ),
-            weights=weights,
-            trainer={**saved, "data": contents.data},
-            config_text=contents.config_text,
-            tokenizer_files=contents.tokenizer_files,
-        )
+        meta = replace(self._template.meta, step=state.trainer.step, valid=valid, interim=interim, only_best=only_best)
+        trainer = {**state.to_save(), **(self._template.trainer or {})}
+        checkpoint = replace(self._template, meta=meta, weights=state.trainer.weights(), trainer=trainer)
         with distributed.together(), distributed.main_works():
             if distributed.is_main():
                 self._wait_for_writer()
                 if self._writer is None:
                     self._write(checkpoint)
                 else:
-                    weights, trainer = copy_to_cpu((weights, checkpoint.trainer))
+                    weights, trainer = copy_to_cpu((checkpoint.weights, trainer))
                     copied = replace(checkpoint, weights=weights, trainer=trainer)
                     self._pending = self._writer.submit(self._write, copied)
 
@@ -111,6 +88,22 @@ class CheckpointManager:
         self.checkpoints.save(checkpoint)
         store_changes(self.checkpoints.run_folder)
         self.write_seconds = max(self.write_seconds, time.monotonic() - start)
+
+
+def checkpoint_manager(
+    config: Config, data: TrainingData, origin: CheckpointRecord | None, *, in_background: bool
+) -> CheckpointManager:
+    """Return the checkpoint manager of a run, given the model that it began from."""
+    training = config.training
+    template = Checkpoint(
+        meta=CheckpointMeta(step=0, best_by=training.best_by, origin=origin),
+        weights={},
+        trainer={"data": data.fingerprint},
+        config_text=to_yaml(config),
+        tokenizer_files=data.tokenizer.files,
+    )
+    checkpoints = Checkpoints(config.run_folder, training.best_by, training.keep_last, training.keep_best)
+    return CheckpointManager(checkpoints, template, in_background=in_background)
 
 
 def checkpoint_bytes(trainer: Trainer) -> int:

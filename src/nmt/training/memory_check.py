@@ -1,12 +1,17 @@
 """Check before the first step that the model and the largest batch fit in memory."""
 
 import gc
+import sys
 from dataclasses import replace
+from pathlib import Path
+
+import torch
 
 from nmt.compute import distributed
 from nmt.compute.machine import HALF_PRECISIONS, Machine, free_cached_memory, is_out_of_memory, memory_of
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
+from nmt.config.tree import Config
 from nmt.data.batches import Batching
 from nmt.data.largest_batches import largest_micro_batches
 from nmt.data.loader import MicroBatch
@@ -15,7 +20,6 @@ from nmt.data.store import Pairs
 from nmt.errors import CommonError, UserError
 from nmt.estimate.memory import FLOAT32_BYTES, activation_storage, state_numbers, training_memory
 from nmt.estimate.parameters import count_parameters, passes_per_batch
-from nmt.training.compiler_errors import reason_not_to_compile
 from nmt.training.trainer import Trainer
 
 HALF_COPY_BYTES = 2
@@ -25,13 +29,12 @@ HALF_COPY_BYTES = 2
 def check_model_size(
     model: ModelConfig,
     training: TrainingConfig,
-    source_vocabulary: int,
-    target_vocabulary: int,
+    vocabularies: tuple[int, int],
     machine: Machine,
     shards: int = 1,
 ) -> None:
     """Refuse a model of which a process's share exceeds the memory of the machine, before it is built."""
-    size, memory = count_parameters(model, source_vocabulary, target_vocabulary), memory_of(machine.device)
+    size, memory = count_parameters(model, *vocabularies), memory_of(machine.device)
     parameters, copy_bytes = size.total, HALF_COPY_BYTES if machine.precision in HALF_PRECISIONS else 0
     weights_and_gradients = (2 * FLOAT32_BYTES + copy_bytes) * parameters
     needed = (weights_and_gradients + FLOAT32_BYTES * state_numbers(training, size)) // shards
@@ -41,6 +44,22 @@ def check_model_size(
             f"a model of {parameters:,} parameters takes {needed // 10**9:,} GB{each} to train, but {machine} "
             f"has a memory of {memory // 10**9:,} GB: lower model.layers, model.d_model, model.d_ff or model.heads"
         )
+
+
+def fit_in_memory(config: Config, trainer: Trainer, train: Pairs, *, noisy: bool) -> Config:
+    """Try the largest batches, and return the settings, with smaller micro-batches if these do not fit."""
+    tokens = tokens_that_fit(trainer, train, longest_sentence=config.data.max_pieces + 1, changed=noisy)
+    if tokens == config.training.device_tokens:
+        return config
+    if distributed.is_main():
+        print(
+            f"warning: the largest micro-batch does not fit in the memory of {trainer.machine}, so this run takes "
+            f"training.device_tokens={tokens}; the global batches are the same",
+            file=sys.stderr,
+            flush=True,
+        )
+    trainer.config = replace(config.training, device_tokens=tokens)
+    return replace(config, training=trainer.config)
 
 
 def tokens_that_fit(trainer: Trainer, store: Pairs, longest_sentence: int, *, changed: bool = False) -> int:
@@ -88,7 +107,7 @@ def _fits(trainer: Trainer, store: Pairs, batch_tokens: int, device_tokens: int)
             trainer.try_out(batch)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
-            if (reason := reason_not_to_compile(error)) is not None:
+            if (reason := _reason_not_to_compile(error)) is not None:
                 raise UserError(f"PyTorch cannot compile the model ({reason}): set runtime.compile=false") from error
             raise
         if trainer.replicas.divides_weights:  # the others wait for this process, so it cannot try another size
@@ -121,3 +140,15 @@ def _exceeds_memory(trainer: Trainer, batch: MicroBatch) -> bool:
         on=activation_storage(gpu=False, half=trainer.machine.precision in HALF_PRECISIONS)._replace(slack=1.0),
     )
     return estimate.total > memory_of(trainer.machine.device)
+
+
+def _reason_not_to_compile(error: Exception) -> str | None:
+    """Return in one line why PyTorch could not compile a model; None for errors of another kind."""
+    dynamo = sys.modules.get("torch._dynamo.exc")  # it takes seconds to import, and has compiled nothing until then
+    if dynamo is None or not isinstance(error, dynamo.TorchDynamoException):
+        return None
+    words, _, output = str(error).partition("\nOutput:\n")
+    lines = [*words.strip().splitlines()[:1], *output.strip().splitlines()[:1]]
+    if " " in str(Path(torch.__file__).parent):
+        lines.append("PyTorch cannot compile for a CPU if the path of its own folder has a space")
+    return "; ".join(lines)

@@ -34,25 +34,15 @@ MAX_SHAPES = 512
 RECORDED_AT = 3
 """A size is recorded when it is met this often, so that rare ones take no room."""
 
+Shape = tuple[int, ...]
+"""Tokens, sentences and the longest sentence of source and target."""
 SetSeed = Callable[[], None]
 """Seeds the random numbers of a pass."""
 
 
-class Shape(NamedTuple):
-    """The sizes of a micro-batch on which a graph depends."""
-
-    source_tokens: int
-    target_tokens: int
-    source_sentences: int
-    target_sentences: int
-    longest_source: int
-    longest_target: int
-
-
 def shape_of(source: Packed, target: Packed) -> Shape:
-    """Return the sizes of a micro-batch; nothing is read from the device."""
-    counts = len(source.tokens), len(target.tokens), len(source.offsets), len(target.offsets)
-    return Shape(*counts, source.longest, target.longest)
+    """Return the sizes of a micro-batch on which a graph depends; nothing is read from the device."""
+    return tuple(size for side in (source, target) for size in (len(side.tokens), len(side.offsets), side.longest))
 
 
 class Recording(NamedTuple):
@@ -86,7 +76,7 @@ class RecordedPasses:
         self._met = Counter[Shape]()
         self._recordings: dict[Shape, Recording] = {}
         self._is_full = False
-        """Whether no further size is recorded."""
+        """Whether there is no memory for a further recording."""
         self._buffers: list[Tensor] = []
         """The buffers of the gradients, which are views of one tensor; without any, passes create new gradients."""
         if distributed.world_size() > 1:
@@ -113,8 +103,11 @@ class RecordedPasses:
         """
         self._calls += 1
         shape = shape_of(batch.source, batch.target)
-        if shape not in self._recordings and not self._record_if_often(shape, batch, set_seed):
-            return None
+        if shape not in self._recordings:
+            self._met[shape] += 1
+            if self._met[shape] < RECORDED_AT or len(self._recordings) >= MAX_SHAPES or not self._has_room():
+                return None
+            self._record(shape, batch, set_seed)
         self._covered += 1
         self._factor.fill_(factor)
         set_seed()
@@ -127,16 +120,12 @@ class RecordedPasses:
         calls, covered, self._calls, self._covered = self._calls, self._covered, 0, 0
         return {"graph_shapes": len(self._recordings), "graph_share": round(covered / calls, 4)} if calls else {}
 
-    def _record_if_often(self, shape: Shape, batch: MicroBatch, set_seed: SetSeed) -> bool:
-        """Record the pass of a size if it is met often, and there is room for it; return whether it is recorded."""
-        if self._is_full:
-            return False
-        self._met[shape] += 1
-        if self._met[shape] < RECORDED_AT:
-            return False
-        self._is_full = len(self._recordings) >= MAX_SHAPES or not _has_room(self._device, first=not self._recordings)
+    def _has_room(self) -> bool:
+        """Return whether there is memory for a further graph; the first needs as much as everything until now."""
         if not self._is_full:
-            self._record(shape, batch, set_seed)
+            needed = 0 if self._recordings else torch.cuda.max_memory_reserved(self._device)
+            free, total = torch.cuda.mem_get_info(self._device)
+            self._is_full = free - needed <= MEMORY_KEPT_FREE * total
         return not self._is_full
 
     def _record(self, shape: Shape, batch: MicroBatch, set_seed: SetSeed) -> None:
@@ -144,7 +133,7 @@ class RecordedPasses:
         kept = [each.grad for each in self._parameters]
         try:
             buffers = self._buffers or self._new_buffers()
-            recording = self._checked(_copy(batch, self._device), buffers, set_seed)
+            recording = self._checked(batch.to(self._device), buffers, set_seed)
         except (RuntimeError, AssertionError) as error:  # whatever fails in a capture
             if is_out_of_memory(error):
                 raise
@@ -235,27 +224,6 @@ def _norm(gradients: list[Tensor]) -> float:
     return float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
 
 
-def _has_room(device: torch.device, *, first: bool) -> bool:
-    """Return whether a device can hold a further graph; the `first` needs as much memory as everything until now."""
-    free, total = torch.cuda.mem_get_info(device)
-    needed: int = torch.cuda.max_memory_reserved(device) if first else 0
-    return free - needed > MEMORY_KEPT_FREE * total
-
-
 def _tensors(batch: MicroBatch) -> list[Tensor]:
     sides = (batch.source, batch.target)
     return [*(each for side in sides for each in (side.tokens, side.positions, side.offsets)), batch.labels]
-
-
-def _copy(batch: MicroBatch, device: torch.device) -> MicroBatch:
-    """Return a micro-batch in memory of its own on a device."""
-    source, target = (
-        Packed(
-            side.tokens.to(device, copy=True),
-            side.positions.to(device, copy=True),
-            side.offsets.to(device, copy=True),
-            side.longest,
-        )
-        for side in (batch.source, batch.target)
-    )
-    return MicroBatch(source, target, batch.labels.to(device, copy=True), batch.sentences)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict, cast
 
-from nmt.runs.checkpoint import Checkpoint
+from nmt.runs.checkpoint import Checkpoint, check_weights
 from nmt.training.divergence import DivergenceMonitor
 from nmt.training.stopping import Stopwatch, reachable_step
 from nmt.training.trainer import SavedTrainer, Trainer
@@ -84,6 +84,8 @@ class TrainingState:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Continue from a checkpoint, including its weights."""
         saved = saved_state(checkpoint)
+        shapes = {name: weight.shape for name, weight in self.trainer.model.state_dict().items()}
+        check_weights(shapes, checkpoint.weights, checkpoint.path)
         self.trainer.replicas.load(checkpoint.weights)
         self.trainer.restore(saved["trainer"])
         loop = saved["loop"]

@@ -31,6 +31,25 @@ class Ending(IntEnum):
     """A signal asked the process to stop."""
 
 
+def ending_message(ending: Ending, step: int, config: TrainingConfig) -> str:
+    """Return why training ended and how to continue."""
+    at, resume = f"at step {step} of {config.steps}", "the same command goes on from here"
+    match ending:
+        case Ending.DONE:
+            return f"finished {at}"
+        case Ending.NO_GAIN:
+            return f"stopped early {at}: {config.patience} validations brought no new best"
+        case Ending.BUDGET:
+            limit = f"training.max_training_minutes={config.max_training_minutes:g}"
+            return f"stopped {at}: the run has trained for {limit}; if you raise it, {resume}"
+        case Ending.TIME:
+            limit = f"training.max_minutes={config.max_minutes:g}"
+            passed = f"{uptime() / 60:.2f} minutes after the start"
+            return f"stopped {at}, {passed}: within {limit} there is no time for more; {resume}"
+        case Ending.SIGNAL:
+            return f"stopped {at} because a signal asked for it; everything is saved, {resume}"
+
+
 class Saving(IntEnum):
     """Why a checkpoint is due. If there are several reasons, or processes have different ones, the highest counts."""
 

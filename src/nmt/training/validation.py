@@ -1,6 +1,6 @@
 """Validate on the development set, during training and when checkpoints are chosen for averaging."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,7 +17,6 @@ from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.data.store import PairStore
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.evaluation.bleu import check_tokenizers
 from nmt.evaluation.evaluate import translate_together
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import TEXT_METRICS
@@ -91,12 +90,6 @@ def decoded_bleu(
     language = split_languages(config.data, split.name)[1]
     text = Translated(hypotheses, [split.references], language, settings=config.evaluation)
     return TEXT_METRICS["bleu"].score(text).score
-
-
-def check_bleu(config: Config, valid: Iterable[str]) -> None:
-    """Refuse a tokenizer of BLEU that cannot be loaded, given the names of the development sets."""
-    if config.training.valid_sentences:
-        check_tokenizers(config, valid)
 
 
 def development_loss(

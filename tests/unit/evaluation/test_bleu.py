@@ -14,7 +14,7 @@ from nmt.config.decoding import EvaluationConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
-from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
+from nmt.evaluation.bleu import bleu_tokenizer, check_tokenizers, make_bleu
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import score, score_text
 from nmt.evaluation.split import Split
@@ -81,11 +81,9 @@ def test_a_missing_package_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(UserError, match=message) as caught:
         score(["x"], ["x"], language)
     assert "\n" not in str(caught.value)
-    config = Config(data=DataConfig(target_lang=language), training=TrainingConfig(valid_sentences=1))
+    config = Config(data=DataConfig(target_lang=language))
     with pytest.raises(UserError, match="BLEU needs the tokenizer"):
-        validation.check_bleu(config, ["valid"])
-    without = TrainingConfig(valid_sentences=0)
-    validation.check_bleu(Config(data=DataConfig(target_lang=language), training=without), ["valid"])
+        check_tokenizers(config, ["valid"])
 
 
 def test_an_unknown_tokenizer_is_refused() -> None:

@@ -11,18 +11,22 @@ import torch
 
 from nmt.data.store import PairStore
 from nmt.errors import CommonError, UserError
-from nmt.runs.checkpoint import Checkpoint, load
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, load
 from nmt.runs.checkpoints import Checkpoints
-from nmt.training.checkpointing import CheckpointContents, CheckpointManager
+from nmt.training.checkpointing import CheckpointManager
 from nmt.training.state import TrainingState
 from tests.unit.training.test_trainer import TRAINING, batches_of, store, trainer, weights
 
 __all__ = ["store"]
+TEMPLATE = Checkpoint(
+    meta=CheckpointMeta(step=0), weights={}, trainer={"data": "data"}, config_text="seed: 1\n"
+)  # fmt: skip
+"""What all checkpoints have in common."""
 
 
 def checkpoint_manager(folder: Path, *, in_background: bool) -> CheckpointManager:
     checkpoints = Checkpoints(folder, TRAINING.best_by, TRAINING.keep_last, TRAINING.keep_best)
-    return CheckpointManager(checkpoints, CheckpointContents({}, "seed: 1\n", "data"), in_background=in_background)
+    return CheckpointManager(checkpoints, TEMPLATE, in_background=in_background)
 
 
 def training_state() -> TrainingState:

@@ -16,12 +16,13 @@ from nmt.runs.checkpoint import Checkpoint
 from nmt.runs.checkpoints import Checkpoints, load_last_good
 from nmt.runs.tracker import NullTracker
 from nmt.training import stopping
-from nmt.training.checkpointing import CheckpointContents, CheckpointManager
+from nmt.training.checkpointing import CheckpointManager
 from nmt.training.loop import Loop
 from nmt.training.schedule import learning_rate
 from nmt.training.state import TrainingState
 from nmt.training.stopping import LEAVING_SECONDS, Ending
 from nmt.training.trainer import Trainer
+from tests.unit.training.test_checkpointing import TEMPLATE
 from tests.unit.training.test_trainer import MODEL, VOCABULARY, store, trainer
 
 __all__ = ["store"]
@@ -86,7 +87,7 @@ def build(folder: Path, ours: Clock, settings: dict[str, Any], checkpoint: Check
     state = TrainingState(trainer(config))
     if checkpoint is not None:
         state.restore(checkpoint)
-    contents = CheckpointContents({}, "seed: 1\n", "data")
+    contents = TEMPLATE
     checkpoint_manager = CheckpointManager(
         Checkpoints(folder, config.best_by, config.keep_last, config.keep_best), contents, in_background=False
     )

@@ -164,7 +164,7 @@ def test_a_batch_estimated_above_the_machines_memory_is_not_tried(monkeypatch: p
 @pytest.mark.parametrize("size", ["d_model", "d_ff", "layers", "heads", "max_positions"])
 def test_a_model_above_the_machines_memory_is_refused_before_it_is_built(size: str) -> None:
     machine, config = Machine(torch.device("cpu"), torch.float32), ModelConfig(d_k=8, d_v=8, positions="learned")
-    check_model_size(config, TrainingConfig(), 100, 100, machine)
+    check_model_size(config, TrainingConfig(), (100, 100), machine)
     larger = replace(config, **{size: 10**12})  # type: ignore[arg-type]
     with pytest.raises(CommonError, match=r"parameters takes [0-9,]+ GB to train, but cpu in fp32 has a memory of"):
-        check_model_size(larger, TrainingConfig(), 100, 100, machine)
+        check_model_size(larger, TrainingConfig(), (100, 100), machine)

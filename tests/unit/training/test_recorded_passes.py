@@ -21,7 +21,7 @@ from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.errors import CommonError, UserError
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
-from nmt.training import new_trainer, recorded_passes
+from nmt.training import build, recorded_passes
 from nmt.training.loss import Losses
 from nmt.training.recorded_passes import MAX_SHAPES, RecordedPasses, Recording
 from nmt.training.trainer import Trainer
@@ -61,14 +61,14 @@ def fails(error: Exception) -> Callable[..., Recording]:
     return raise_error
 
 
-def has_room(_: torch.device, *, first: bool) -> bool:
+def has_room(_: RecordedPasses) -> bool:
     return True
 
 
 @pytest.fixture(autouse=True)
 def fake_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RecordedPasses, "_capture", capture)
-    monkeypatch.setattr(recorded_passes, "_has_room", has_room)
+    monkeypatch.setattr(RecordedPasses, "_has_room", has_room)
 
 
 def step(seed: int, micro_batches: int = 1) -> GlobalBatch:
@@ -133,7 +133,7 @@ def train_together(recorded: bool, micro_batches: int, rounded: bool) -> None:
     runtime = RuntimeConfig(device="cpu", precision="fp32", threads=1, timeout_minutes=1)
     with joining.session(runtime) as machine:
         rank, processes = distributed.rank(), distributed.world_size()
-        with patch.object(RecordedPasses, "_capture", capture), patch.object(recorded_passes, "_has_room", has_room):
+        with patch.object(RecordedPasses, "_capture", capture), patch.object(RecordedPasses, "_has_room", has_room):
             torch.manual_seed(1 + rank)  # the first process's weights become those of all
             model = build_model(replace(MODEL, dropout=0.0), WORDS, WORDS)
             config = TrainingConfig(warmup_steps=10, reduce_precision="bf16" if rounded else "fp32")
@@ -185,6 +185,6 @@ OBSTACLES = {
 def test_runs_that_cannot_be_recorded_are_refused_only_if_that_was_asked_for(reason: str) -> None:
     machine, settings = OBSTACLES[reason]
     config, asked = compose(settings), compose([*settings, "runtime.cuda_graphs=true"])
-    assert not new_trainer._records_graphs(config, machine, divided=False)
+    assert not build._records_graphs(config, machine, divided=False)
     with pytest.raises(CommonError, match=f"because {reason}"):
-        new_trainer._records_graphs(asked, machine, divided=False)
+        build._records_graphs(asked, machine, divided=False)

@@ -9,7 +9,7 @@ from nmt.config.tree import Config
 from nmt.data.store import PairStore
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.training.checkpointing import copy_to_cpu
-from nmt.training.resume import finished_message
+from nmt.training.opening import finished_message
 from nmt.training.state import TrainingState
 from tests.unit.training.test_trainer import TRAINING, batches_of, store, trainer, weights
 

@@ -19,8 +19,7 @@ from nmt.model.parameters import trainable
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, load, write
 from nmt.text.extend_tokenizer import extend
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.begin import begin_from
-from nmt.training.freeze import freeze
+from nmt.training.fine_tuning import begin_from, freeze
 from tests.unit.text.test_sentencepiece_model import OLD, learn
 from tests.unit.training.fine_tuning.test_extend_tokenizer import NEW
 

@@ -6,7 +6,7 @@ from nmt.config.compose import compose
 from nmt.data.earlier_tokenizer import earlier_tokenizer
 from nmt.data.tokenizer_task import tokenizer_settings
 from nmt.errors import ConfigError, UserError
-from nmt.training.begin import find_beginning
+from nmt.training.fine_tuning import load_origin
 
 OLD = "training.init_from=old"
 
@@ -49,5 +49,5 @@ def test_missing_model_is_an_error_only_when_it_is_needed() -> None:
     with pytest.raises(UserError, match=r"training\.init_from=old is neither a run in /nowhere nor a checkpoint"):
         earlier.load()
     with pytest.raises(UserError, match=r"training\.init_from=old is neither a run in /nowhere nor a checkpoint"):
-        find_beginning(config)
-    assert find_beginning(compose([])) is None
+        load_origin(config)
+    assert load_origin(compose([])) is None

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.training.orthogonal import ITERATIONS, POLYNOMIAL, SAFETY, orthogonal
+from nmt.training.muon import ITERATIONS, POLYNOMIAL, SAFETY, orthogonal
 
 SHAPES = [(16, 16), (16, 24), (16, 64), (64, 16), (1, 7), (7, 1)]
 
@@ -28,7 +28,7 @@ def by_singular_values(matrix: Tensor) -> Tensor:
 def test_singular_values_pass_through_the_polynomials(
     shape: tuple[int, int], precision: torch.dtype, tolerance: float, narrow: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmt.training.orthogonal.NARROW", narrow)
+    monkeypatch.setattr("nmt.training.muon.NARROW", narrow)
     torch.manual_seed(1)
     matrices = torch.randn(3, *shape, dtype=torch.float64) * torch.tensor([1e-6, 1.0, 1e6]).view(3, 1, 1)
     if precision == torch.float32:

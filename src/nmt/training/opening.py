@@ -1,16 +1,74 @@
-"""Decide whether a run can be resumed from its checkpoint, and whether there is anything left to do."""
+"""Open what a run trains on, and the checkpoint that it resumes from."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from hashlib import sha256
+from typing import NamedTuple
 
+from nmt.compute import distributed
 from nmt.config.saved import flatten, read_settings
 from nmt.config.training import SCHEDULES_WITHOUT_END
 from nmt.config.tree import Config
+from nmt.data.mixture import open_training_text
+from nmt.data.prepared import require_prepared, verify_task
+from nmt.data.records import TOKENIZER_TASK, collect_task
+from nmt.data.store import Pairs
 from nmt.errors import UserError
+from nmt.evaluation.bleu import check_tokenizers
 from nmt.runs.checkpoint import Checkpoint
 from nmt.runs.checkpoints import load_last_good
 from nmt.runs.compatibility import check_resumable
-from nmt.training.build import TrainingData
+from nmt.runs.layout import WEIGHTS
+from nmt.text.tokenizer import Tokenizer
 from nmt.training.state import saved_best, saved_state
+from nmt.training.validation import DevelopmentSet, open_development_sets
+
+
+class TrainingData(NamedTuple):
+    """The prepared data of a run."""
+
+    train: Pairs
+    valid: Mapping[str, DevelopmentSet]
+    """The development sets by the names of their splits: valid, and those of further corpora, such as bt.valid."""
+    tokenizer: Tokenizer
+
+    @property
+    def fingerprint(self) -> str:
+        """A string that identifies the tokens of the training data."""
+        return " ".join(self.train.checksums)
+
+
+def open_data(config: Config) -> TrainingData:
+    """Open the prepared data; the main process verifies that it is what the settings name, and its checksums."""
+    if distributed.is_main():
+        require_prepared(config)
+    train = open_training_text(config.data_folder, config.data)
+    valid = open_development_sets(config)
+    if config.training.valid_sentences:
+        check_tokenizers(config, valid)  # before hours of training
+    if distributed.is_main():
+        train.verify()
+        for each in valid.values():
+            each.store.verify()
+        for task in (TOKENIZER_TASK, *map(collect_task, valid)):
+            verify_task(config.data_folder, task)
+    return TrainingData(train, valid, Tokenizer.load(config.data_folder))
+
+
+def shared_settings(config: Config) -> dict[str, object]:
+    """Return the settings that must be the same in all processes: not folders, devices, or what only one reads."""
+    own = ("paths", "runtime", "tracking")
+    return {key: value for key, value in flatten(asdict(config)).items() if key.partition(".")[0] not in own}
+
+
+def shared_files(data: TrainingData, checkpoint: Checkpoint | None, origin: Checkpoint | None) -> dict[str, object]:
+    """Return identifiers of the files that must be the same in all processes."""
+    return {
+        "the training text": sha256(data.fingerprint.encode()).hexdigest()[:12],
+        "the tokenizer": data.tokenizer.checksum[:12],
+        "the step of the last checkpoint": checkpoint.step if checkpoint is not None else 0,
+        "the model to begin from": origin.meta.files[WEIGHTS][:12] if origin is not None else "none",
+    }
 
 
 def find_checkpoint(config: Config, data: TrainingData) -> Checkpoint | None:

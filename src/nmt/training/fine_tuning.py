@@ -1,0 +1,167 @@
+"""Begin a run from the weights of another model, with another vocabulary if need be, and exclude weights from it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nmt.config.checks import ONLY_IN_TRAINING, SEEN_IN_WEIGHTS, marked
+from nmt.config.keys import written
+from nmt.config.model import ModelConfig
+from nmt.config.saved import from_yaml
+from nmt.config.training import PARTS, TrainingConfig
+from nmt.config.tree import Config
+from nmt.errors import UserError, nearest
+from nmt.model.interface import TranslationModel
+from nmt.model.parameters import matches_any, trainable
+from nmt.runs.checkpoint import Checkpoint, CheckpointRecord, load
+from nmt.runs.origin import find_origin
+from nmt.text.extend_tokenizer import compositions
+from nmt.text.tokenizer import Tokenizer
+
+VOCABULARIES = {"shared": 1, "source": 0, "target": 1, "projection": 1, "bias": 1}
+"""The parameters with a row per word, and the side of their vocabulary: 0 is the source, 1 the target."""
+NAMED_FAULTS = 3
+"""Faults that an error names; it counts the others."""
+
+
+def load_origin(config: Config) -> Checkpoint | None:
+    """Return the model that training.init_from names; None if it names none."""
+    return load(find_origin(config)) if config.training.init_from else None
+
+
+def origin_record(config: Config, checkpoint: Checkpoint | None, origin: Checkpoint | None) -> CheckpointRecord | None:
+    """Return the record of the model that a run began from; a resumed run has it in its checkpoint."""
+    if checkpoint is not None:
+        return checkpoint.meta.origin
+    return None if origin is None else replace(CheckpointRecord.of(origin.meta), name=config.training.init_from)
+
+
+def begin_from(model: TranslationModel, tokenizer: Tokenizer, origin: Checkpoint, config: Config) -> str:
+    """Give a new model the weights of a checkpoint, and word vectors for the vocabulary of the prepared data.
+
+    Returns:
+        A line about what was taken, for the user.
+    """
+    initial, skip = model.state_dict(), config.training.init_skip
+    weights, words = _for_vocabulary(origin, tokenizer, initial, config)
+    differences = _differences(from_yaml(origin.config_text).model, config.model)
+    seen = {f"model.{key}" for key in marked(ModelConfig, SEEN_IN_WEIGHTS)}
+    faults = {key: f"{key} is {now}, not {before}" for key, (before, now) in differences.items() if key not in seen}
+    faults |= _unfit(initial, weights)
+    for pattern in skip:
+        if not any(fnmatchcase(name, pattern) for name in {**initial, **weights, **faults}):
+            raise UserError(
+                f"training.init_skip: {pattern} is no weight of this model or of {origin.path}, and no setting in "
+                "which they differ: correct or remove it"
+            )
+    refused = [fault for name, fault in faults.items() if not matches_any(name, skip)]
+    if refused:
+        shown = "; ".join(refused[:NAMED_FAULTS])
+        more = f"; and {len(refused) - NAMED_FAULTS} more" if len(refused) > NAMED_FAULTS else ""
+        settings = " ".join(f"{key}={written(before)}" for key, (before, _) in differences.items())
+        raise UserError(
+            f"{origin.path} does not fit this model: {shown}{more}: "
+            f"{f'set {settings}' if settings else 'name another model'}, or leave them out with training.init_skip"
+        )
+    taken = {name: weight for name, weight in weights.items() if name in initial and not matches_any(name, skip)}
+    if not taken:
+        raise UserError("training.init_skip leaves out every weight: skip fewer, or remove training.init_from")
+    model.load_state_dict({**initial, **taken})
+    left_out = sum(name not in taken for name in initial)
+    return f"beginning from {origin.path}, step {origin.step}: {len(taken)} weights, {left_out} left out{words}"
+
+
+def _differences(before: ModelConfig, now: ModelConfig) -> dict[str, tuple[Any, Any]]:
+    """Return the values of each setting of the origin and of this model in which they may not differ, but do."""
+    names = [each.name for each in fields(now) if each.name not in marked(now, ONLY_IN_TRAINING)]
+    return {
+        f"model.{name}": (getattr(before, name), getattr(now, name))
+        for name in names
+        if getattr(before, name) != getattr(now, name) and before.meaning(name) != now.meaning(name)
+    }
+
+
+def _unfit(initial: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> dict[str, str]:
+    """Return what is wrong with each weight that does not fit, by its name."""
+    faults = {}
+    for name in {**initial, **weights}:
+        if name not in weights:
+            faults[name] = f"{name} is missing"
+        elif name not in initial:
+            faults[name] = f"{name} is not in this model"
+        elif weights[name].shape != initial[name].shape:
+            faults[name] = f"{name} is {list(weights[name].shape)}, not {list(initial[name].shape)}"
+    return faults
+
+
+def _for_vocabulary(
+    origin: Checkpoint, tokenizer: Tokenizer, initial: Mapping[str, Tensor], config: Config
+) -> tuple[dict[str, Tensor], str]:
+    """Return the weights of the origin with word vectors for the vocabulary of the data, and what was done."""
+    old, weights = origin.tokenizer(), dict(origin.weights)
+    if old.checksum == tokenizer.checksum:
+        return weights, ""
+    if config.training.init_vocabulary == "old":
+        raise UserError(
+            f"the data in {config.data_folder} was prepared with another tokenizer than {origin.path}: run `make data` "
+            "with the same ARGS, or set training.init_vocabulary to new or extend"
+        )
+    sides = [
+        compositions(before, after, str(origin.path))
+        for before, after in zip(old.contents, tokenizer.contents, strict=True)
+    ]
+    for use, side in VOCABULARIES.items():
+        name, size = f"vectors.{use}", (old.source_size, old.target_size)[side]
+        if name in initial and name in weights:
+            if len(weights[name]) != size:
+                raise UserError(f"{origin.path} has {len(weights[name])} vectors for {size} word pieces: restore it")
+            weights[name] = _means(weights[name], sides[side], initial[name])
+    counts = (f"{sum(map(bool, pieces)):,} of {len(pieces):,}" for pieces in (sides[:1] if tokenizer.joint else sides))
+    return weights, f"; vectors for {' and '.join(counts)} word pieces"
+
+
+def _means(old: Tensor, pieces: Sequence[Sequence[int]], initial: Tensor) -> Tensor:
+    """Return the mean of the old vectors that each new piece consists of, and the initial vector if there are none."""
+    counts = torch.tensor([len(each) for each in pieces])
+    rows = torch.repeat_interleave(torch.arange(len(pieces)), counts)
+    ids = torch.tensor([index for each in pieces for index in each], dtype=torch.int64)
+    sums = torch.zeros(len(pieces), *old.shape[1:], dtype=torch.float64).index_add_(0, rows, old[ids].double())
+    counted = counts.clamp(min=1).view(-1, *[1] * (old.dim() - 1))
+    means = (sums / counted).to(old.dtype)
+    if initial.shape == means.shape:  # any other shape will be refused by name
+        means[counts == 0] = initial[counts == 0].to(means)
+    return means
+
+
+def warning_of_new_pieces(tuning: TrainingConfig) -> str:
+    """Return a warning if word pieces that the model to begin from does not know keep the vectors they begin with."""
+    if tuning.init_vocabulary == "old" or not tuning.freezes_vectors:
+        return ""
+    return (
+        f"training.freeze=[{','.join(tuning.freeze)}] also keeps the vectors of the new word pieces of "
+        f"training.init_vocabulary={tuning.init_vocabulary}: freeze no word vectors if these pieces are to be learned"
+    )
+
+
+def freeze(model: TranslationModel, names: Sequence[str]) -> None:
+    """Let training leave the named parameters as they are: they get neither gradients nor optimizer state.
+
+    Args:
+        model: The model.
+        names: Parts, or names of parameters, in which * stands for any text.
+    """
+    parameters = dict(model.named_parameters())
+    for name in names:
+        chosen = [each for each in parameters if matches_any(each, PARTS.get(name, (name,)))]
+        if not chosen:
+            hint = nearest(name, [*PARTS, *get_close_matches(name, parameters, n=1)])
+            raise UserError(f"training.freeze: {name} is no part and no parameter of this model: {hint}")
+        for each in chosen:
+            parameters[each].requires_grad_(False)
+    if not trainable(model):
+        raise UserError(f"training.freeze=[{','.join(names)}] leaves nothing to train: freeze less")
