@@ -23,7 +23,7 @@ from nmt.model.word_vectors import WordVectors
 from nmt.text.special import BOS, EOS, PAD
 from nmt.training.objective import Objective
 from nmt.training.replicas import EmbeddingGradient
-from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store, trainer
+from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store
 
 __all__ = ["store"]
 
@@ -56,16 +56,6 @@ def test_both_parts_together_are_the_gradient(store: PairStore, architecture: st
         {"rtol": 1e-2, "atol": 1e-2 * float(expected.abs().max())} if rounded else {"rtol": 1e-12, "atol": 1e-12}
     )
     torch.testing.assert_close(matrix.grad, expected, **tolerance)
-
-
-def test_the_model_reads_the_weights_that_the_optimizer_changes(store: PairStore) -> None:
-    ours = trainer()
-    apart = EmbeddingGradient(vectors_of(ours.model))
-    ours.update(batches_of(store, TRAINING, 1)[0])
-    tokens = torch.arange(VOCABULARY)
-    with apart.apart():
-        inside = vectors_of(ours.model)("source", tokens)
-    assert torch.equal(inside, vectors_of(ours.model)("source", tokens))
 
 
 @pytest.mark.parametrize("devices", [1, 3])

@@ -13,7 +13,6 @@ import torch.distributed as dist
 from torch.distributed.optim import ZeroRedundancyOptimizer
 
 from nmt.compute import distributed
-from nmt.compute.replication import local_optimizer
 from nmt.config.training import TrainingConfig
 from nmt.data.store import PairStore
 from nmt.training.optimizer import build_optimizer
@@ -39,10 +38,6 @@ def sharded_trainer(config: TrainingConfig = CONFIG) -> Trainer:
         ours.optimizer = build_optimizer(ours.model, replace(config, shard_optimizer=True), torch.float64)
     assert isinstance(ours.optimizer, ZeroRedundancyOptimizer)
     return ours
-
-
-def test_a_single_process_has_a_whole_optimizer() -> None:
-    assert type(trainer(replace(CONFIG, shard_optimizer=True)).optimizer) is torch.optim.AdamW
 
 
 def test_a_sharded_optimizer_learns_and_saves_the_same(store: PairStore) -> None:
@@ -80,13 +75,3 @@ def test_training_resumes_exactly_with_and_without_shards(store: PairStore, firs
         resumed.update(batch)
     assert same(weights(resumed), weights(undisturbed))
     assert same(resumed.to_save(), undisturbed.to_save())
-
-
-def test_the_loaded_state_is_on_the_device_of_its_parameter_and_kept_once(store: PairStore) -> None:
-    ours, again = sharded_trainer(), sharded_trainer()
-    ours.update(batches_of(store, CONFIG, 1)[0])
-    again.restore(ours.to_save())
-    assert not again.optimizer.state
-    state = local_optimizer(again.optimizer).state
-    assert set(state) == set(again.model.parameters())
-    assert all(value.device == weight.device for weight, values in state.items() for value in values.values())

@@ -1,15 +1,12 @@
 """Muon against its definition in a plain loop, and against torch's own AdamW."""
 
 import io
-from copy import deepcopy
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config.training import TrainingConfig
 from nmt.data.store import PairStore
-from nmt.errors import ConfigError
 from nmt.model.parameters import matches_any
 from nmt.training.muon import Muon
 from nmt.training.optimizer import build_optimizer, state_tensors
@@ -64,20 +61,6 @@ def muon_step(weight: nn.Parameter, mean: Tensor, rate: float) -> None:
     mean.mul_(0.95).add_(weight.grad, alpha=0.05)
     direction = by_singular_values(0.05 * weight.grad + 0.95 * mean)
     weight.mul_(1 - 0.1 * rate).sub_(rate * 0.2 * max(weight.shape) ** 0.5 * direction)
-
-
-def test_a_state_of_torchs_muon_is_continued(store: PairStore) -> None:
-    ours, batches = trainer(MUON), batches_of(store, MUON, 3)
-    ours.update(batches[0])
-    saved = deepcopy(ours.to_save())
-    torchs = {"nesterov": True, "ns_coefficients": (3.4445, -4.775, 2.0315), "eps": 1e-7, "ns_steps": 5}
-    saved["optimizer"]["param_groups"][0] |= {**torchs, "adjust_lr_fn": "match_rms_adamw"}
-    continued = trainer(MUON)
-    continued.model.load_state_dict(weights(ours))
-    continued.restore(saved)
-    for each in (ours, continued):
-        each.update(batches[1])
-    assert same(weights(continued), weights(ours))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -182,14 +165,3 @@ def test_one_of_the_two_may_have_nothing_to_train(names: list[str], store: PairS
     ours.update(batches_of(store, MUON, 1)[0])
     changed = {name for name, weight in weights(ours).items() if not torch.equal(weight, before[name])}
     assert changed == {name for name, weight in ours.model.named_parameters() if weight.requires_grad}
-
-
-@pytest.mark.parametrize("muon_rate", [0.0, -1.0])
-def test_a_rate_of_muon_that_is_not_positive_is_refused(muon_rate: float) -> None:
-    with pytest.raises(ConfigError, match=r"training\.muon_rate=.* must be above 0"):
-        training_with(muon_rate=muon_rate)
-
-
-def test_a_sharded_muon_is_refused() -> None:
-    with pytest.raises(ConfigError, match="shard_optimizer=true divides only Adam's averages"):
-        TrainingConfig(optimizer="muon", shard_optimizer=True)

@@ -10,12 +10,11 @@ from torch.nn import functional as F
 from nmt.config.compose import compose
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError
-from nmt.model.packed import Packed
 from nmt.text.special import PAD
 from nmt.training import r_drop as loss
 from nmt.training.loss import smoothed_cross_entropy
 from nmt.training.objective import Objective
-from nmt.training.r_drop import RDrop, r_drop_loss, twice
+from nmt.training.r_drop import RDrop, r_drop_loss
 from tests.unit.training.test_trainer import MODEL, TRAINING, batches_of, store, trainer, training_with, weights
 
 __all__ = ["store"]
@@ -79,14 +78,6 @@ def test_equal_passes_have_the_usual_loss() -> None:
     torch.testing.assert_close(double, once)
     found, expected = (torch.autograd.grad(each.smoothed, [first, projection]) for each in (double, once))
     torch.testing.assert_close(found, expected)
-
-
-def test_a_stream_of_everything_twice_has_every_sentence_twice() -> None:
-    lines = [[5, 6, 7], [8], [9, 10]]
-    found, expected = twice(Packed.from_sentences(lines)), Packed.from_sentences(lines + lines)
-    for name in ("tokens", "positions", "offsets"):
-        assert torch.equal(getattr(found, name), getattr(expected, name))
-    assert found.longest == expected.longest
 
 
 def test_the_two_passes_of_a_step_have_different_masks(store: PairStore) -> None:
