@@ -11,7 +11,7 @@ import sacrebleu
 
 from nmt.config.compose import compose
 from nmt.config.tree import Config
-from nmt.data.filters.counts import filter_counts
+from nmt.data.filters.pipeline import filter_counts
 from nmt.data.manifest import read_manifest
 from nmt.data.store import PairStore
 from nmt.errors import UserError

@@ -106,11 +106,11 @@ def test_blocks_of_large_items_have_fewer_items() -> None:
 @pytest.mark.parametrize(
     ("side", "words"),
     [
-        (pyarrow.array([1, 2]), "has int64, not text, in the language de"),
-        (pyarrow.array([b"a", b"b"]), "has binary, not text"),
-        (pyarrow.array([["a"], []]), "has list<"),
-        (pyarrow.array([b"ok", b"\xff"]).view(pyarrow.string()), "language de that is not UTF-8"),
-        (pyarrow.array(["ok", "x" * (MAX_LINE_BYTES + 1)]), "a text in the language de: longer than"),
+        (pyarrow.array([1, 2]), "row 1 holds 1, not text"),
+        (pyarrow.array([b"a", b"b"]), "row 1 holds .*, not text"),
+        (pyarrow.array([["a"], []]), r'row 1 holds \["a"\], not text'),
+        (pyarrow.array([b"ok", b"\xff"]).view(pyarrow.string()), "text that is not UTF-8"),
+        (pyarrow.array(["ok", "x" * (MAX_LINE_BYTES + 1)]), "row 2 holds more than 1,048,576 characters"),
     ],
 )
 def test_parquet_columns_without_sentences_are_refused(tmp_path: Path, side: pyarrow.Array, words: str) -> None:

@@ -29,7 +29,7 @@ from nmt.config.keys import all_keys
 from nmt.config.saved import flatten, from_yaml, read_settings, to_yaml
 from nmt.config.tree import Config
 from nmt.data.sources.files import read_pairs
-from nmt.data.sources.parquet_tables import count_rows
+from nmt.data.sources.tables import count_rows
 from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
 from nmt.errors import UserError

@@ -3,25 +3,23 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
 from textwrap import wrap
 
-from nmt.config.data import DataConfig, corpora_of
+from nmt.config.data import SIDE, DataConfig, corpora_of, is_text
 from nmt.config.keys import written
 from nmt.config.saved import flatten, read_saved, read_settings
 from nmt.config.tree import Config
 from nmt.data.corpora import is_training_text, naming_corpus, training_splits
-from nmt.data.earlier_tokenizer import earlier_tokenizer
-from nmt.data.filters.counts import filter_counts
+from nmt.data.filters.pipeline import filter_counts
 from nmt.data.layout import text_names
+from nmt.data.make_tokenizer import earlier_tokenizer
 from nmt.data.manifest import read_manifest
-from nmt.data.overlap_task import overlap_warnings
 from nmt.data.prepare import prepare
-from nmt.data.records import Manifest, collect_task
+from nmt.data.records import Manifest, Overlap, collect_task
 from nmt.data.sources import registry
 from nmt.data.sources.file_languages import has_one_side, named_languages
-from nmt.data.sources.formats import uncompressed_name
+from nmt.data.sources.files import uncompressed_name
 from nmt.data.sources.source import languages
 from nmt.errors import CommonError, UserError
 from nmt.runs.compatibility import differences, is_adjustable
@@ -32,6 +30,8 @@ WIDTH = 120
 """The longest line, in characters."""
 FEW_PAIRS = 100
 """Development and test text of fewer pairs has scores that differ by many points from text to text."""
+MIN_OVERLAP = 0.01
+"""The share of sentences in the training text from which there is a warning: fewer hardly change the scores."""
 
 
 def run(config: Config) -> None:
@@ -44,8 +44,7 @@ def run(config: Config) -> None:
     manifest = prepare(config, _say)
     for line in summary(manifest, config):
         print(line)
-    text = _text_warnings(config, manifest)
-    for line in chain(text, _language_warnings(config), overlap_warnings(config, manifest)):
+    for line in warnings(config, manifest):
         print(f"warning: {line}", file=sys.stderr, flush=True)
 
 
@@ -98,40 +97,50 @@ def _check_order(data: DataConfig) -> None:
             )
 
 
-def _text_warnings(config: Config, manifest: Manifest) -> Iterator[str]:
-    """Yield a warning for each training text with equal sides, and one for development and test text of few pairs."""
+def warnings(config: Config, manifest: Manifest) -> Iterator[str]:
+    """Yield a line for everything about the text that makes models or their scores worse than they look."""
     for split in training_splits(config.data):
-        sides = {
-            manifest.tasks[collect_task(split.name)].outputs[name] for name in text_names(split.name, split.languages)
-        }
-        if len(sides) == 1:
+        outputs = manifest.outputs(collect_task(split.name))
+        if len({outputs[name] for name in text_names(split.name, split.languages)}) == 1:
             yield f"both sides of {split.name} are the same text, so the model learns to copy it: check the files"
-    counts = {
-        split: manifest.encoded(split).pairs for split in manifest.splits("encode") if not is_training_text(split)
-    }
+    others = [split for split in manifest.splits("encode") if not is_training_text(split)]
+    counts = {split: manifest.encoded(split).pairs for split in others}
     if few := " and ".join(f"{split} has {count:,}" for split, count in counts.items() if count < FEW_PAIRS):
         yield f"{few} pairs: scores of fewer than {FEW_PAIRS} say little; name more text, or raise data.hold_out"
-
-
-def _language_warnings(config: Config) -> Iterator[str]:
-    """Yield a warning for each corpus whose files are named after other languages than those of the settings."""
     for data, prefix in corpora_of(config.data).values():
-        named, meant = named_languages(data), languages(data)
-        if named is None and meant == languages(DataConfig()) and data.source == "files" and _have_one_side(data):
+        yield from _language_warnings(data, prefix)
+    prefixes = [prefix for data, prefix in corpora_of(config.data).values() if data.drop_overlap != SIDE]
+    hint = f" ({prefixes[0]}drop_overlap={SIDE} drops such pairs)" if prefixes else ""
+    for name, overlap in manifest.overlap().items():
+        if gives_away(overlap, targets_repeat=not is_text(config.data.target_lang)):
+            found = (overlap.source, overlap.target, overlap.pair)
+            source, target, pair = (f"{count:,} ({count / overlap.sentences:.1%})" for count in found)
             yield (
-                f"the names of the files of {prefix}train say no languages, so they are taken for {meant[0]} and "
-                f"{meant[1]}: if that is wrong, give {prefix}source_lang and {prefix}target_lang"
-            )
-        if named and any(map(_differ, named, meant)):
-            yield (
-                f"files of {prefix}train, valid or test are named after {named[0]} and {named[1]}, but scores, reports "
-                f"and servers go by {prefix}source_lang={meant[0]} and {prefix}target_lang={meant[1]}: "
-                f"if that is wrong, give {prefix}source_lang={named[0]} {prefix}target_lang={named[1]}"
+                f"of {overlap.sentences:,} {name} pairs, the source of {source} and the target of {target} are also in "
+                f"the training text, and {pair} as the same pair: the scores may be too good{hint}"
             )
 
 
-def _have_one_side(data: DataConfig) -> bool:
-    return len(data.train) == 2 and all(map(has_one_side, data.train))
+def gives_away(overlap: Overlap, *, targets_repeat: bool) -> bool:
+    """Return whether the training text gives away a split; equal targets say nothing if they repeat anyway."""
+    return max(overlap.source, 0 if targets_repeat else overlap.target) > MIN_OVERLAP * overlap.sentences
+
+
+def _language_warnings(data: DataConfig, prefix: str) -> Iterator[str]:
+    """Yield a line if files are named after other languages than those of the settings, or after none."""
+    named, meant = named_languages(data), languages(data)
+    are_two = data.source == "files" and len(data.train) == 2 and all(map(has_one_side, data.train))
+    if named is None and meant == languages(DataConfig()) and are_two:
+        yield (
+            f"the names of the files of {prefix}train say no languages, so they are taken for {meant[0]} and "
+            f"{meant[1]}: if that is wrong, give {prefix}source_lang and {prefix}target_lang"
+        )
+    if named and any(map(_differ, named, meant)):
+        yield (
+            f"files of {prefix}train, valid or test are named after {named[0]} and {named[1]}, but scores, reports "
+            f"and servers go by {prefix}source_lang={meant[0]} and {prefix}target_lang={meant[1]}: "
+            f"if that is wrong, give {prefix}source_lang={named[0]} {prefix}target_lang={named[1]}"
+        )
 
 
 def _differ(named: str, meant: str) -> bool:
@@ -148,50 +157,38 @@ def summary(manifest: Manifest, config: Config) -> list[str]:
     vocabulary = " and ".join(f"{size:,}" for size in sizes)
     seconds = sum(record.seconds for record in manifest.tasks.values())
     lines = [f"data: {pairs} pairs in {config.data_folder}; {vocabulary} word pieces; {seconds:.0f} s"]
-    lines += [*(_dropped(manifest, split) for split in splits if is_training_text(split))]
-    lines += [*_left_out(manifest), *_joined(manifest)]
+    collected = {split: manifest.collected(split) for split in manifest.splits("collect")}
+    for split in filter(is_training_text, splits):
+        lines += _dropped(manifest, split)
+    for split, each in collected.items():
+        dropped = {name: count for name, count in each.dropped.items() if count}
+        if not is_training_text(split) and dropped:
+            reasons = ", ".join(f"{count:,} {name}" for name, count in dropped.items())
+            lines.append(f"left out of {split}: {sum(dropped.values()):,} pairs that cannot be scored ({reasons})")
+    lines += [
+        f"{each.line_breaks:,} sentences of {split} held line breaks, which became spaces"
+        for split, each in collected.items()
+        if each.line_breaks
+    ]
     if any(seen.too_long or seen.reserved for seen in trained.lines):
         skipped = " and ".join(f"{seen.too_long:,} over-long, {seen.reserved:,} reserved" for seen in trained.lines)
         lines.append(f"the tokenizer did not learn from all lines: skipped {skipped}")
     if not trained.lines and (earlier := earlier_tokenizer(config)):
         asked = config.tokenizer.vocab_size
-        lines.append(
-            f"tokenizer kept from {earlier.kept_from}"
-            + ("" if asked in sizes else f", with its own pieces, not tokenizer.vocab_size={asked}")
-        )
-    return [shown for line in lines if line for shown in _wrapped(line)]
+        own = "" if asked in sizes else f", with its own pieces, not tokenizer.vocab_size={asked}"
+        lines.append(f"tokenizer kept from {earlier.kept_from}{own}")
+    return [
+        shown
+        for line in lines
+        for shown in wrap(line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    ]
 
 
-def _wrapped(line: str) -> list[str]:
-    return wrap(line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-
-
-def _dropped(manifest: Manifest, split: str) -> str:
-    """Return how many pairs of a corpus's training text each filter dropped; empty if none did."""
+def _dropped(manifest: Manifest, split: str) -> list[str]:
+    """Return a line with how many pairs of a corpus's training text each filter dropped; none if none did."""
     first, *filters = filter_counts(manifest, split)
     counts = [
         f"{each.dropped:,} {each.name}{f' ({each.limit})' if each.limit else ''}" for each in filters if each.dropped
     ]
     dropped = sum(each.dropped for each in filters)
-    return f"filters dropped {dropped:,} of {first.left:,} pairs of {split}: {', '.join(counts)}" if dropped else ""
-
-
-def _left_out(manifest: Manifest) -> list[str]:
-    """Return a line for each development or test split that lost pairs because they cannot be scored."""
-    lines = []
-    for split in manifest.splits("collect"):
-        dropped = {name: count for name, count in manifest.collected(split).dropped.items() if count}
-        if not is_training_text(split) and dropped:
-            reasons = ", ".join(f"{count:,} {name}" for name, count in dropped.items())
-            lines.append(f"left out of {split}: {sum(dropped.values()):,} pairs that cannot be scored ({reasons})")
-    return lines
-
-
-def _joined(manifest: Manifest) -> list[str]:
-    """Return a line for each split whose sentences held line breaks."""
-    counts = {split: manifest.collected(split).line_breaks for split in manifest.splits("collect")}
-    return [
-        f"{count:,} sentences of {split} held line breaks, which became spaces"
-        for split, count in counts.items()
-        if count
-    ]
+    return [f"filters dropped {dropped:,} of {first.left:,} pairs of {split}: {', '.join(counts)}"] if dropped else []

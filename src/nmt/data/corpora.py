@@ -3,18 +3,18 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from typing import NamedTuple
 
-from nmt.config.checks import NOT_OF_THE_TEXT, marked
-from nmt.config.data import MAIN, DataConfig, corpora_of
+from nmt.config.data import MAIN, TABLES, DataConfig, corpora_of
+from nmt.config.keys import written
 from nmt.data import alignments
 from nmt.data.sources import registry
+from nmt.data.sources.file_languages import has_one_side
 from nmt.data.sources.source import Languages, languages
-from nmt.errors import UserError
+from nmt.errors import ConfigError, UserError
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusSplit:
+class CorpusSplit(NamedTuple):
     """A split of a corpus."""
 
     corpus: str
@@ -60,14 +60,8 @@ def naming_corpus(prefix: str) -> Iterator[None]:
     except UserError as error:
         if prefix == "data.":
             raise
-        raise type(error)(f"{prefix.rstrip('.')}: {_of_corpus(str(error), prefix)}") from error
-
-
-def _of_corpus(message: str, prefix: str) -> str:
-    """Return a message with the settings that one corpus may have under its own name."""
-    others = {"max_pieces", *marked(DataConfig, NOT_OF_THE_TEXT)}
-    names = "|".join(each.name for each in fields(DataConfig) if each.name not in others)
-    return re.sub(rf"(?<![\w./-])data\.(?=({names})\b(?![./-]\w))", prefix, message)
+        message = re.sub(r"(?<![\w./-])data\.(?=[a-z_]+\b(?![./-]\w))", prefix, str(error))
+        raise type(error)(f"{prefix.rstrip('.')}: {message}") from error
 
 
 def corpus_splits(data: DataConfig) -> list[CorpusSplit]:
@@ -75,7 +69,7 @@ def corpus_splits(data: DataConfig) -> list[CorpusSplit]:
     return [
         CorpusSplit(name, split, settings, prefix)
         for name, (settings, prefix) in corpora_of(data).items()
-        for split in registry.splits(settings)
+        for split in registry.source_named(settings.source).splits
         if name == MAIN or registry.has_text(settings, split)
     ]
 
@@ -93,3 +87,37 @@ def split_settings(data: DataConfig, name: str) -> DataConfig:
 def split_languages(data: DataConfig, name: str) -> Languages:
     """Return the languages of a split, given its name in the prepared data."""
     return languages(split_settings(data, name))
+
+
+def check_all_is_read(data: DataConfig) -> None:
+    """Refuse settings of text without an effect, which would leave the user with other text than was meant."""
+    corpora = corpora_of(data).values()
+    with_tables = [each.columns for each, _ in corpora if each.source in TABLES and not _are_one_sided(each)]
+    for corpus, prefix in corpora:
+        with naming_corpus(prefix):
+            _check_source(corpus)
+            if corpus.columns and corpus.columns not in with_tables:
+                reads_none = f"data.source={corpus.source} reads no tables"
+                why = "all files are text without columns" if corpus.source in TABLES else reads_none
+                raise ConfigError(f"data.columns={written(corpus.columns)} names columns, but {why}: leave it out")
+
+
+def _are_one_sided(data: DataConfig) -> bool:
+    return data.source == "files" and all(map(has_one_side, (*data.train, *data.valid, *data.test)))
+
+
+def _check_source(data: DataConfig) -> None:
+    """Refuse text for a source that generates its own."""
+    source, usual = registry.source_named(data.source), DataConfig()
+    for split in ("train", "valid", "test"):
+        names = getattr(data, split)
+        is_read = source.settings or registry.source_of(data, split) is not source
+        if names and names != getattr(usual, split) and not is_read:
+            raise ConfigError(
+                f"data.{split} is not read by data.source={data.source}: set data.source=files, or experiment=own"
+            )
+    if data.hold_out and not source.can_hold_out:
+        raise ConfigError(
+            f"data.hold_out={data.hold_out:g} has no effect: data.source={data.source} has development and test text "
+            "of its own. Set data.hold_out=0"
+        )

@@ -1,7 +1,7 @@
 """Encode text files as token ids in parallel processes, which import this module: it must not import torch."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, compress, islice
 from pathlib import Path
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.data.alignments import encode_alignments
-from nmt.data.engine import Engine
+from nmt.data.engine import Engine, map_chunks
 from nmt.data.filters.pipeline import PIECES
 from nmt.data.layout import CorpusLayout, column_name
 from nmt.data.records import Encoded, EncodedSide
@@ -78,7 +78,7 @@ class SplitCounts:
             EncodedSide(side.tokens, round(side.tokens / max(self.pairs, 1), 2), side.longest, side.unknown)
             for side in (self.source, self.target)
         )
-        return Encoded(self.pairs, {PIECES[0]: self.dropped}, source, target)
+        return Encoded(self.pairs, {PIECES: self.dropped}, source, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def encode_split(
     texts = CorpusLayout(folder).texts(split, languages)
     chunks = _chunks(*texts, *(folder / column_name(split, name) for name in columns))
     with writing(folder, split, languages, vocabulary, columns) as writer:
-        for chunk in _encode_all(chunks, encoder, engine):
+        for chunk in map_chunks(engine, "encodes text", chunks, _encoding, encoder.tokenizer.models, max_pieces):
             sides = chunk.source, chunk.source_lengths, chunk.target, chunk.target_lengths
             writer.append(*sides, *chunk.links)
             counts.add(chunk)
@@ -146,19 +146,6 @@ def encode_split(
         if not counts.pairs:
             raise UserError(f"no pair of {split} has {max_pieces} pieces or fewer per side: raise data.max_pieces.")
     return counts.record()
-
-
-def _encode_all(chunks: Iterator[Chunk], encoder: Encoder, engine: Engine) -> Iterator[EncodedChunk]:
-    """Yield the chunks in order; encode in this process if it is alone or if there is one chunk."""
-    first = list(islice(chunks, 2))
-    chunks = chain(first, chunks)
-    if engine.is_alone or len(first) == 1:
-        yield from map(encoder.encode, chunks)
-        return
-    models = encoder.tokenizer.models
-    workers = engine.workers("encodes text", _encoding, models, encoder.max_pieces)
-    with closing(workers):
-        yield from workers.map(chunks)
 
 
 def _encoding(models: tuple[bytes, ...], max_pieces: int) -> Callable[[Chunk], EncodedChunk]:

@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from itertools import chain, islice
 from typing import Any, ClassVar, Protocol
 
 from nmt.compute.cores import usable_cores
@@ -94,3 +96,19 @@ def open_engine(config: Config) -> Engine:
     """Return the engine that the settings name; close it at the end."""
     engine: Engine = load("data.engine", config.data.engine)(config)
     return engine
+
+
+def map_chunks(
+    engine: Engine | None, purpose: str, chunks: Iterable[Any], make: Callable[..., Callable[[Any], Any]], *args: Any
+) -> Iterator[Any]:
+    """Yield the result of `make(*args)` for each chunk, in order, from an engine's workers.
+
+    This process does the work if there is no engine, if it is alone, or if there is one chunk.
+    """
+    function = make(*args)  # also refuses arguments, before workers are started
+    first = list(islice(chunks := iter(chunks), 2))
+    if engine is None or engine.is_alone or len(first) < 2:
+        yield from map(function, chain(first, chunks))
+        return
+    with closing(engine.workers(purpose, make, *args)) as workers:
+        yield from workers.map(chain(first, chunks))

@@ -5,28 +5,26 @@ from pathlib import Path
 
 from nmt.config.tree import Config
 from nmt.data.corpora import CorpusSplit
-from nmt.data.manifest import PreparationTasks, read_manifest
-from nmt.data.records import JsonObject, references_task
+from nmt.data.manifest import PreparationTasks, verify_task
+from nmt.data.records import JsonObject
 from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint
 from nmt.errors import UserError
-from nmt.storage.files import checksum, write_text
+from nmt.storage.files import write_text
 from nmt.text.lines import read_lines
 
 
-def references_name(split: str) -> str:
-    """Return the name of the file with the further references of a split."""
-    return f"{split}.references.jsonl"
+def _names(split: str) -> tuple[str, str]:
+    """Return the names of the task and of its file."""
+    return f"references {split}", f"{split}.references.jsonl"
 
 
 def write_further_references(
     config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerprint: Fingerprint
-) -> list[str]:
-    """Write the further references of a split; return the name of the task, if there are any."""
+) -> None:
+    """Write the further references of a split, if there are any."""
     found = registry.further_references(split.data, split.split)
-    if not found:
-        return []
-    task, file = references_task(split.name), references_name(split.name)
+    task, file = _names(split.name)
 
     def write() -> JsonObject:
         sentences = tasks.manifest.collected(split.name).kept
@@ -39,16 +37,13 @@ def write_further_references(
         write_text(config.data_folder / file, "".join(f"{line}\n" for line in lines))
         return {"references": 1 + len(found)}
 
-    tasks.run(task, {"source": fingerprint}, [file], write)
-    return [task]
+    if found:
+        tasks.run(task, {"source": fingerprint}, [file], write)
 
 
 def read_further_references(folder: Path, split: str) -> list[list[str]]:
     """Return the sentences of each further reference of a split of prepared data."""
-    record = read_manifest(folder).tasks.get(references_task(split))
-    if record is None:
+    task, file = _names(split)
+    if not verify_task(folder, task):
         return []
-    path = folder / references_name(split)
-    if not path.is_file() or checksum(path) != record.outputs.get(path.name):
-        raise UserError(f"{path} is not what was prepared: run `make data` with the same settings")
-    return [list(column) for column in zip(*map(json.loads, read_lines(path)), strict=True)]
+    return [list(column) for column in zip(*map(json.loads, read_lines(folder / file)), strict=True)]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.data.layout import CorpusLayout
-from nmt.data.records import JsonObject, Manifest, TaskRecord
+from nmt.data.records import JsonObject, Manifest, TaskRecord, read_as
 from nmt.errors import UserError
 from nmt.storage.files import PARTIAL, checksums, is_plain_name, read_json, remove, seal, write_json
 from nmt.storage.lock import exclusive_folder
@@ -26,33 +26,34 @@ class PreparationTasks:
             about: Entries at the beginning of the manifest.
             say: Takes a line about a task that runs again, or that is done.
         """
-        self._folder = folder
-        self._say = say
+        self._folder, self._say, self._new_about = folder, say, about
         self.manifest = read_manifest(folder)
-        self._new_about = about
         # until all tasks are done, the manifest keeps the settings of the preparation that was finished last
         self._about = self.manifest.about or about
+        self._names: list[str] = []
 
     def run(
         self,
         name: str,
         inputs: JsonObject,
         outputs: Sequence[str],
-        task: Callable[[], JsonObject],
+        task: Callable[[], Any],
         minor: Collection[str] = (),
     ) -> None:
         """Run a task unless its record says that it is done.
 
         Args:
             name: The task's name in the manifest.
-            inputs: Everything on which the outputs depend, as JSON.
+            inputs: Everything on which the outputs depend, as JSON; None equals a missing input.
             outputs: The names of the files that the task writes.
-            task: Writes the outputs and returns the result for the manifest.
+            task: Writes the outputs and returns the result for the manifest, a dataclass or JSON.
             minor: Inputs that may change without a reason to run the task again.
         """
+        self._names.append(name)
         inputs = json.loads(json.dumps(inputs))
         earlier = self.manifest.tasks.get(name)
-        changed = _changed(earlier, inputs)
+        before = earlier.inputs if earlier else inputs
+        changed = [key for key in sorted({*inputs, *before}) if inputs.get(key) != before.get(key)]
         reason = self._reason(earlier, [key for key in changed if key not in minor], outputs)
         if not reason:
             if changed:
@@ -62,26 +63,23 @@ class PreparationTasks:
             self._say(f"{name}: {reason}")
         start = time.perf_counter()
         result = task()
+        result = result if isinstance(result, dict) else asdict(result)
         seconds = round(time.perf_counter() - start, 2)
         files = dict(zip(outputs, checksums([self._folder / output for output in outputs]), strict=True))
         if earlier:  # before the new record is saved, after which nobody would know these files
             self._remove_outputs(earlier, kept=outputs)
-        self.manifest.tasks[name] = TaskRecord(inputs, files, result, seconds)
+        self.manifest.tasks[name] = TaskRecord(dict(inputs), files, result, seconds)
         self._save()
         self._say(f"{name}: done in {seconds:.1f} s")
 
-    def finish(self, names: Sequence[str]) -> Manifest:
-        """Remove the records and files of all other tasks; return the manifest."""
-        for name in set(self.manifest.tasks) - set(names):
-            needed = {output for each in names for output in self.manifest.tasks[each].outputs}
+    def finish(self) -> Manifest:
+        """Remove the records and files of all tasks that were not asked for; return the manifest."""
+        needed = {output for name in self._names for output in self.manifest.tasks[name].outputs}
+        for name in set(self.manifest.tasks) - set(self._names):
             self._remove_outputs(self.manifest.tasks.pop(name), needed)
         self._about = self._new_about
         self._save()
         return self.manifest
-
-    def outputs(self, name: str) -> dict[str, str]:
-        """Return the checksums of the files of a task, by name."""
-        return dict(self.manifest.tasks[name].outputs)
 
     def _reason(self, record: TaskRecord | None, changed: Sequence[str], outputs: Sequence[str]) -> str:
         """Return why a task must run; empty if it need not."""
@@ -89,12 +87,8 @@ class PreparationTasks:
             return "new"
         if changed or list(record.outputs) != list(outputs):
             return f"running again: its {' and '.join(changed) or 'files'} changed"
-        missing = [output for output in outputs if not (self._folder / output).is_file()]
-        if missing:
-            return f"running again: {missing[0]} is missing"
-        found = checksums([self._folder / output for output in outputs])
-        damaged = [output for output, sum_ in zip(outputs, found, strict=True) if sum_ != record.outputs[output]]
-        return f"running again: {damaged[0]} is damaged" if damaged else ""
+        wrong = wrong_file(self._folder, record)
+        return f"running again: {wrong[0]} is {wrong[1]}" if wrong else ""
 
     def _save(self) -> None:
         path = CorpusLayout(self._folder).manifest
@@ -103,17 +97,28 @@ class PreparationTasks:
         if not path.exists() or read_json(path) != content:
             write_json(path, content)
 
-    def _remove_outputs(self, record: TaskRecord, kept: Sequence[str] | set[str]) -> None:
+    def _remove_outputs(self, record: TaskRecord, kept: Collection[str]) -> None:
         """Remove the files of an earlier record that no task writes any more."""
         for output in record.outputs:
             if output not in kept:
                 remove(self._folder / output)
 
 
-def _changed(record: TaskRecord | None, inputs: JsonObject) -> list[str]:
-    """Return the inputs that differ from the recorded ones; None equals a missing one."""
-    before = record.inputs if record else inputs
-    return [key for key in sorted({*inputs, *before}) if inputs.get(key) != before.get(key)]
+def wrong_file(folder: Path, record: TaskRecord) -> tuple[str, str] | None:
+    """Return a file of a task that is missing or damaged, and which of the two; None if all are as it wrote them."""
+    missing = next((name for name in record.outputs if not (folder / name).is_file()), None)
+    if missing:
+        return missing, "missing"
+    found = zip(record.outputs, checksums([folder / name for name in record.outputs]), strict=True)
+    return next(((name, "damaged") for name, sum_ in found if sum_ != record.outputs[name]), None)
+
+
+def verify_task(folder: Path, name: str) -> bool:
+    """Refuse files of a task that are not those that it wrote; return whether the task has a record."""
+    record = read_manifest(folder).tasks.get(name)
+    if record and (wrong := wrong_file(folder, record)):
+        raise UserError(f"{folder / wrong[0]} is not what was prepared: run `make data` with the same settings")
+    return record is not None
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -125,23 +130,14 @@ def read_manifest(folder: Path) -> Manifest:
     if not isinstance(content, dict) or not isinstance(content.get("steps"), dict):
         raise UserError(f"{path} is not a manifest of prepared data. Delete it and run again.")
     recorded_seal = content.pop("seal", None)
-    records = content.pop("steps")
-    if recorded_seal != seal({**content, "steps": records}) or not all(map(_is_record, records.values())):
-        raise UserError(f"{path} is damaged: its content is not what was written. Delete it and run again.")
-    return Manifest({name: _read_record(record) for name, record in records.items()}, content)
-
-
-def _is_record(record: Any) -> bool:
-    """Return whether a JSON value can be the record of a task whose outputs are in the manifest's folder."""
-    return (
-        isinstance(record, dict)
-        and all(isinstance(record.get(key), dict) for key in ("inputs", "outputs", "result"))
-        and all(map(is_plain_name, record["outputs"]))
-    )
-
-
-def _read_record(record: dict[str, Any]) -> TaskRecord:
-    return TaskRecord(record["inputs"], record["outputs"], record["result"], record.get("seconds", 0.0))
+    try:
+        tasks = read_as(dict[str, TaskRecord], content["steps"])
+        names = [name for record in tasks.values() for name in record.outputs]
+        if recorded_seal != seal(content) or not all(map(is_plain_name, names)):
+            raise TypeError("not what was written")
+    except TypeError as error:
+        raise UserError(f"{path} is damaged: its content is not what was written. Delete it and run again.") from error
+    return Manifest(tasks, {name: value for name, value in content.items() if name != "steps"})
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from types import TracebackType
+from typing import Any
 
 from tqdm import tqdm
 
@@ -14,9 +14,7 @@ class PairProgress:
 
     def __init__(self, name: str, total: int | None = None) -> None:
         """Start a task of `total` pairs, if that is known."""
-        self._name = name
-        self._total = total
-        self._done = 0
+        self._name, self._total, self._done = name, total, 0
         self._started = self._last_line = time.monotonic()
         self._bar = tqdm(desc=name, total=total, unit=" pairs", unit_scale=True, leave=False, disable=None)
 
@@ -24,9 +22,7 @@ class PairProgress:
         """Return this object; the bar is shown during the block."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: Any) -> None:
         """Remove the bar."""
         self._bar.close()
 

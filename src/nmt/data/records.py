@@ -1,15 +1,13 @@
 """The JSON records of a prepared corpus: its manifest, with the result of each task, and its stores."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, is_dataclass
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from nmt.errors import UserError
 
 JsonObject = Mapping[str, object]
-Result = TypeVar("Result")
-Arguments = ParamSpec("Arguments")
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +23,13 @@ class Collected:
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedSide:
-    """Figures of one side of an encoded split, in word pieces."""
+class Overlap:
+    """Sentences of a split that the training text also holds, by side and as a pair."""
 
-    tokens: int
-    mean_length: float
-    max_length: int
-    unknown: int
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """The result of encoding a split."""
-
-    pairs: int
-    dropped: dict[str, int]
-    source: EncodedSide
-    target: EncodedSide
+    sentences: int
+    source: int
+    target: int
+    pair: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,31 +55,48 @@ class TrainedTokenizer:
 
 
 @dataclass(frozen=True, slots=True)
+class EncodedSide:
+    """Figures of one side of an encoded split, in word pieces."""
+
+    tokens: int
+    mean_length: float
+    max_length: int
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The result of encoding a split."""
+
+    pairs: int
+    dropped: dict[str, int]
+    source: EncodedSide
+    target: EncodedSide
+
+
+@dataclass(frozen=True, slots=True)
 class TaskRecord:
     """A task of preparation that is done."""
 
-    inputs: JsonObject
+    inputs: dict[str, object]
     """Settings and checksums on which the task depends."""
     outputs: dict[str, str]
     """Checksums of the files that the task wrote, by name."""
-    result: JsonObject
+    result: dict[str, object]
     seconds: float = 0.0
 
 
-def naming_damage(read: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Turn the errors of reading a record into one that says what to do."""
+TOKENIZER_TASK, OVERLAP_TASK = "tokenizer", "overlap"
 
-    @wraps(read)
-    def reading(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        try:
-            return read(*args, **kwargs)
-        except (TypeError, KeyError, AttributeError, ValueError) as error:
-            raise UserError(
-                f"the manifest of the prepared corpus is of another version or damaged ({error}): "
-                "delete it and run `make data` with the same settings"
-            ) from error
 
-    return reading
+def collect_task(split: str) -> str:
+    """Return the name of the task that collects a split's text."""
+    return f"collect {split}"
+
+
+def encode_task(split: str) -> str:
+    """Return the name of the task that encodes a split."""
+    return f"encode {split}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,45 +117,52 @@ class Manifest:
         """Return the splits that a task ("collect" or "encode") was done for, in order."""
         return [name.removeprefix(f"{task} ") for name in self.tasks if name.startswith(f"{task} ")]
 
-    @naming_damage
+    def outputs(self, task: str) -> dict[str, str]:
+        """Return the checksums of the files of a task, by name."""
+        return dict(self.tasks[task].outputs)
+
     def collected(self, split: str) -> Collected:
         """Return the result of collecting a split."""
-        return Collected(**self.result(collect_task(split)))
+        return self._result(collect_task(split), Collected)
 
-    @naming_damage
     def encoded(self, split: str) -> Encoded:
         """Return the result of encoding a split."""
-        result = self.result(encode_task(split))
-        source, target = (EncodedSide(**result.pop(side)) for side in ("source", "target"))
-        return Encoded(source=source, target=target, **result)
+        return self._result(encode_task(split), Encoded)
 
-    @naming_damage
     def tokenizer(self) -> TrainedTokenizer:
         """Return the result of training the tokenizer."""
-        result = self.result(TOKENIZER_TASK)
-        return TrainedTokenizer(lines=[SampledLines(**lines) for lines in result.pop("lines")], **result)
+        return self._result(TOKENIZER_TASK, TrainedTokenizer)
 
-    def result(self, task: str) -> dict[str, Any]:
-        """Return the result of a task as it was recorded."""
-        return dict(self.tasks[task].result)
+    def overlap(self) -> dict[str, Overlap]:
+        """Return the overlap of each development and test split with the training text."""
+        return self._result(OVERLAP_TASK, dict[str, Overlap])
 
-
-TOKENIZER_TASK = "tokenizer"
-
-
-def collect_task(split: str) -> str:
-    """Return the name of the task that collects a split's text."""
-    return f"collect {split}"
-
-
-def references_task(split: str) -> str:
-    """Return the name of the task that writes the further references of a split."""
-    return f"references {split}"
+    def _result(self, task: str, kind: type[Kind]) -> Kind:
+        try:
+            found: Kind = read_as(kind, self.tasks[task].result)
+        except (TypeError, KeyError) as error:
+            raise UserError(
+                f"the manifest of the prepared corpus is of another version or damaged ({error}): "
+                "delete it and run `make data` with the same settings"
+            ) from error
+        return found
 
 
-def encode_task(split: str) -> str:
-    """Return the name of the task that encodes a split."""
-    return f"encode {split}"
+def read_as(kind: Any, value: Any) -> Any:
+    """Return a JSON value as a dataclass, or a list or dict of such; raise a TypeError if it has another form."""
+    origin, arguments = get_origin(kind) or kind, get_args(kind)
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        if not isinstance(value, dict) or not value.keys() <= hints.keys():
+            raise TypeError(f"{value!r:.80} is no {getattr(kind, '__name__', kind)}")
+        return kind(**{name: read_as(hints[name], each) for name, each in value.items()})  # type: ignore[operator]
+    if kind is object or (kind is float and type(value) is int):
+        return value
+    if not isinstance(value, origin) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"{value!r:.80} is no {origin.__name__}")
+    if origin is list:
+        return [read_as(arguments[0], each) for each in value]
+    return {name: read_as(arguments[1], each) for name, each in value.items()} if origin is dict else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +180,3 @@ class StoreDescription:
 
     pairs: int
     files: dict[str, ArrayFile]
-
-    @classmethod
-    def from_json(cls, content: JsonObject) -> "StoreDescription":
-        """Read a description; raise a ValueError, TypeError, KeyError or AttributeError for a damaged one."""
-        files = content["files"]
-        if not isinstance(files, dict):
-            raise TypeError("files must be an object")
-        return cls(int(str(content["pairs"])), {name: ArrayFile(**entry) for name, entry in files.items()})

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from nmt.data.batches import Batching, IntArray, PairLengths, PlanOf, plan_epoch
 from nmt.data.layout import CorpusLayout, array_names, store_name
-from nmt.data.records import ArrayFile, StoreDescription
+from nmt.data.records import ArrayFile, StoreDescription, read_as
 from nmt.errors import UserError
 from nmt.storage.files import checksums, is_plain_name, read_json, remove, replacing, write_json
 
@@ -124,7 +124,7 @@ class PairStore(Pairs):
         if not path.exists():
             raise UserError(f"there is no prepared {split} data in {folder}: run `make data` with the same settings.")
         try:
-            description = StoreDescription.from_json(read_json(path))
+            description: StoreDescription = read_as(StoreDescription, read_json(path))
             names = list(description.files)
             arrays = [_map(folder, *described) for described in description.files.items()]
             further = [name.removeprefix(f"{split}.").removesuffix(".tokens") for name in names[4::2]]

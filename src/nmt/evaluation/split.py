@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nmt.config.data import is_text
 from nmt.data.further_references import read_further_references
-from nmt.data.prepared import verify_task
+from nmt.data.manifest import verify_task
 from nmt.data.tags import untagged
 from nmt.errors import UserError
 from nmt.parsing.lines import check_references

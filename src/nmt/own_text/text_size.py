@@ -1,7 +1,6 @@
 """Choose the size of the vocabulary and the share of held-out text by the amount of text; name its languages."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import replace
 from itertools import chain, islice
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from nmt.config.commands import HOLD_OUT, LANGUAGES, VOCABULARY
 from nmt.config.data import DataConfig
 from nmt.config.keys import with_values
 from nmt.config.tree import Config
-from nmt.data.filters.pipeline import FilterChain, chunks, join_lines, training_filters
+from nmt.data.filters import pipeline
 from nmt.data.manifest import read_manifest
 from nmt.data.records import TOKENIZER_TASK, Manifest, TaskRecord, collect_task
 from nmt.data.sources import registry
@@ -73,10 +72,10 @@ def measure_text(config: Config) -> TextSize:
 
 def _training_pairs(data: DataConfig) -> Iterator[Pair]:
     """Yield the first training pairs that are not held out, and that the quick filters of pairs keep."""
-    quick = [each for each in training_filters(data) if not each.slow and not each.learn]
+    quick = [each for each in pipeline.filters_of(data, "train") if each.is_quick]
     pairs = islice(registry.pairs(data, "train"), MAX_PAIRS)
-    with closing(FilterChain(quick, data)) as filters:
-        yield from chain.from_iterable(filters.apply(join_lines(chunk)[0]) for chunk in chunks(pairs))
+    chunks = (chunk for chunk, _ in pipeline.read_chunks(pairs))
+    return chain.from_iterable(pipeline.apply(quick, data, chunks, {}))
 
 
 def _measure(texts: Iterable[str]) -> TextSize:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nmt.config.data import DataConfig
 from nmt.config.folders import expanded
-from nmt.data.sources.formats import COMPRESSED
+from nmt.data.sources.files import COMPRESSED
 from nmt.data.sources.source import Fingerprint, Pair, Source, split_names
 from nmt.errors import UserError
 from nmt.parsing.linearise import tree_pair

@@ -15,7 +15,7 @@ from nmt.config.data import TREES, is_text
 from nmt.config.keys import written
 from nmt.config.tree import Config
 from nmt.data.corpora import training_splits
-from nmt.data.filters.counts import filter_counts
+from nmt.data.filters.pipeline import filter_counts
 from nmt.decoding.attention import compute_attention
 from nmt.errors import UserError, for_this_installation
 from nmt.estimate.parameters import count_parameters

@@ -6,8 +6,8 @@ import pytest
 
 from nmt.commands import data
 from nmt.config.compose import compose
+from nmt.data.corpora import check_all_is_read
 from nmt.data.prepared import require_prepared
-from nmt.data.unread_settings import check_all_is_read
 from nmt.errors import ConfigError, UserError
 from nmt.text.tokenizer import Tokenizer
 from tests.integration.toy import pairs

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.commands.describe import as_text, describe, run
 from nmt.config.compose import compose
-from nmt.data import tokenizer_task
+from nmt.data import make_tokenizer
 from nmt.data.prepare import prepare
 from nmt.errors import ConfigError
 from tests.unit.data.test_prepare import text
@@ -88,7 +88,7 @@ def test_time_follows_from_the_flops_and_the_peak(capsys: pytest.CaptureFixture[
 def test_mixture_has_figures_only_if_all_its_corpora_are_prepared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
+    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
     files = {}
     for number, (name, count) in enumerate((("train", 60), ("more", 40), ("valid", 5), ("test", 5))):
         files[name] = [str(tmp_path / f"{name}.{side}") for side in ("en", "de")]
@@ -112,7 +112,7 @@ def test_mixture_has_figures_only_if_all_its_corpora_are_prepared(
 
 
 def test_prepared_vocabulary_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
+    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
     words = ["data=files", f"paths.data={tmp_path}", "runtime=cpu"]
     for number, (name, count) in enumerate((("train", 60), ("valid", 5), ("test", 5))):
         files = [tmp_path / f"{name}.{side}" for side in ("en", "de")]

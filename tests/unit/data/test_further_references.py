@@ -7,8 +7,7 @@ import pytest
 
 from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
-from nmt.data import prepare, tokenizer_task
-from nmt.data.further_references import references_name
+from nmt.data import make_tokenizer, prepare
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.split import read_split
 from tests.integration.toy import pairs
@@ -23,7 +22,7 @@ TEST = [
 
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
+    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
 
 
 def write(path: Path, lines: list[str]) -> str:
@@ -60,7 +59,7 @@ def test_text_files_after_the_second_are_references(tmp_path: Path) -> None:
     assert split.further_references == [[row[2] for row in TEST]]
     prepare.prepare(replace(config, data=replace(config.data, test=files[:2])), say_nothing)
     assert not read_split(config.data_folder, "test", ("en", "de")).further_references
-    assert not (config.data_folder / references_name("test")).exists()
+    assert not (config.data_folder / "test.references.jsonl").exists()
 
 
 def test_a_reference_of_another_length_is_refused(tmp_path: Path) -> None:
@@ -68,13 +67,6 @@ def test_a_reference_of_another_length_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "test.2", ["ein Hund"])
     with pytest.raises(UserError, match=r"data.test has 3 sentences, but a reference has 1 lines"):
         prepare.prepare(config_with(tmp_path, files), say_nothing)
-
-
-def test_three_files_of_training_text_are_refused(tmp_path: Path) -> None:
-    config = config_with(tmp_path, [])
-    with pytest.raises(UserError, match=r"data.train names 3 file"):
-        prepare.prepare(replace(config, data=replace(config.data, train=[*config.data.train, config.data.train[0]],
-                                                     test=config.data.train)), say_nothing)  # fmt: skip
 
 
 def test_columns_of_text_files_are_refused(tmp_path: Path) -> None:
@@ -87,6 +79,6 @@ def test_damaged_references_are_refused(tmp_path: Path) -> None:
     files = [write(tmp_path / f"test.{index}", [row[index] for row in TEST]) for index in range(3)]
     config = config_with(tmp_path, files)
     prepare.prepare(config, say_nothing)
-    write(config.data_folder / references_name("test"), ["[]"])
+    write(config.data_folder / "test.references.jsonl", ["[]"])
     with pytest.raises(UserError, match="is not what was prepared"):
         read_split(config.data_folder, "test", ("en", "de"))

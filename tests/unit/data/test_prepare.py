@@ -25,8 +25,8 @@ from nmt.compute.processes import run_in_process
 from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.saved import to_yaml
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
-from nmt.data import encode, prepare, tokenizer_task
-from nmt.data.filters import pipeline as filters
+from nmt.data import encode, make_tokenizer, prepare
+from nmt.data.filters import pipeline
 from nmt.data.manifest import read_manifest
 from nmt.data.prepared import require_prepared
 from nmt.data.sources import registry
@@ -44,7 +44,7 @@ ALL = [*COLLECTED, "tokenizer", *ENCODED]
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train tokenizers in this process, which is faster; one test does it in another process, as `nmt data` does."""
-    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
+    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
 
 
 def text(count: int, seed: int) -> list[str]:
@@ -268,8 +268,8 @@ prepare(config, lambda line: None)
 @pytest.mark.parametrize(
     ("module", "function", "done"),
     [
-        ("filters.pipeline", "join_lines", []),
-        ("tokenizer_task", "run_in_process", COLLECTED),
+        ("filters.pipeline", "read_chunks", []),
+        ("make_tokenizer", "run_in_process", COLLECTED),
         ("encode", "_flat", [*COLLECTED, "tokenizer"]),
     ],
 )
@@ -290,7 +290,7 @@ def test_killed_run_repeats_unfinished_tasks(
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert list(records(config) if done else {}) == done
-    assert list(config.data_folder.glob("*.partial")) or module == "tokenizer_task"
+    assert list(config.data_folder.glob("*.partial")) or module == "make_tokenizer"
     assert run(config) == [task for task in ALL if task not in done]
     assert not list(config.data_folder.glob("*.partial"))
     run(with_data(config, corpus="whole"))
@@ -300,7 +300,7 @@ def test_killed_run_repeats_unfinished_tasks(
 def test_several_processes_give_the_same_corpus_as_one(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     run(config)
     monkeypatch.setattr(encode, "CHUNK_PAIRS", 40)
-    monkeypatch.setattr(tokenizer_task, "run_in_process", run_in_process)
+    monkeypatch.setattr(make_tokenizer, "run_in_process", run_in_process)
     several = with_data(replace(config, runtime=RuntimeConfig(workers=2)), corpus="several")
     run(several)
     assert content(several) == content(config)
@@ -308,7 +308,7 @@ def test_several_processes_give_the_same_corpus_as_one(config: Config, monkeypat
 
 def test_corpus_does_not_depend_on_the_size_of_chunks(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     run(config)
-    monkeypatch.setattr(filters.chunks, "__defaults__", (7,))
+    monkeypatch.setattr(pipeline.read_chunks, "__defaults__", (7,))
     other = with_data(config, corpus="other")
     run(other)
     assert content(other) == content(config)

@@ -13,9 +13,8 @@ import pytest
 
 from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
-from nmt.data import prepare, tokenizer_task
+from nmt.data import make_tokenizer, prepare
 from nmt.data.prepared import require_prepared, require_text
-from nmt.data.sources import registry
 from nmt.errors import UserError
 from nmt.storage.files import seal
 
@@ -24,7 +23,7 @@ SPLITS = ("train", "valid", "test")
 
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
+    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
 
 
 def write_pairs(path: Path, first: int, count: int = 40) -> str:
@@ -151,10 +150,6 @@ def edit_manifest(config: Config, edit: Callable[[dict[str, Any]], None]) -> Non
     content.pop("seal")
     content["seal"] = seal(content)
     path.write_text(json.dumps(content))
-
-
-def test_the_seed_names_the_text_of_the_demo() -> None:
-    assert registry.text_settings(DataConfig(source="demo"), "test") == ["source", "seed"]
 
 
 def test_other_languages_and_tags_of_the_test_text_are_refused(config: Config) -> None:

@@ -1,207 +1,165 @@
-"""The filters of text, applied in order, each counted."""
+"""The filters of training text: plain functions in one ordered list, each counted.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
-from itertools import compress
-from typing import Any
+Processes apply them to chunks of pairs, each pair by itself. Only duplicates depend on earlier pairs, so this process
+looks for them, in the order of the text.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress, tee
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.config.data import DataConfig
-from nmt.data.engine import Engine
-from nmt.data.filters import language, overlap_runs, overlap_sentences
-from nmt.data.filters.numbers import same_numbers
-from nmt.data.filters.parallel import Keeps, ParallelFilter
-from nmt.data.filters.web import has_equal_links, is_sentence, share_of_letters
-from nmt.data.overlap import HeldOutPair
+from nmt.data.engine import Engine, map_chunks
+from nmt.data.filters import rules
+from nmt.data.filters.overlap import HeldOut, Keeps, runs_differ, sentences_differ
+from nmt.data.records import Manifest, collect_task, encode_task
 from nmt.data.sources.source import Pair
 from nmt.text.blocks import blocks
 from nmt.text.lines import on_one_line
-from nmt.text.plain import pair_hashes, sentence_hashes
+from nmt.text.plain import Hashes, pair_hashes, sentence_hashes
 
-CHUNK_PAIRS = 50_000
-"""Pairs that are read, filtered and written together."""
-MAX_CHUNK_CHARACTERS = 1 << 26
-"""The largest number of characters in a chunk."""
+CHUNK_PAIRS, CHUNK_CHARACTERS = 10_000, 1 << 24
+"""The largest numbers of pairs, and about of characters, that are read, filtered and written together."""
 LEAST_LETTERS = 0.6
 """The least share of letters in a side that the filter of web text keeps: fewer are tables, codes, lists of numbers."""
+PIECES = "pieces"
+"""The name of the filter that the encoder applies, because it needs the tokenizer."""
 
 
-Digest = Callable[[Sequence[Pair]], npt.NDArray[np.uint64]]
-"""Returns a row of numbers for each pair of a chunk."""
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(NamedTuple):
     """A rule by which pairs are kept."""
 
     name: str
     """The name in the manifest and in the tables of counts."""
     setting: str
     """The setting under `data.` that turns the filter on; empty if it is always on, for every split."""
-    make: Callable[..., Callable[[Any], Sequence[bool]]]
-    """Return the filter's function (`Keeps`), given the settings and, if there is `learn`, what that returns."""
-    slow: bool = False
-    """Whether processes share the work of the filter, which must then judge each pair independently of the others."""
-    digest: Callable[[DataConfig], Digest] | None = None
-    """Return a function of each pair alone, given the settings. The filter's function then takes what this one returns,
-    in the order of the pairs, and may judge a pair by earlier ones. Processes share the digest of a slow filter."""
-    learn: Callable[[DataConfig, Iterable[HeldOutPair]], Any] | None = None
-    """Return what the filter must know of the development and test text of all corpora, given the settings and that
-    text. It is sent to other processes."""
-    known: tuple[Any, ...] = ()
-    """What `learn` has returned, once it is known."""
-
-    def knowing(self, config: DataConfig, text: Callable[[], Iterable[HeldOutPair]]) -> "Filter":
-        """Return this filter with what it must know of the development and test text."""
-        return replace(self, known=(self.learn(config, text()),)) if self.learn else self
+    make: Callable[[DataConfig, HeldOut], Keeps] | None = None
+    """Return the function that says whether a pair is kept; None for duplicates, which depend on earlier pairs."""
+    is_quick: bool = True
+    """Whether it takes little time, and needs no other text."""
 
 
-def each_pair(keeps: Callable[[str, str], bool]) -> Keeps:
-    """Apply a function of source and target to every pair of a chunk."""
-    return lambda chunk: [keeps(pair[0], pair[1]) for pair in chunk]
+def _sides(make: Callable[[DataConfig], Callable[[str], bool]]) -> Callable[[DataConfig, HeldOut], Keeps]:
+    """Return a `Filter.make` that wants the same of both sides, given one that judges a side."""
+
+    def both(data: DataConfig, _: HeldOut) -> Keeps:
+        keeps = make(data)
+        return lambda source, target, *_: keeps(source) and keeps(target)
+
+    return both
 
 
-def _within_max_words(config: DataConfig) -> Keeps:
-    limit = config.max_words
-    return each_pair(lambda source, target: has_at_most(source, limit) and has_at_most(target, limit))
-
-
-def _with_min_score(config: DataConfig) -> Keeps:
-    return lambda chunk: [pair[2] >= config.min_score for pair in chunk]
-
-
-def _hashing(_: DataConfig) -> Digest:
-    return hashes  # processes are sent functions of a module, not lambdas
+def _language(data: DataConfig, _: HeldOut) -> Keeps:
+    source_fits, target_fits = (
+        rules.language_check(language, data.min_language_probability)
+        for language in (data.source_lang, data.target_lang)
+    )
+    return lambda source, target, *_: source_fits(source) and target_fits(target)
 
 
 FILTERS = (
-    Filter("empty", "", lambda _: each_pair(lambda source, target: bool(source.strip() and target.strip()))),
-    Filter(
-        "control characters",
-        "",
-        lambda _: each_pair(lambda source, target: not (breaks_lines(source) or breaks_lines(target))),
-    ),
-    Filter("copies", "drop_copies", lambda _: each_pair(lambda source, target: source.strip() != target.strip())),
-    Filter("words", "max_words", _within_max_words),
+    Filter("empty", "", _sides(lambda _: lambda side: bool(side.strip()))),
+    Filter("control characters", "", _sides(lambda _: lambda side: not breaks_lines(side))),
+    Filter("copies", "drop_copies", lambda *_: lambda source, target, *_: source.strip() != target.strip()),
+    Filter("words", "max_words", _sides(lambda data: lambda side: has_at_most(side, data.max_words))),
     Filter(
         "ratio",
         "max_ratio",
-        lambda config: each_pair(lambda source, target: similar_lengths(source, target, config.max_ratio)),
+        lambda data, _: (
+            lambda source, target, *_: are_similar(len(source.split()), len(target.split()), data.max_ratio)
+        ),
     ),
-    Filter("numbers", "match_numbers", lambda _: each_pair(same_numbers)),
-    Filter("overlap", "drop_overlap", overlap_sentences.judging, learn=overlap_sentences.learn),
-    Filter(
-        "letters",
-        "drop_web_text",
-        lambda _: each_pair(lambda *sides: min(map(share_of_letters, sides)) >= LEAST_LETTERS),
-    ),
-    Filter("links", "drop_web_text", lambda _: each_pair(has_equal_links)),
-    Filter("boilerplate", "drop_web_text", lambda _: each_pair(is_sentence)),
-    Filter("score", "score_column", _with_min_score),
-    Filter("duplicates", "deduplicate", lambda _: FirstSeen().keeps, slow=True, digest=_hashing),
-    Filter("language", "min_language_probability", language.judging, slow=True),
-    Filter(
-        "overlap of runs",
-        "overlap_share",
-        overlap_runs.judging,
-        slow=True,
-        learn=overlap_runs.learn,
-    ),
+    Filter("numbers", "match_numbers", lambda *_: lambda source, target, *_: rules.same_numbers(source, target)),
+    Filter("overlap", "drop_overlap", sentences_differ, is_quick=False),
+    Filter("letters", "drop_web_text", _sides(lambda _: lambda side: rules.share_of_letters(side) >= LEAST_LETTERS)),
+    Filter("links", "drop_web_text", lambda *_: lambda source, target, *_: rules.has_equal_links(source, target)),
+    Filter("boilerplate", "drop_web_text", _sides(lambda _: rules.is_sentence)),
+    Filter("score", "score_column", lambda data, _: lambda source, target, score, *_: score >= data.min_score),
+    Filter("duplicates", "deduplicate", None, is_quick=False),
+    Filter("language", "min_language_probability", _language, is_quick=False),
+    Filter("overlap of runs", "overlap_share", runs_differ, is_quick=False),
 )
-"""All filters in the order in which they are applied: slow ones come last, so that they judge fewer pairs, and
-duplicates are dropped after the score is judged, because equal pairs may have different scores."""
-
+"""All filters in the order in which they are applied. Duplicates are dropped after the score is judged, because equal
+pairs may have different scores."""
 RECORDED_WHEN_OFF = ("drop_copies", "max_words", "max_ratio", "deduplicate")
 """Settings of filters that records of preparation have even if they are off, as records of earlier versions do."""
 
-PIECES = ("pieces", "max_pieces")
-"""Name and setting of the filter that the encoder applies, because it needs the tokenizer."""
+
+def filters_of(data: DataConfig, split: str, held_out: Sequence[str] = ()) -> list[Filter]:
+    """Return the filters of a split; held-out text loses only pairs that cannot be scored, and other text none."""
+    if split == "train":
+        return [each for each in FILTERS if not each.setting or getattr(data, each.setting)]
+    return [each for each in FILTERS if not each.setting] if split in held_out else []
 
 
-def sentence_filters() -> list[Filter]:
-    """Return the filters of held-out text: they drop only pairs that cannot be scored."""
-    return [each for each in FILTERS if not each.setting]
-
-
-def training_filters(config: DataConfig) -> list[Filter]:
-    """Return the filters of the training text that the settings turn on, in order."""
-    return [each for each in FILTERS if not each.setting or getattr(config, each.setting)]
-
-
-def filter_settings(config: DataConfig) -> dict[str, object]:
+def filter_settings(data: DataConfig) -> dict[str, object]:
     """Return the settings under `data.` that turn filters on, with their values, as records have them."""
-    found: dict[str, object] = {}
-    for each in FILTERS:
-        value = getattr(config, each.setting) if each.setting else None
-        if value or each.setting in RECORDED_WHEN_OFF:
-            found[each.setting] = value
-    return found
+    values = {each.setting: getattr(data, each.setting) for each in FILTERS if each.setting}
+    return {name: value for name, value in values.items() if value or name in RECORDED_WHEN_OFF}
 
 
-def setting_of(name: str) -> str:
-    """Return the setting of a filter; empty if it has none."""
-    return {**{each.name: each.setting for each in FILTERS}, PIECES[0]: PIECES[1]}.get(name, "")
+def apply(
+    filters: Sequence[Filter],
+    data: DataConfig,
+    chunks: Iterator[list[Pair]],
+    dropped: dict[str, int],
+    held_out: HeldOut | None = None,
+    engine: Engine | None = None,
+) -> Iterator[list[Pair]]:
+    """Yield the pairs of each chunk that pass all filters; count in `dropped` those that each filter drops.
+
+    An engine's workers share the work; without one, or if it has no others, this process does it.
+    """
+    dropped.update(dict.fromkeys((each.name for each in filters), 0))
+    if not filters:
+        yield from chunks
+        return
+    names = list(dropped)
+    in_order = next((number for number, each in enumerate(filters) if each.make is None), None)
+    first_seen = FirstSeen()
+    chunks, sent = tee(chunks)
+    judged = map_chunks(engine, "filters text", sent, judging, data, names, held_out or HeldOut())
+    for chunk, (verdicts, hashes) in zip(chunks, judged, strict=True):
+        if in_order is not None:
+            candidates = np.flatnonzero(verdicts > in_order)
+            verdicts[candidates[~first_seen.are_new(hashes)]] = in_order
+        for name, count in zip(names, np.bincount(verdicts, minlength=len(names)).tolist(), strict=False):
+            dropped[name] += count
+        yield list(compress(chunk, (verdicts == len(names)).tolist()))
 
 
-class FilterChain:
-    """The filters of one split, applied chunk by chunk; `close` it at the end."""
-
-    def __init__(self, filters: Sequence[Filter], config: DataConfig, engine: Engine | None = None) -> None:
-        """Start with nothing dropped; an engine's workers share the work, or this process is alone."""
-        self._stack = ExitStack()
-        self._filters = [(each.name, self._judge(each, config, engine)) for each in filters]
-        self.dropped = dict.fromkeys((each.name for each in filters), 0)
-        """Pairs that each filter has dropped."""
-
-    def _judge(self, chosen: Filter, config: DataConfig, engine: Engine | None) -> Keeps:
-        """Return the function of a filter that this process applies; workers share the work of a slow one."""
-        pure: Callable[..., Any] = chosen.digest or chosen.make
-        known = () if chosen.digest else chosen.known
-        if chosen.slow and engine:
-            parallel = self._stack.enter_context(closing(ParallelFilter(pure, config, engine, *known)))
-            judge: Callable[[Sequence[Pair]], Any] = parallel.keeps
-        else:
-            judge = pure(config, *known)
-        if chosen.digest is None:
-            return judge
-        keeps = chosen.make(config, *chosen.known)
-        return lambda chunk: keeps(np.asarray(judge(chunk)))
-
-    def apply_all(self, chunks: Iterable[list[Pair]]) -> Iterator[list[Pair]]:
-        """Yield the pairs of each chunk that pass all filters."""
-        return map(self.apply, chunks)
-
-    def apply(self, chunk: list[Pair]) -> list[Pair]:
-        """Return the pairs of a chunk that pass all filters."""
-        for name, keeps in self._filters:
-            kept = list(compress(chunk, keeps(chunk)))
-            self.dropped[name] += len(chunk) - len(kept)
-            chunk = kept
-        return chunk
-
-    def close(self) -> None:
-        """Stop the processes."""
-        self._stack.close()
+Verdicts = tuple[npt.NDArray[np.intp], Hashes]
+"""For each pair of a chunk, the number of the filter that drops it, or how many filters there are; and hashes of the
+pairs that no filter before that of duplicates drops."""
 
 
-def chunks(pairs: Iterator[Pair], size: int = CHUNK_PAIRS) -> Iterator[list[Pair]]:
-    """Group pairs into lists."""
-    return blocks(pairs, size, lambda pair: len(pair[0]) + len(pair[1]), MAX_CHUNK_CHARACTERS)
+def judging(data: DataConfig, names: Sequence[str], held_out: HeldOut) -> Callable[[list[Pair]], Verdicts]:
+    """Return the function that judges the pairs of a chunk by the named filters, except for duplicates."""
+    chosen = [each for each in FILTERS if each.name in names]
+    functions = [(number, each.make(data, held_out)) for number, each in enumerate(chosen) if each.make]
+    in_order = next((number for number, each in enumerate(chosen) if each.make is None), len(chosen))
+
+    def verdict(pair: Pair) -> int:
+        for number, keeps in functions:
+            if not keeps(*pair):
+                return number
+        return len(chosen)
+
+    def judge(chunk: list[Pair]) -> Verdicts:
+        verdicts = np.fromiter(map(verdict, chunk), np.intp, len(chunk))
+        return verdicts, pair_digests(list(compress(chunk, (verdicts > in_order).tolist())))
+
+    return judge
 
 
-def join_lines(chunk: list[Pair]) -> tuple[list[Pair], int]:
-    """Put each sentence on one line; also return how many had line breaks inside, as cells of tables may."""
-    broken = sum("\n" in side for pair in chunk for side in pair[:2])
-    if not broken:
-        return chunk, 0
-    return list(map(_on_one_line, chunk)), broken
-
-
-def _on_one_line(pair: Pair) -> Pair:
-    return (on_one_line(pair[0]), on_one_line(pair[1]), *pair[2:])
+def read_chunks(pairs: Iterator[Pair], size: int = CHUNK_PAIRS) -> Iterator[tuple[list[Pair], int]]:
+    """Group pairs into lists, with each sentence on one line; also yield how many had line breaks, as cells may."""
+    for chunk in blocks(pairs, size, lambda pair: len(pair[0]) + len(pair[1]), CHUNK_CHARACTERS):
+        broken = sum("\n" in side for pair in chunk for side in pair[:2])
+        yield [(*map(on_one_line, pair[:2]), *pair[2:]) for pair in chunk] if broken else chunk, broken
 
 
 def breaks_lines(text: str) -> bool:
@@ -214,32 +172,30 @@ def has_at_most(text: str, max_words: int) -> bool:
     return len(text) < 2 * max_words or len(text.split()) <= max_words
 
 
-def similar_lengths(source: str, target: str, ratio: float) -> bool:
-    """Return whether neither side has more than `ratio` times the words of the other."""
-    shorter, longer = sorted((len(source.split()), len(target.split())))
-    return longer <= ratio * shorter
+def are_similar(source: int, target: int, ratio: float) -> bool:
+    """Return whether neither length is more than `ratio` times the other."""
+    return max(source, target) <= ratio * min(source, target)
 
 
 class FirstSeen:
-    """Keeps the first of equal pairs; stores eight bytes per pair, in a few sorted arrays."""
+    """Finds the first of equal pairs; stores eight bytes per pair, in a few sorted arrays."""
 
     def __init__(self) -> None:
         """Start with nothing seen."""
-        self._runs: list[npt.NDArray[np.uint64]] = []
+        self._runs: list[Hashes] = []
 
-    def keeps(self, hashes: npt.NDArray[np.uint64]) -> list[bool]:
+    def are_new(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """Return for the hash of each pair whether it is seen for the first time."""
         new, first = np.unique(hashes, return_index=True)
         for run in self._runs:
-            nearest = np.minimum(np.searchsorted(run, new), len(run) - 1)
-            unseen = run[nearest] != new
+            unseen = run[np.minimum(np.searchsorted(run, new), len(run) - 1)] != new
             new, first = new[unseen], first[unseen]
         self._remember(new)
         is_first = np.zeros(len(hashes), dtype=bool)
         is_first[first] = True
-        return [bool(each) for each in is_first]
+        return is_first
 
-    def _remember(self, new: npt.NDArray[np.uint64]) -> None:
+    def _remember(self, new: Hashes) -> None:
         """Add a sorted run of hashes; merge runs of similar size, so that there are few."""
         while self._runs and len(self._runs[-1]) <= 2 * len(new):
             new = np.sort(np.concatenate((self._runs.pop(), new)), kind="stable")
@@ -247,7 +203,37 @@ class FirstSeen:
             self._runs.append(new)
 
 
-def hashes(chunk: Sequence[Pair]) -> npt.NDArray[np.uint64]:
+def pair_digests(chunk: Sequence[Pair]) -> Hashes:
     """Return a hash of the two sides of each pair."""
     source, target = (sentence_hashes(pair[side] for pair in chunk) for side in (0, 1))
     return pair_hashes(source, target)
+
+
+class FilterCount(NamedTuple):
+    """The pairs that a filter dropped and those that it left."""
+
+    name: str
+    limit: str
+    """The filter's setting and its value; empty if the filter has no limit."""
+    dropped: int
+    left: int
+    share: float
+    """Pairs left, relative to the pairs read."""
+
+
+def filter_counts(manifest: Manifest, split: str = "train") -> list[FilterCount]:
+    """Return the pairs read, then the counts of each filter in order; the tokenizer's own limit comes last."""
+    collected, encoded = manifest.collected(split), manifest.encoded(split)
+    recorded = manifest.tasks[collect_task(split)].inputs.get("filters")
+    limits = dict(recorded) if isinstance(recorded, Mapping) else {}
+    limits["max_pieces"] = manifest.tasks[encode_task(split)].inputs["max_pieces"]
+    settings = {each.name: each.setting for each in FILTERS} | {PIECES: "max_pieces"}
+    left = collected.read
+    counts = [FilterCount("read", "", 0, left, 1.0)]
+    for name, dropped in {**collected.dropped, **encoded.dropped}.items():
+        setting = settings.get(name, "")
+        limit = limits.get(setting, False)
+        left -= dropped
+        shown = "" if isinstance(limit, bool) else f"data.{setting}={limit}"
+        counts.append(FilterCount(name, shown, dropped, left, left / max(collected.read, 1)))
+    return counts

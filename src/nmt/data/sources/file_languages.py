@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nmt.config.data import DataConfig
 from nmt.config.folders import expanded, is_address
-from nmt.data.sources.formats import format_of, uncompressed_name
+from nmt.data.sources.files import ONE_SIDED, kind_of, uncompressed_name
 from nmt.data.sources.source import Languages
 
 _WITH_REGION = r"[a-z]{2}[-_]([A-Z]{2}|[0-9]{3}|[A-Z][a-z]{3})|[a-z]{3}[-_][A-Z][a-z]{3}"
@@ -28,7 +28,7 @@ def named_languages(config: DataConfig) -> Languages | None:
 
 def has_one_side(name: str) -> bool:
     """Return whether a name of text is that of a file with one side, in a format without columns."""
-    return bool(format_of(Path(name)).sentences) and (is_address(name) or not expanded(name).is_dir())
+    return kind_of(Path(name)) in ONE_SIDED and (is_address(name) or not expanded(name).is_dir())
 
 
 def languages_in_names(source: str, target: str) -> Languages | None:

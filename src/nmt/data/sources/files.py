@@ -1,51 +1,82 @@
-"""Pairs from local files of any registered format, or from folders of shards in the Hub's layout."""
+"""Pairs from local files, in a format that their endings name, or from folders of shards in the Hub's layout."""
 
+import html
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 
 from nmt.config.data import DataConfig
-from nmt.data.sources.formats import FORMATS, format_of, pairs_in, sentences_in, shard_endings
 from nmt.data.sources.source import BY_LANGUAGE, Columns, Fingerprint, Languages, Pair, Source, languages, split_names
+from nmt.data.sources.tables import read_table
 from nmt.errors import UserError
 from nmt.storage.addresses import local_files
 from nmt.storage.files import checksums
+from nmt.text.language import base_code
+from nmt.text.lines import read_lines
 
-HUB_SPLITS = {"train": ("train",), "valid": ("validation", "valid", "dev"), "test": ("test",)}
-"""Names that the Hub's files may have for each split."""
+COMPRESSED = (".gz", ".xz")
+"""Endings of compressed files; they follow the ending of the format."""
+KINDS = {
+    ".parquet": "parquet",
+    **dict.fromkeys((".jsonl", ".json", ".ndjson"), "json"),
+    ".csv": "csv",
+    ".tsv": "tsv",
+    **dict.fromkeys((".sgm", ".sgml"), "sgm"),
+}
+"""Formats by the ending of file names; files of any other ending hold plain text."""
+ONE_SIDED = ("text", "sgm")
+"""Formats in which a file holds one side."""
+SHARD_ENDINGS = (
+    ".parquet",
+    *(ending + packed for ending in (".jsonl", ".json", ".csv") for packed in ("", *COMPRESSED)),
+)
+"""Endings of shards in a folder, in the order in which they are looked for."""
 SHARD_MIDDLES = ("-*", "/*", "")
 """Patterns between a split's name and the ending of its shards: train-00000.csv, train/0.csv, train.csv."""
+HUB_SPLITS = {"train": ("train",), "valid": ("validation", "valid", "dev"), "test": ("test",)}
+"""Names that the Hub's files may have for each split."""
+SGM_LANGUAGES = {"src": "srclang", "ref": "trglang", "tst": "trglang"}
+"""The attribute that names the language, by the kind of set in an SGM file."""
+
+
+def uncompressed_name(path: Path) -> Path:
+    """Return the name of a file without the ending of a compressed one."""
+    return path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
+
+
+def kind_of(path: Path) -> str:
+    """Return the format of a file, by the ending of its name."""
+    return KINDS.get(uncompressed_name(path).suffix.lower(), "text")
 
 
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
-    """Yield the pairs of a split."""
-    names = split_names(config, split, "its files")
-    return read_pairs(inputs(names, split), languages(config), columns_of(config, split))
-
-
-def columns_of(config: DataConfig, split: str) -> Columns:
-    """Return the columns of a split's tables; only training text is filtered by score."""
-    return Columns(config.columns, config.score_column if split == "train" else "")
+    """Yield the pairs of a split; only training text is filtered by score."""
+    columns = Columns(config.columns, config.score_column if split == "train" else "")
+    return read_pairs(_paths(config, split), languages(config), columns)
 
 
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     """Identify a split by the content of its files."""
-    return fingerprint_of(inputs(split_names(config, split, "its files"), split))
+    return fingerprint_of(_paths(config, split))
 
 
 def fingerprint_of(paths: Sequence[Path]) -> Fingerprint:
     """Identify files by format and checksum."""
     sums = checksums(paths)
-    return {"files": [{"kind": format_of(path).name, "sha256": sum_} for path, sum_ in zip(paths, sums, strict=True)]}
+    return {"files": [{"kind": kind_of(path), "sha256": sum_} for path, sum_ in zip(paths, sums, strict=True)]}
 
 
 def further_references(config: DataConfig, split: str) -> list[list[str]]:
     """Return the references in the text files after the second one."""
-    paths = inputs(split_names(config, split, "its files"), split)
-    if not format_of(paths[0]).sentences:
+    paths = _paths(config, split)
+    if kind_of(paths[0]) not in ONE_SIDED:
         return []
-    return [list(sentences_in(path, languages(config)[1])) for path in paths[2:]]
+    return [list(_sentences(path, config.target_lang)) for path in paths[2:]]
+
+
+def _paths(config: DataConfig, split: str) -> list[Path]:
+    return inputs(split_names(config, split, "its files"), split)
 
 
 def inputs(names: Sequence[str], split: str) -> list[Path]:
@@ -56,78 +87,89 @@ def inputs(names: Sequence[str], split: str) -> list[Path]:
             raise UserError(f"{path} does not exist or is not a file: check data.{split}.")
         if path.stat().st_size == 0:
             raise UserError(f"{path} is empty: check data.{split}.")
-    found = [format_of(path) for path in paths]
-    one_sided = [each for each in found if each.sentences]
+    kinds = [kind_of(path) for path in paths]
+    one_sided = sum(kind in ONE_SIDED for kind in kinds)
     most = len(paths) if split in ("valid", "test") else 2  # further files are references
-    if one_sided and not 2 <= len(paths) == len(one_sided) <= most:
-        kinds = ", ".join(each.name for each in found)
-        text = " or ".join(each.name for each in FORMATS if each.sentences)
-        tables = ", ".join(each.endings[0] for each in FORMATS if each.pairs)
+    if one_sided and not 2 <= len(paths) == one_sided <= most:
         raise UserError(
-            f"data.{split} names {len(paths)} file(s) ({kinds}): give two of {text}, the source side first, or files "
-            f"that hold both sides ({tables}, a folder in the Hub's layout)."
+            f"data.{split} names {len(paths)} file(s) ({', '.join(kinds)}): give two of text or sgm, the source side "
+            "first, or files that hold both sides (.parquet, .jsonl, .csv, .tsv, a folder in the Hub's layout)."
         )
     return paths
 
 
 def _files_of(name: str, split: str) -> list[Path]:
     files = local_files(name, f"data.{split}")
-    path = files[0]
-    if len(files) > 1 or not path.is_dir():
+    if len(files) > 1 or not files[0].is_dir():
         return files
-    found = shards(path, HUB_SPLITS.get(split, (split,)))
-    if not found:
-        raise UserError(f"{path} holds no shards of {split}, such as {split}-00000-of-00001.parquet.")
+    if not (found := shards(files[0], HUB_SPLITS[split])):
+        raise UserError(f"{files[0]} holds no shards of {split}, such as {split}-00000-of-00001.parquet.")
     return found
 
 
 def shards(folder: Path, splits: Sequence[str]) -> list[Path]:
     """Return the files of some splits in a folder of the Hub's layout, in order; refuse an incomplete set."""
     found: list[Path] = []
-    for ending in shard_endings():
+    for ending in SHARD_ENDINGS:
         patterns = [f"{split}{middle}{ending}" for split in splits for middle in SHARD_MIDDLES]
         found = found or sorted({path for pattern in patterns for path in folder.glob(pattern)})
     for path in found:
-        match = re.fullmatch(r"(.*-)\d+(-of-(\d+)\.[a-z.]+)", path.name)
-        numbers = range(int(match[3])) if match else ()
-        expected = {path.with_name(f"{match[1]}{number:05}{match[2]}") for number in numbers} if match else set()
+        if not (match := re.fullmatch(r"(.*-)\d+(-of-(\d+)\.[a-z.]+)", path.name)):
+            continue
+        expected = {path.with_name(f"{match[1]}{number:05}{match[2]}") for number in range(int(match[3]))}
         if missing := sorted(expected - set(found)):
             raise UserError(f"{missing[0]} is missing, though {path.name} is there: fetch it too.")
     return found
 
 
 def read_pairs(paths: Sequence[Path], sides: Languages, columns: Columns = BY_LANGUAGE) -> Iterator[Pair]:
-    r"""Yield the pairs of the files that `inputs` returned; \n in a side is a line break in a table's cell.
-
-    Args:
-        paths: Two files of one side each, or files that hold both sides.
-        sides: The languages of the two sides; columns of a table are named after them unless `columns` is given.
-        columns: The columns that the user names.
-    """
-    if format_of(paths[0]).sentences:
-        if columns.score:
-            raise UserError(f"{paths[0]} has no columns, so data.score_column={columns.score} needs another format.")
-        return _line_by_line(paths[0], paths[1], sides)
-    return chain.from_iterable(pairs_in(path, sides, columns) for path in paths)
+    """Yield the pairs of two files of one side each, or of files that hold both sides."""
+    if kind_of(paths[0]) not in ONE_SIDED:
+        return chain.from_iterable(read_table(path, kind_of(path), sides, columns) for path in paths)
+    if columns.score:
+        raise UserError(f"{paths[0]} has no columns, so data.score_column={columns.score} needs another format.")
+    return _line_by_line(paths[0], paths[1], sides)
 
 
 def _line_by_line(source: Path, target: Path, sides: Languages) -> Iterator[Pair]:
     """Yield pairs of sentences from two files; refuse files of different lengths."""
-    sentences = [sentences_in(path, language) for path, language in zip((source, target), sides, strict=True)]
-    count = 0
-    while True:
-        first, second = next(sentences[0], None), next(sentences[1], None)
-        if first is None or second is None:
-            break
-        count += 1
-        yield first, second
-    counts = [
-        count + (last is not None) + sum(1 for _ in rest) for last, rest in zip((first, second), sentences, strict=True)
-    ]
-    if counts[0] != counts[1]:
-        raise UserError(
-            f"{source} has {counts[0]} sentences, but {target} has {counts[1]}: the two sides must match line by line."
-        )
+    found = zip_longest(_sentences(source, sides[0]), _sentences(target, sides[1]))
+    for count, pair in enumerate(found):
+        if None in pair:
+            longer = count + 1 + sum(1 for _ in found)
+            counts = (count, longer) if pair[0] is None else (longer, count)
+            raise UserError(
+                f"{source} has {counts[0]} sentences, but {target} has {counts[1]}: the two sides must match line by "
+                "line."
+            )
+        yield pair
+
+
+def _sentences(path: Path, language: str) -> Iterator[str]:
+    """Yield the sentences of a file that holds one side."""
+    return _segments(path, language) if kind_of(path) == "sgm" else read_lines(path)
+
+
+def _segments(path: Path, language: str) -> Iterator[str]:
+    """Yield the text between <seg> and </seg> in a file of WMT's test sets, unless it says another language."""
+    text = "\n".join(read_lines(path))
+    opening = re.search(r"<(src|ref|tst)set\b([^<>]*)>", text, re.IGNORECASE)
+    key = SGM_LANGUAGES[opening[1].lower()] if opening else ""
+    named = re.search(rf"\b{key}\s*=\s*[\"']?([\w-]+)", opening[2], re.IGNORECASE) if opening else None
+    if named and len(named[1]) == 2 and named[1].lower() != base_code(language):  # "any" is no language
+        raise UserError(f"{path} says it is in {named[1]}, but {language} is wanted: check the order of the two files.")
+    # [^<>] rather than [^>]: otherwise a file full of "<seg" would take quadratic time
+    before, *rest = re.split(r"<(/?)seg(?:\s[^<>]*)?>", text, flags=re.IGNORECASE)
+    tags, texts = rest[0::2], rest[1::2]
+    if not tags:
+        raise UserError(f"{path} holds no <seg> lines: is it an sgm file?")
+    if tags != ["", "/"] * (len(tags) // 2):
+        wrong = next(index for index, tag in enumerate([*tags, "end"]) if tag != ("", "/")[index % 2])
+        line = 1 + sum(each.count("\n") for each in (before, *texts[:wrong]))
+        raise UserError(f"{path}, line {line}: a <seg> without its </seg>, or the reverse: correct it.")
+    # numbers too long for a character become the replacement character
+    segments = (re.sub(r"&#[0-9]{9,};?", "\ufffd", segment) for segment in texts[0::2])
+    return (" ".join(html.unescape(segment).split()) for segment in segments)
 
 
 SOURCE = Source(fingerprint, pairs, further_references, settings=("train", "valid", "test"))

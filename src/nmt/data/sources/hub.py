@@ -1,19 +1,15 @@
-"""Data sets of the Hugging Face Hub: tables that are fetched whole or not at all, counted, and read as a stream."""
+"""Data sets of the Hugging Face Hub: snapshots at a revision, whole or not at all, with known checksums and counts."""
 
 import re
-import sys
-import time
 from collections.abc import Iterator, Sequence
-from glob import escape
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 
 from nmt.config.data import DataConfig
 from nmt.config.folders import expanded
 from nmt.data.sources import files
-from nmt.data.sources.files import SHARD_MIDDLES, read_pairs, shards
-from nmt.data.sources.formats import PARQUET, format_of, shard_endings
-from nmt.data.sources.source import Columns, Fingerprint, Languages, Pair, Source, languages, split_names
+from nmt.data.sources.files import SHARD_ENDINGS, SHARD_MIDDLES, kind_of, read_pairs, shards
+from nmt.data.sources.source import Columns, Fingerprint, Pair, Source, languages, split_names
+from nmt.data.sources.tables import count_rows
 from nmt.errors import UserError
 from nmt.storage.files import checksum, remove
 
@@ -24,12 +20,6 @@ KNOWN_PAIRS = {
     (WMT14.hub_dataset, WMT14.hub_revision, "fr-en"): {"train": 40_836_715, "validation": 3000, "test": 3003},
 }
 """Pairs of each split, by data set, revision and configuration."""
-WAITS = (2, 10, 30)
-"""Seconds before the second, third and fourth attempt."""
-TIMEOUT_SECONDS = 10
-"""The longest wait for the Hub's first answer."""
-READ_ROWS = 10_000
-"""Rows read together."""
 NOT_REACHED = (
     "Go on without a network: prepare files of your own (data.source=files), point data.hub_dataset at a local copy, "
     "set HF_HUB_OFFLINE=1 if the Hub's cache has it, or try experiment=demo."
@@ -41,7 +31,11 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     names = split_names(config, split, "a split")
     if _are_files(names):
         return files.pairs(config, split)
-    return read(config, names, languages(config), files.columns_of(config, split))
+    paths = local_shards(config, names) if is_local(config) else fetch(config, names)
+    _check_count(config, names, paths)
+    return read_pairs(
+        paths, languages(config), Columns(config.columns, config.score_column if split == "train" else "")
+    )
 
 
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:
@@ -78,8 +72,7 @@ def local_shards(config: DataConfig, names: Sequence[str]) -> list[Path]:
     """Return the shards of some splits in a local folder, with or without a folder per configuration."""
     root = expanded(config.hub_dataset)
     for folder in (root / config.hub_config, root, root / "data"):
-        if found := shards(folder, names):
-            _check_each(folder, names)
+        if found := _all_shards(folder, names):
             return found
     raise UserError(
         f"{root} holds no shards of {', '.join(names)}, such as "
@@ -87,170 +80,83 @@ def local_shards(config: DataConfig, names: Sequence[str]) -> list[Path]:
     )
 
 
-def _check_each(folder: Path, names: Sequence[str]) -> None:
-    """Refuse splits of which one has no shards in a folder: the others alone would be less text than was named."""
-    if missing := [name for name in names if not shards(folder, [name])]:
+def _all_shards(folder: Path, names: Sequence[str]) -> list[Path]:
+    """Return the shards of some splits in a folder; if it has some but not all of the splits, refuse it."""
+    if (found := shards(folder, names)) and (missing := [name for name in names if not shards(folder, [name])]):
         raise UserError(f"{folder} holds no shards of {missing[0]}: check the names of the splits.")
+    return found
 
 
-def known_pairs(config: DataConfig, names: Sequence[str]) -> int | None:
-    """Return how many pairs some splits must have, or None; a local copy is taken to be of the configured revision."""
-    for (dataset, revision, folder), counts in KNOWN_PAIRS.items():
-        same = dataset == config.hub_dataset or is_local(config)
-        if same and (revision, folder) == (config.hub_revision, config.hub_config) and counts.keys() >= set(names):
-            return sum(counts[name] for name in names)
-    return None
-
-
-def read(config: DataConfig, names: Sequence[str], sides: Languages, columns: Columns) -> Iterator[Pair]:
-    """Yield the pairs of some splits, after a check that all shards are there and have the known number of pairs."""
-    paths = local_shards(config, names) if is_local(config) else fetch(config, names)
-    if format_of(paths[0]) is not PARQUET:
-        return read_pairs(paths, sides, columns)
-    from nmt.data.sources.parquet_tables import count_rows  # noqa: PLC0415 - slow to import
-
-    found, known = sum(map(count_rows, paths)), known_pairs(config, names)
-    if known not in (None, found):
+def _check_count(config: DataConfig, names: Sequence[str], paths: Sequence[Path]) -> None:
+    """Refuse another number of pairs than known; a local copy is taken to be of the configured revision."""
+    dataset = WMT14.hub_dataset if is_local(config) else config.hub_dataset
+    known = KNOWN_PAIRS.get((dataset, config.hub_revision, config.hub_config), {})
+    if not known.keys() >= {*names} or kind_of(paths[0]) != "parquet":
+        return
+    found, expected = sum(map(count_rows, paths)), sum(known[name] for name in names)
+    if found != expected:
         raise UserError(
             f"{config.hub_dataset} has {found:,} pairs of {' and '.join(names)}, but {config.hub_config} at revision "
-            f"{config.hub_revision} has {known:,}: fetch it again, or give text of your own another data.hub_revision."
+            f"{config.hub_revision} has {expected:,}: fetch it again, or give text of your own another "
+            "data.hub_revision."
         )
-    return _stream(paths, sides, columns, config.hub_dataset)
 
 
 def fetch(config: DataConfig, names: Sequence[str]) -> list[Path]:
     """Return the shards of some splits in the Hub's cache; fetch those that are missing."""
-    if cached := _cached(config, names):
-        return cached
-    for wait in (*WAITS, None):
-        reached = False
+    try:
+        found = _snapshot(config, names, offline=True)
+    except (OSError, ValueError, UserError):  # not in the cache, or not all of it
+        found = []
+    is_whole = all("-of-" in path.name or path.name.partition(".")[0] in names for path in found)
+    if not found or not is_whole or _damaged(found):
         try:
-            sums = _listed(config)
-            reached = True
-            return _fetched(config, names, sums)
+            found = _snapshot(config, names, offline=False)
         except UserError:
             raise
         except Exception as error:  # of any kind: the network, the proxy and the client raise many
-            reason = " ".join(str(error).split()) or type(error).__name__
-            if wait is None or not _is_temporary(error, reached):
-                where = f"{config.hub_dataset} at {config.hub_revision}"
-                raise UserError(f"cannot fetch {where} from the Hub ({reason[:300]}). {NOT_REACHED}") from error
-            print(f"the Hub: {reason[:300]}; trying again in {wait} s", file=sys.stderr, flush=True)
-            time.sleep(wait)
-    raise AssertionError("the last attempt returns or raises")
-
-
-def _is_temporary(error: Exception, reached: bool) -> bool:
-    """Return whether another attempt may succeed: the Hub is busy or broken, or was lost after an answer."""
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    return reached if status is None else status == 429 or status >= 500
-
-
-def _cached(config: DataConfig, names: Sequence[str]) -> list[Path]:
-    """Return the shards if the cache has all of them, without asking the Hub."""
-    if not re.fullmatch(r"[0-9a-f]{40}", config.hub_revision):
-        return []
-    try:
-        found = _snapshot(config, names, offline=True)
-    except (OSError, ValueError, UserError):
-        return []
-    is_complete = all("-of-" in path.name or path.name.partition(".")[0] in names for path in found)
-    return found if is_complete and not _damaged(config, found, {}) else []
-
-
-def _listed(config: DataConfig) -> dict[str, str]:
-    """Ask the Hub for the checksums of the data set's files; fail immediately if there is no network."""
-    from huggingface_hub import HfApi  # noqa: PLC0415 (comes with datasets; slow to import)
-
-    info = HfApi().dataset_info(
-        config.hub_dataset, revision=config.hub_revision, timeout=TIMEOUT_SECONDS, files_metadata=True
-    )
-    return {file.rfilename: file.lfs.sha256 for file in info.siblings or () if file.lfs}
-
-
-def _fetched(config: DataConfig, names: Sequence[str], sums: dict[str, str]) -> list[Path]:
-    found = _snapshot(config, names, offline=False)
+            reason = (" ".join(str(error).split()) or type(error).__name__)[:300]
+            where = f"{config.hub_dataset} at {config.hub_revision}"
+            raise UserError(f"cannot fetch {where} from the Hub ({reason}). {NOT_REACHED}") from error
     if not found:
         raise UserError(
             f"{config.hub_dataset} at {config.hub_revision} holds no shards {config.hub_config}/{names[0]}-*.parquet: "
             "check data.hub_config and the split's name."
         )
-    if damaged := _damaged(config, found, sums):
-        raise OSError(f"{', '.join(damaged)} arrived damaged: the checksum is not the Hub's")
+    if damaged := _damaged(found):
+        raise UserError(f"{', '.join(damaged)} of {config.hub_dataset} arrived damaged: run the same command again")
     return found
 
 
 def _snapshot(config: DataConfig, names: Sequence[str], *, offline: bool) -> list[Path]:
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 (comes with datasets; slow to import)
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - slow to import
 
     folder = PurePosixPath(config.hub_config)
-    found: list[Path] = []
-    others = tuple(ending for ending in shard_endings() if ending not in PARQUET.shards)
-    for endings in (PARQUET.shards, others):  # other formats only if there is no Parquet
-        patterns = [
-            f"{folder / name}{middle}{ending}" for name in names for middle in SHARD_MIDDLES for ending in endings
-        ]
+    for endings in (SHARD_ENDINGS[:1], SHARD_ENDINGS[1:]):  # other formats only if there is no Parquet
         snapshot = snapshot_download(
             config.hub_dataset,
             repo_type="dataset",
             revision=config.hub_revision,
-            allow_patterns=patterns,
+            allow_patterns=[
+                f"{folder / name}{middle}{end}" for name in names for middle in SHARD_MIDDLES for end in endings
+            ],
             local_files_only=offline,
         )
-        if found := shards(Path(snapshot) / folder, names):
-            _check_each(Path(snapshot) / folder, names)
-            break
-    return found
+        if found := _all_shards(Path(snapshot) / folder, names):
+            return found
+    return []
 
 
-def _damaged(config: DataConfig, paths: Sequence[Path], sums: dict[str, str]) -> list[str]:
-    """Remove shards that differ from their checksums, so that they are fetched again; return their names."""
+def _damaged(paths: Sequence[Path]) -> list[str]:
+    """Remove shards that differ from the checksums after which the Hub's client names them; return their names."""
     damaged = []
     for path in paths:
-        name = path.as_posix().split(f"/{config.hub_revision}/", 1)[-1]
-        wanted = sums.get(name) or _checksum_in_name(path)
-        if wanted and checksum(path) != wanted:
-            damaged.append(name)
-            _remove(path)
+        file = path.resolve()
+        if re.fullmatch(r"[0-9a-f]{64}", file.name) and checksum(file) != file.name:
+            damaged.append(path.name)
+            remove(file)
+            remove(path)
     return damaged
-
-
-def _checksum_in_name(path: Path) -> str:
-    """Return the checksum after which the Hub's client names a cached file; empty if there is none."""
-    name = path.readlink().name if path.is_symlink() else ""
-    return name if re.fullmatch(r"[0-9a-f]{64}", name) else ""
-
-
-def _remove(path: Path) -> None:
-    """Remove a file and the links that lead to it."""
-    while path.is_symlink():
-        target = path.parent / path.readlink()
-        remove(path)
-        path = target
-    remove(path)
-
-
-def _stream(paths: list[Path], sides: Languages, columns: Columns, name: str) -> Iterator[Pair]:
-    """Yield the pairs of Parquet shards, batch by batch of rows."""
-    from datasets import load_dataset  # noqa: PLC0415 (slow to import, and only this source needs it)
-    from datasets.utils import logging  # noqa: PLC0415
-
-    from nmt.data.sources.parquet_tables import check_columns, table_pairs  # noqa: PLC0415 - slow to import
-
-    logging.set_verbosity(logging.CRITICAL)  # errors are reported below, in one line
-    for path in paths:
-        check_columns(path, sides, columns)
-    patterns = [escape(str(path)) for path in paths]
-    try:
-        with TemporaryDirectory() as cache:  # in place of the library's own, which may be one that cannot be written
-            table = load_dataset(
-                "parquet", data_files=patterns, split="train", streaming=True, batch_size=READ_ROWS, cache_dir=cache
-            )
-            for batch in table.with_format("arrow").iter(batch_size=READ_ROWS):
-                yield from table_pairs(batch, sides, columns, name)
-    except (OSError, ValueError) as error:
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise UserError(f"a shard of {name} is damaged ({reason}): delete it and fetch it again.") from error
 
 
 SOURCE = Source(fingerprint, pairs, settings=("hub_dataset", "hub_config", "hub_revision", "train", "valid", "test"))

@@ -6,7 +6,6 @@ import http.client
 import urllib.request
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,4 +85,4 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     return files.pairs(config, split)
 
 
-SOURCE = replace(files.SOURCE, fingerprint=fingerprint, pairs=pairs, may_download=True)
+SOURCE = files.SOURCE._replace(fingerprint=fingerprint, pairs=pairs, may_download=True)

@@ -1,9 +1,9 @@
-"""The sources of parallel text by name, and the splits held out from the training text.
+"""The source of each split, and the splits that are held out from the training text.
 
 To add a source, write a module with a `SOURCE`, and name it in `nmt.config.registry`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from hashlib import blake2b
 
 from nmt.config.data import DataConfig
@@ -22,20 +22,18 @@ def source_named(name: str) -> Source:
     return source
 
 
-def splits(config: DataConfig) -> list[str]:
-    """Return the names of the splits, in the order of preparation."""
-    return list(source_named(config.source).splits)
+def source_of(config: DataConfig, split: str) -> Source:
+    """Return the source of a split; development and test text may be a test set of sacreBLEU."""
+    names = {"valid": config.valid, "test": config.test}.get(split, [])
+    if any(name.startswith(sacrebleu_sets.PREFIX) for name in names):
+        return sacrebleu_sets.SOURCE
+    return source_named(config.source)
 
 
 def has_text(config: DataConfig, split: str) -> bool:
     """Return whether one of several corpora has this split: it is named, held out, or part of what is generated."""
-    source = source_named(config.source)
-    return split == "train" or not source.settings or bool(getattr(config, split)) or split in held_out(config)
-
-
-def recorded_settings(config: DataConfig) -> tuple[str, ...]:
-    """Return the settings under `data.` that name the text of this source."""
-    return source_named(config.source).settings
+    is_generated = not source_named(config.source).settings
+    return split == "train" or is_generated or bool(getattr(config, split)) or split in held_out(config)
 
 
 def held_out(config: DataConfig) -> list[str]:
@@ -53,9 +51,9 @@ def read_from(config: DataConfig, split: str) -> str:
 def text_settings(config: DataConfig, split: str) -> list[str]:
     """Return the settings under `data.` that name the text of a split."""
     its_text = read_from(config, split)
-    settings = recorded_settings(config) or ("seed",)  # the demo's text is generated
+    settings = source_named(config.source).settings
     names = [name for name in settings if name not in ("train", "valid", "test") or name == its_text]
-    return ["source", *names, *(["train_alignments"] if split == "train" else [])]
+    return ["source", split, *names, *(["train_alignments"] if split == "train" else [])]
 
 
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:
@@ -69,8 +67,7 @@ def fingerprint(config: DataConfig, split: str) -> Fingerprint:
 
 def fingerprint_if_here(config: DataConfig, split: str) -> Fingerprint | None:
     """Return the fingerprint of a split; None if its files are gone, or if they might have to be downloaded."""
-    its_text = read_from(config, split)
-    names = {"train": config.train, "valid": config.valid, "test": config.test}.get(its_text, [])
+    names = getattr(config, read_from(config, split), [])
     if source_of(config, split).may_download or any(map(is_address, names)):
         return None
     try:
@@ -84,14 +81,6 @@ def further_references(config: DataConfig, split: str) -> list[list[str]]:
     if split in ("train", *held_out(config)):
         return []
     return source_of(config, split).further_references(config, split)
-
-
-def source_of(config: DataConfig, split: str) -> Source:
-    """Return the source of a split; development and test text may be a test set of sacreBLEU."""
-    names = {"valid": config.valid, "test": config.test}.get(split, [])
-    if any(name.startswith(sacrebleu_sets.PREFIX) for name in names):
-        return sacrebleu_sets.SOURCE
-    return source_named(config.source)
 
 
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
@@ -112,7 +101,7 @@ def _training_pairs(config: DataConfig) -> Iterator[Pair]:
     return alignments.with_alignments(config, training, known)
 
 
-def _split_of(pair: Pair, share: float, held_out_splits: Sequence[str]) -> str:
+def _split_of(pair: Pair, share: float, held_out_splits: list[str]) -> str:
     """Choose the split of a training pair by its source sentence, so that no sentence is in two splits."""
     sentence = on_one_line(pair[0]).strip().encode()
     number = int.from_bytes(blake2b(sentence, digest_size=8).digest()) / 2**64 / share

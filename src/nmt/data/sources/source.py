@@ -1,8 +1,7 @@
 """A source of parallel text, as the rest of data preparation sees it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmt.config.data import DataConfig
 from nmt.errors import UserError
@@ -16,8 +15,7 @@ Fingerprint = Mapping[str, object]
 """A JSON object that identifies the text of a split: equal fingerprints mean equal text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """The columns of a table that the settings name."""
 
     sides: Sequence[str] = ()
@@ -30,8 +28,7 @@ BY_LANGUAGE = Columns()
 """Columns that are named after the languages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """The functions of a source; each takes the settings and the name of a split."""
 
     fingerprint: Callable[[DataConfig, str], Fingerprint]

@@ -9,7 +9,7 @@ import pytest
 
 from nmt.config.data import DataConfig
 from nmt.config.tree import Config
-from nmt.data import prepare, tokenizer_task
+from nmt.data import make_tokenizer, prepare
 from nmt.data.alignments import NAME, piece_links
 from nmt.data.layout import column_name
 from nmt.data.mixture import open_training_text
@@ -28,7 +28,7 @@ TRANSLATED = {target: source for source, target in WORDS.items()}
 
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
+    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
 
 
 def truth(source: str, target: str) -> list[tuple[int, int]]:

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.config.data import DataConfig
 from nmt.config.tree import Config
-from nmt.data import prepare, tokenizer_task
+from nmt.data import make_tokenizer, prepare
 from nmt.data.gold_alignments import alignments_of
 from nmt.data.layout import column_name
 from nmt.data.prepared import require_text
@@ -20,7 +20,7 @@ GOLD = ["0-0 1-1", "0p0 1-1", ""]
 
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
+    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
 
 
 def config_of(folder: Path, gold: list[str], **data: object) -> Config:

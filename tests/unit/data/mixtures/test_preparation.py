@@ -12,14 +12,13 @@ import pytest
 from nmt.commands import data as command
 from nmt.config.data import DataConfig, TokenizerConfig, corpora_of
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
-from nmt.data import prepare, tokenizer_task
-from nmt.data.corpora import split_languages
+from nmt.data import make_tokenizer, prepare
+from nmt.data.corpora import check_all_is_read, split_languages
+from nmt.data.make_tokenizer import sample_corpora
 from nmt.data.manifest import read_manifest
 from nmt.data.mixture import open_training_text
 from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore
-from nmt.data.tokenizer_task import sample_corpora
-from nmt.data.unread_settings import check_all_is_read
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
@@ -28,7 +27,7 @@ from tests.unit.data.test_prepare import run, text, with_data
 
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
+    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def settings(tmp_path: Path) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filters.chunks, "__defaults__", (90,))
+    monkeypatch.setattr(filters.read_chunks, "__defaults__", (90,))
     monkeypatch.setattr(encode, "CHUNK_PAIRS", 70)
 
 

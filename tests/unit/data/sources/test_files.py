@@ -1,4 +1,4 @@
-"""Pairs from text and Parquet files, and one clear error for every bad file."""
+"""Pairs from text files, SGM files and folders of shards, and one clear error for every bad file."""
 
 import bz2
 import gzip
@@ -6,16 +6,12 @@ import lzma
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 
-from nmt.data.sources import parquet_tables as parquet
-from nmt.data.sources.cells import cell_text
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.sources.source import Columns, Pair
 from nmt.errors import UserError
-from nmt.text.lines import MAX_LINE_BYTES
+from tests.unit.data.sources.test_tables import write as write_table
 
 PAIRS = [("a house", "ein Haus"), ("the ships", "die Schiffe"), ("", ""), ("odd\u2028 \rone\x85", "ein\x0b\x1c übles")]
 
@@ -23,15 +19,6 @@ PAIRS = [("a house", "ein Haus"), ("the ships", "die Schiffe"), ("", ""), ("odd\
 def write(path: Path, lines: list[str], opened: Callable[..., object] = open, end: str = "\n") -> str:
     with opened(path, "wb") as file:  # type: ignore[attr-defined]
         file.write("".join(line + end for line in lines).encode())
-    return str(path)
-
-
-def write_parquet(
-    path: Path, pairs: list[Pair], keys: tuple[str, str] = ("en", "de"), column: str = "translation"
-) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [{column: dict(zip(keys, pair, strict=True))} for pair in pairs]
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
     return str(path)
 
 
@@ -52,152 +39,101 @@ def test_byte_order_mark_and_missing_last_line_end_are_accepted(tmp_path: Path) 
     assert read(str(tmp_path / "a"), str(tmp_path / "b")) == [("one", "eins"), ("two", "zwei")]
 
 
-def test_parquet_columns_are_found_by_language(tmp_path: Path) -> None:
-    pairs = [("one\n", "eins"), ("two", "zwei")]
-    file = write_parquet(tmp_path / "x.parquet", pairs)
-    assert read(file) == [("one", "eins"), ("two", "zwei")]
-    assert read(file, languages=("de", "en")) == [("eins", "one"), ("zwei", "two")]
-
-
-def test_folder_of_shards_gives_the_split_in_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", [".parquet", ".jsonl.gz", ".csv"])
+def test_folder_of_shards_gives_the_split_in_order(tmp_path: Path, ending: str) -> None:
     for number in (1, 0):
-        write_parquet(tmp_path / f"train-0000{number}-of-00002.parquet", [(f"train {number}", "x")])
-    write_parquet(tmp_path / "validation-00000-of-00001.parquet", [("valid", "y")])
+        write_table(tmp_path / f"train-0000{number}-of-00002{ending}", [{"en": f"train {number}", "de": "x"}])
+    write_table(tmp_path / f"validation{ending}", [{"en": "valid", "de": "y"}])
     assert read(str(tmp_path)) == [("train 0", "x"), ("train 1", "x")]
     assert read(str(tmp_path), split="valid") == [("valid", "y")]
     with pytest.raises(UserError, match="holds no shards of test"):
         read(str(tmp_path), split="test")
+    (tmp_path / f"train-00000-of-00002{ending}").unlink()
+    with pytest.raises(UserError, match=rf"train-00000-of-00002{ending} is missing, though train-00001"):
+        read(str(tmp_path))
 
 
-def test_files_of_different_lengths_are_refused(tmp_path: Path) -> None:
-    long, short = write(tmp_path / "long", ["x"] * 7), write(tmp_path / "short", ["x"] * 4)
-    with pytest.raises(UserError, match=r"long has 7 sentences, but .*short has 4"):
-        read(long, short)
-    with pytest.raises(UserError, match=r"short has 4 sentences, but .*long has 7"):
-        read(short, long)
-
-
-def test_missing_empty_and_single_files_are_refused(tmp_path: Path) -> None:
-    good, empty = write(tmp_path / "good", ["x"]), write(tmp_path / "empty", [])
+def test_bad_sets_of_files_are_refused(tmp_path: Path) -> None:
+    files = {name: write(tmp_path / name, ["x"] * count) for name, count in (("long", 7), ("short", 4), ("empty", 0))}
+    for names, message in (
+        (("long", "short"), r"long has 7 sentences, but .*short has 4"),
+        (("short", "long"), r"short has 4 sentences, but .*long has 7"),
+        (("long", "empty"), "empty is empty"),
+        (("long",), r"names 1 file.s. \(text\): give two"),
+        (("long", "long", "long"), r"names 3 file.s. \(text, text, text\): give two"),
+    ):
+        with pytest.raises(UserError, match=message):
+            read(*(files[name] for name in names))
     with pytest.raises(UserError, match=r"nowhere does not exist .* check data\.train"):
-        read(good, str(tmp_path / "nowhere"))
-    with pytest.raises(UserError, match="empty is empty"):
-        read(good, empty)
-    with pytest.raises(UserError, match=r"names 1 file.s. \(text\): give two"):
-        read(good)
+        read(files["long"], str(tmp_path / "nowhere"))
+    with pytest.raises(UserError, match=r"has no columns, so data\.score_column=s needs another format"):
+        read_pairs([tmp_path / "long"] * 2, ("en", "de"), Columns(score="s"))
 
 
-def test_not_utf8_names_file_and_line(tmp_path: Path) -> None:
-    (tmp_path / "latin").write_bytes("gut\nauch gut\nschön\n".encode("latin-1"))
-    good = write(tmp_path / "good", ["x"] * 3)
-    with pytest.raises(UserError, match=r"latin, line 3: not UTF-8 \(byte 4 of the line\)"):
-        read(str(tmp_path / "latin"), good)
+NUMBERS = "".join(f"line {number * 7919 % 1000}\n" for number in range(5000)).encode()
 
 
 @pytest.mark.parametrize(
-    ("content", "kind"),
+    ("name", "content", "complaint"),
     [
-        (bz2.compress(b"one\n" * 9), "bzip2"),
-        (gzip.compress(b"one\n" * 9), "gzip"),
-        (lzma.compress(b"one\n" * 9), "xz"),
-        (bytes.fromhex("28b52ffd2404410000") + b"one", "zstd"),
+        ("latin", "gut\nauch gut\nschön\n".encode("latin-1"), r"latin, line 3: not UTF-8 \(byte 4 of the line\)"),
+        ("a", bz2.compress(b"one\n" * 9), r"a is compressed by bzip2: decompress it, or use \.gz or \.xz\.$"),
+        ("a", gzip.compress(b"one\n" * 9), "a is compressed by gzip"),
+        ("a", lzma.compress(b"one\n" * 9), "a is compressed by xz"),
+        ("a", bytes.fromhex("28b52ffd2404410000") + b"one", "a is compressed by zstd"),
+        ("a.gz", gzip.compress(NUMBERS)[:-20], r"a\.gz is damaged or cut short"),
+        ("a.xz", lzma.compress(NUMBERS)[:-20], r"a\.xz is damaged or cut short"),
+        ("a.gz", b"plain text under a wrong name\n", r"a\.gz is damaged"),
+        ("a.sgm", b"just text\n", r"a\.sgm holds no <seg> lines"),
+        ("a.sgm", b"<seg>a\n<seg>b</seg>", r"a\.sgm, line 2: a <seg> without its </seg>"),
+        ("a.sgm", b"<seg>a</seg>\n\n</seg>", r"a\.sgm, line 3: a <seg> without its </seg>"),
+        ("a.sgm", b"</seg><seg>a", r"a\.sgm, line 1: a <seg> without its </seg>"),
+        ("a.sgm", b"<seg" * 100_000, "seg"),  # a search of each to the end of the file would take hours
+        ("a.sgm", b"<seg>\n<seg id=" * 100_000, "seg"),
     ],
-    ids=["bzip2", "gzip", "xz", "zstd"],
 )
-def test_compressed_text_under_another_name_is_refused_as_such(tmp_path: Path, content: bytes, kind: str) -> None:
-    (tmp_path / "packed").write_bytes(content)
-    with pytest.raises(UserError, match=rf"packed is compressed by {kind}: decompress it, or use \.gz or \.xz\.$"):
-        read(str(tmp_path / "packed"), str(tmp_path / "packed"))
+def test_damaged_files_are_refused_by_name(tmp_path: Path, name: str, content: bytes, complaint: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=complaint):
+        read(str(tmp_path / name), str(tmp_path / name))
 
 
-@pytest.mark.parametrize(("suffix", "opened"), [(".gz", gzip.open), (".xz", lzma.open)])
-def test_truncated_compressed_file_is_refused(tmp_path: Path, suffix: str, opened: Callable[..., object]) -> None:
-    path = tmp_path / f"a{suffix}"
-    write(path, [f"line {number * 7919 % 1000}" for number in range(5000)], opened)
-    path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(UserError, match=rf"a\{suffix} is damaged or cut short"):
-        read(str(path), str(path))
-    path.write_bytes(b"plain text under a wrong name\n")
-    with pytest.raises(UserError, match=rf"a\{suffix} is damaged"):
-        read(str(path), str(path))
+SOURCE_SET = """<srcset setid="newstest2014" srclang="any">
+<doc sysid="ref" docid="abcnews.go.com-2013-12-01" genre="news" origlang="de">
+<p>
+<seg id="1">Gutach: Noch mehr Sicherheit f&#252;r Fu&#223;g&auml;nger</seg>
+<seg id="2">M&amp;S sagt: "5 &lt; 6"</seg>
+</p>
+</doc>
+</srcset>
+"""
+REFERENCE_SET = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE mteval SYSTEM "ftp://jaguar.ncsl.nist.gov/mt/resources/mteval-xml-v1.3.dtd">
+<mteval>
+<REFSET setid="newstest2014" srclang="any" trglang="en">
+<DOC sysid="ref" docid="abcnews.go.com-2013-12-01" genre="news" origlang="de"><p>
+<SEG ID='1'>Gutach: Increased safety
+for pedestrians</SEG>
+<seg id="2">M&amp;S says: "5 &lt; 6"</seg></p></DOC>
+</REFSET>
+</mteval>
+"""
 
 
-def test_damaged_parquet_is_refused(tmp_path: Path) -> None:
-    whole = Path(write_parquet(tmp_path / "x.parquet", [("one", "eins")] * 500))
-    with pytest.raises(UserError, match=r"x\.parquet has no text in the language fr: choose from de, en"):
-        read(str(whole), languages=("en", "fr"))
-    other = write_parquet(tmp_path / "other.parquet", [("one", "eins")], column="text")
-    with pytest.raises(UserError, match=r"other\.parquet has the columns text, but neither `translation`"):
-        read(other)
-    whole.write_bytes(whole.read_bytes()[:-50])
-    with pytest.raises(UserError, match=r"x\.parquet is not a whole Parquet file"):
-        read(str(whole))
+@pytest.mark.parametrize("opened", [open, gzip.open])
+def test_newstest_sets_of_wmt(tmp_path: Path, opened: Callable[..., object]) -> None:
+    end = ".gz" if opened is gzip.open else ""
+    source = write(tmp_path / f"newstest2014-deen-src.de.sgm{end}", SOURCE_SET.splitlines(), opened)
+    reference = write(tmp_path / f"newstest2014-deen-ref.en.sgm{end}", REFERENCE_SET.splitlines(), opened)
+    for languages in (("de", "en"), ("de-AT", "en_GB")):
+        assert read(source, reference, languages=languages, split="test") == [
+            ("Gutach: Noch mehr Sicherheit für Fußgänger", "Gutach: Increased safety for pedestrians"),
+            ('M&S sagt: "5 < 6"', 'M&S says: "5 < 6"'),
+        ]
+    with pytest.raises(UserError, match="says it is in en, but de is wanted: check the order"):
+        read(source, reference, languages=("en", "de"))
 
 
-def test_parquet_with_damaged_names_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "MAX_COLUMN_BYTES", 1)
-    file = Path(write_parquet(tmp_path / "x.parquet", [("one", "eins")]))
-    before, name, after = file.read_bytes().partition(b"\x19\x28\x0btranslation")  # the path of the first column
-    file.write_bytes(before + name.replace(b"trans", b"\xff" * 5) + after)
-    with pytest.raises(UserError, match=r"x\.parquet is not a whole Parquet file"):
-        list(read_pairs([file], ("en", "de")))
-
-
-def test_parquet_with_huge_columns_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    long = write_parquet(tmp_path / "long.parquet", [("x" * (MAX_LINE_BYTES + 100), "eins")])
-    with pytest.raises(UserError, match=r"long\.parquet has 1,\d+,\d+ bytes in 1 texts of row group 1: write it again"):
-        read(long)
-    pairs = [(f"number {number}", "eins") for number in range(500)]
-    many = write_parquet(tmp_path / "many.parquet", pairs)
-    assert read(many) == pairs
-    monkeypatch.setattr(parquet, "MAX_COLUMN_BYTES", 2000)
-    with pytest.raises(UserError, match=r"many\.parquet has \d,\d+ bytes in 500 texts of row group 1"):
-        read(many)
-
-
-def test_parquet_with_huge_unused_columns_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [{"translation": {"de": "eins", "en": "one"}, "other": "x" * 5000}] * 3
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "x.parquet")
-    monkeypatch.setattr(parquet, "MAX_COLUMN_BYTES", 2000)
-    assert read(str(tmp_path / "x.parquet")) == [("one", "eins")] * 3
-
-
-def test_columns_may_be_named(tmp_path: Path) -> None:
-    path = tmp_path / "x.parquet"
-    pyarrow.parquet.write_table(pyarrow.table({"a": ["one\u2028two\n"], "b": [None], "score": [0.5]}), path)
-    assert list(read_pairs([path], ("en", "de"), Columns(("a", "b"), "score"))) == [("one\ntwo", "", 0.5)]
-    with pytest.raises(UserError, match=r"x\.parquet has no column c \(data.columns\): choose from a, b, score"):
-        list(read_pairs([path], ("en", "de"), Columns(("a", "c"))))
-    with pytest.raises(UserError, match=r"x\.parquet has no column scor \(data.score_column\): did you mean score"):
-        list(read_pairs([path], ("en", "de"), Columns(("a", "b"), "scor")))
-
-
-def test_scores_need_a_table_with_numbers(tmp_path: Path) -> None:
-    pyarrow.parquet.write_table(pyarrow.table({"en": ["a"], "de": ["b"]}), tmp_path / "x.parquet")
-    with pytest.raises(UserError, match="has string, not numbers, in the column en"):
-        list(read_pairs([tmp_path / "x.parquet"], ("en", "de"), Columns(score="en")))
-    (tmp_path / "x.en").write_text("a\n")
-    with pytest.raises(UserError, match=r"has no columns, so data\.score_column=s needs another format"):
-        read_pairs([tmp_path / "x.en"] * 2, ("en", "de"), Columns(score="s"))
-
-
-@pytest.mark.parametrize("text", ["", "\n", "a", "a\n", "\na", "a\u2028\u2029b\r\n \r\nc", "  a  "])
-def test_text_of_a_cell_is_its_lines(text: str) -> None:
-    assert cell_text(text).split("\n") == ([line for line in text.splitlines() if line] or [""])
-
-
-def test_bad_parquet_columns_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "x.parquet"
-    pyarrow.parquet.write_table(pyarrow.table({"en": [1, 2], "de": ["a", "b"]}), path)
-    with pytest.raises(UserError, match="has int64, not text, in the column en"):
-        read(str(path))
-    pyarrow.parquet.write_table(pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 3, names=["en", "de", "en"]), path)
-    with pytest.raises(UserError, match="has several columns en: leave one"):
-        read(str(path))
-    rows = [{"en": f"number {number}", "de": "x", "body": "long " * 900} for number in range(500)]
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-    monkeypatch.setattr(parquet, "MAX_COLUMN_BYTES", 20_000)
-    assert len(read(str(path))) == 500
-    monkeypatch.setattr(parquet, "MAX_COLUMN_BYTES", 2000)
-    with pytest.raises(UserError, match=r"bytes in 500 texts of row group 1"):
-        read(str(path))
+def test_impossible_character_reference_becomes_a_replacement_character(tmp_path: Path) -> None:
+    file = write(tmp_path / "set.sgm", [f"<seg>a &#{'9' * 5000}; &#{'9' * 5000} &#228;</seg>"])
+    assert read(file, file) == [("a \ufffd \ufffd ä",) * 2]

@@ -3,8 +3,7 @@
 import pytest
 
 from nmt.config.compose import compose
-from nmt.data.earlier_tokenizer import earlier_tokenizer
-from nmt.data.tokenizer_task import tokenizer_settings
+from nmt.data.make_tokenizer import earlier_tokenizer, tokenizer_settings
 from nmt.errors import ConfigError, UserError
 from nmt.training.fine_tuning import load_origin
 

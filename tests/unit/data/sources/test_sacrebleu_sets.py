@@ -15,7 +15,7 @@ from sacrebleu.dataset import base as sacrebleu_base
 
 from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
-from nmt.data import prepare, tokenizer_task
+from nmt.data import make_tokenizer, prepare
 from nmt.data.sources import registry
 from nmt.data.sources import sacrebleu_sets as source
 from nmt.errors import UserError
@@ -28,7 +28,7 @@ TEST = [("the dog", "der Hund"), ("a cat", "eine Katze"), ("two birds", "zwei VÃ
 
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
+    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
 
 
 def write(path: Path, lines: list[str]) -> str:

@@ -1,7 +1,11 @@
-"""Rules about the text of web pages, each for one sentence and its translation."""
+"""Rules of filters that take more than a line, each for a sentence and its translation."""
 
 import re
 import unicodedata
+from collections.abc import Callable
+
+from nmt.errors import UserError
+from nmt.text.language import identified_code, language_identifier
 
 LINK = re.compile(
     r"(?:https?://|www\.)[!#-&(-;=?-~]*[\w/#=&~-]|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]+)+|</?[a-z][a-z0-9]{0,10}\b[^<>]{0,200}>",
@@ -58,10 +62,51 @@ def _may_have_links(text: str) -> bool:
     return "//" in text or "www." in text.lower() or "@" in text or "<" in text
 
 
-def is_sentence(source: str, target: str) -> bool:
-    """Return whether neither side is a menu or a notice."""
-    return not (_is_boilerplate(source) or _is_boilerplate(target))
+def is_sentence(text: str) -> bool:
+    """Return whether a text is neither a menu nor a notice."""
+    return len(SEPARATOR.findall(text)) <= MAX_SEPARATORS and not NOTICES.search(text)
 
 
-def _is_boilerplate(text: str) -> bool:
-    return len(SEPARATOR.findall(text)) > MAX_SEPARATORS or bool(NOTICES.search(text))
+GROUPED = re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:[.,'’ \u00a0\u066c\u2009\u202f]\d{3})+(?!\d)|\d+")
+"""Digits, with or without separators between groups of thousands; India's groups have two digits, but for the last."""
+SECOND_DECIMAL_ZERO = re.compile(r"(?<=\d[.,]\d)0(?![.,]?\d)")
+
+
+def same_numbers(source: str, target: str) -> bool:
+    """Return whether both sides have the same numbers, in any order, as digits.
+
+    As 1.50 may be written 1.5, but 8.30 may be a time, zeros in the second decimal place may be there or not.
+    """
+    if numbers_in(source) == numbers_in(target):
+        return True
+    short = [numbers_in(SECOND_DECIMAL_ZERO.sub("", text)) for text in (source, target)]
+    return short[0] == short[1]
+
+
+def numbers_in(text: str) -> list[str]:
+    """Return the numbers of a text as plain digits, sorted.
+
+    Separators of thousands and leading zeros are left out, and so are zeros: 8:00 equals 8. The digits on both sides of
+    a decimal point or comma are two numbers, because languages write it differently.
+    """
+    found = (re.sub(r"\D", "", each) for each in GROUPED.findall(text))
+    plain = ("".join(str(unicodedata.decimal(digit)) for digit in each).lstrip("0") for each in found)
+    return sorted(filter(None, plain))
+
+
+def language_check(language: str, least: float) -> Callable[[str], bool]:
+    """Return a function that says whether a text has a language with at least this probability."""
+    code, classifier = identified_code(language), language_identifier()
+    if code not in classifier.labels:
+        raise UserError(
+            f"data.min_language_probability cannot check {language}: py3langid knows "
+            f"{', '.join(sorted(classifier.labels))}"
+        )
+
+    def has_language(text: str) -> bool:
+        likeliest, probability = classifier.classify(text)
+        if likeliest != code:  # ranking all languages takes longer
+            probability = dict(classifier.rank(text))[code]
+        return bool(probability >= least)
+
+    return has_language

@@ -1,0 +1,222 @@
+"""Development and test text that is also in the training text, against sets of sentences and of words."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.commands import data as command
+from nmt.config.data import DataConfig, TokenizerConfig
+from nmt.config.tree import Config, PathsConfig, RuntimeConfig
+from nmt.data.corpora import CorpusSplit
+from nmt.data.filters import overlap
+from nmt.data.filters.overlap import count_overlap, learn, read_splits, runs_of
+from nmt.data.manifest import read_manifest
+from nmt.data.prepared import require_prepared
+from nmt.data.records import Overlap
+from nmt.data.sources.source import Languages, Pair
+from tests.integration import toy
+from tests.unit.data.filters.test_pipeline import InThisProcess, run
+
+Texts = list[tuple[str, str]]
+EN_DE = ("en", "de")
+LETTERS = str.maketrans("0123456789", "abcdefghij")
+HELD_OUT = [
+    (EN_DE, "The cat sleeps.", "Die Katze schläft."),
+    (EN_DE, "Yes!", "Ja!"),
+    (EN_DE, "?!", "...!"),
+    (("fr", "en"), "Un chien.", "A dog."),
+]
+PAIRS: list[Pair] = [
+    ("the  CAT sleeps", "die katze, schläft"),
+    ("The cat sleeps.", "Sie schläft."),
+    ("It sleeps.", "Die Katze schläft"),
+    ("The cats sleep.", "Die Katzen schlafen."),
+    ("Die Katze schläft.", "The cat sleeps."),
+    ("?!", "!"),
+    ("A dog.", "Ein Hund."),
+]
+
+
+@pytest.fixture(autouse=True)
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.data.make_tokenizer.run_in_process", lambda function, *args: function(*args))
+
+
+def pairs(count: int, seed: int) -> Texts:
+    """Return sentence pairs that differ in letters."""
+    return [(source.translate(LETTERS), target.translate(LETTERS)) for source, target in toy.pairs(count, seed)]
+
+
+TRAIN: Texts = [*pairs(200, 1), ("a b", "c d"), ("twice", "one"), ("twice", "two")]
+
+
+def data(**settings: Any) -> DataConfig:
+    return DataConfig(max_words=0, **settings)
+
+
+def kept(config: DataConfig, found: list[Pair], text: Sequence[tuple[Languages, str, str]] = HELD_OUT) -> list[Pair]:
+    return run(found, config, held_out=learn(config, text))[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "dropped"),
+    [
+        ({}, []),
+        ({"drop_overlap": "pair"}, [0]),
+        ({"drop_overlap": "side"}, [0, 1, 2, 5, 6]),
+        ({"drop_overlap": "pair", "source_lang": "de", "target_lang": "en"}, [4]),
+    ],
+)
+def test_sentences_are_compared_by_letters_in_their_languages(settings: dict[str, Any], dropped: list[int]) -> None:
+    assert kept(data(**settings), PAIRS) == [pair for number, pair in enumerate(PAIRS) if number not in dropped]
+    assert kept(data(**settings), PAIRS, []) == PAIRS
+
+
+def test_pairs_of_the_other_direction_are_the_same_pairs() -> None:
+    assert kept(data(drop_overlap="pair", target_lang="fr"), [("A dog.", "un chien")]) == []
+    other = data(drop_overlap="side", target_lang="cs")
+    assert kept(other, [("new", "Un chien."), ("a dog", "")]) == [("new", "Un chien.")]
+
+
+def test_targets_that_repeat_anyway_are_not_compared() -> None:
+    text = [(("en", "trees"), "a b c d", "(S (X x))")]
+    repeated: list[Pair] = [("new", "(S (X x))"), ("a b c d", "(S)")]
+    assert kept(data(drop_overlap="side", target_lang="trees"), repeated, text) == repeated[:1]
+    text, words = [(("en", "trees"), "a " * 8, "b " * 8)], ("new", "b " * 8)
+    assert kept(data(overlap_share=0.5, target_lang="trees"), [words, ("a " * 8, "(S)")], text) == [words]
+
+
+def sentences(seed: int, count: int) -> list[str]:
+    generator = random.Random(seed)
+    return [" ".join(generator.choices("abcd", k=generator.randrange(1, 14))) for _ in range(count)]
+
+
+def contains(text: str, sentence: str, words: int, share: float) -> bool:
+    """Return whether a text contains this share of the different runs of a sentence."""
+    wanted, found = (
+        {tuple(each[start : start + words]) for start in range(len(each) - words + 1)}
+        for each in (sentence.split(), text.split())
+    )
+    return bool(wanted) and len(wanted & found) >= max(1, share * len(wanted))
+
+
+@pytest.mark.parametrize(("words", "share"), [(2, 1.0), (3, 0.5), (3, 0.01), (5, 1 / 3), (13, 0.5)])
+def test_runs_of_words_agree_with_sets(words: int, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlap, "MAX_SENTENCES", 1000)
+    monkeypatch.setattr(overlap, "RUN_WORDS", words)
+    held_out, texts = sentences(1, 40), sentences(2, 300)
+    expected = [(text, "x") for text in texts if not any(contains(text, each, words, share) for each in held_out)]
+    config = data(overlap_share=share)
+    assert kept(config, [(text, "x") for text in texts], [(EN_DE, each, "") for each in held_out]) == expected
+    assert expected
+    assert len(expected) < len(texts) or words == 13
+
+
+def test_runs_of_many_sentences_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlap, "MAX_SENTENCES", 1)
+    monkeypatch.setattr(overlap, "RUN_WORDS", 2)
+    text = [(EN_DE, "we read this", ""), (EN_DE, "we read that", "")]
+    config = data(overlap_share=1.0)
+    assert kept(config, [("we read", "x"), ("read that", "x")], text) == [("we read", "x")]
+
+
+def test_copies_with_changes_are_dropped_by_their_share() -> None:
+    words = list("abcdefghijklmnopqrst")
+    text = [(EN_DE, " ".join(words), "z")]
+    changed: list[Pair] = [(" ".join([*words[:number], "other", *words[number + 1 :]]), "x") for number in (0, 10)]
+    assert kept(data(overlap_share=0.5), changed, text) == changed[1:], "12 of 13, and 5 of 13 runs of 8 words"
+    assert kept(data(overlap_share=0.3), changed, text) == []
+
+
+def test_vowel_signs_make_a_difference_and_characters_of_text_without_spaces_are_words() -> None:
+    text = [(("hi", "zh"), "वह का है", "我非常喜欢我家里的那只狗,它也喜欢我。")]
+    found: list[Pair] = [("वह की है", "他"), ("वह का है।", "他"), ("हाँ", "你说,我非常喜欢我家里的那只猫。")]
+    languages = {"source_lang": "hi", "target_lang": "zh"}
+    assert kept(data(drop_overlap="side", **languages), found, text) == [found[0], found[2]]
+    assert kept(data(overlap_share=0.3, **languages), found, text) == found[:2]
+    assert runs_of("x", "日本。 Ünï_1 don't a b c d") == {
+        ("x", run) for run in ("日 本 ünï don t a b c", "本 ünï don t a b c d")
+    }
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_workers_drop_and_count_the_same(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlap, "RUN_WORDS", 3)
+    config = data(drop_overlap="side", overlap_share=0.4, deduplicate=True)
+    held_out = learn(config, [(EN_DE, *each) for each in pairwise(sentences(3, 30))])
+    found: list[Pair] = list(pairwise(sentences(4, 400)))
+    alone = run(found, config, held_out=held_out)
+    assert run(found, config, size, held_out, InThisProcess()) == alone
+    assert min(alone[1][name] for name in ("overlap", "overlap of runs")) > 0
+
+
+def write(folder: Path, name: str, text: Texts, languages: Languages = EN_DE) -> list[str]:
+    """Write both sides of a text, and return the names of the files."""
+    paths = [folder / f"{name}.{language}" for language in languages]
+    for path, side in zip(paths, zip(*text, strict=True), strict=True):
+        path.write_text("".join(f"{line}\n" for line in side))
+    return list(map(str, paths))
+
+
+def config_with(folder: Path, **texts: Texts) -> Config:
+    files: dict[str, Any] = {name: write(folder, name, text) for name, text in texts.items()}
+    return Config(
+        data=DataConfig(corpus="toy", source="files", **files),
+        tokenizer=TokenizerConfig(vocab_size=90),
+        runtime=RuntimeConfig(workers=1),
+        paths=PathsConfig(data=str(folder / "data")),
+    )
+
+
+def test_dropped_pairs_are_counted_and_the_warning_goes_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train = pairs(200, 1)
+    test = [(f"{source} .", target) for source, target in train[:20]]
+    settings = {"train": train, "valid": [*pairs(9, 7), (train[30][0], "new")], "test": test}
+    for drop, count, warned in (("", 0, True), ("pair", 20, True), ("side", 21, False)):
+        config = config_with(tmp_path, **settings)
+        config = replace(config, data=replace(config.data, drop_overlap=drop))
+        command.run(config)
+        said = capsys.readouterr()
+        manifest = read_manifest(config.data_folder)
+        assert manifest.collected("train").dropped.get("overlap", 0) == count
+        expected = "warning: of 10 valid pairs, the source of 1 (10.0%) and the target of 0 (0.0%) are also in the tr"
+        assert (expected in said.err) is warned
+        assert ("(data.drop_overlap=side drops such pairs)" in said.err) is warned
+        assert (f"overlap (data.drop_overlap={drop})" in said.out) is bool(drop)
+        assert ("held_out_text" in manifest.tasks["collect train"].inputs) is bool(drop)
+        require_prepared(config)
+    config = replace(config, data=replace(config.data, test=write(tmp_path, "other", train[:15])))
+    command.run(config)
+    assert read_manifest(config.data_folder).collected("train").dropped["overlap"] == 16
+
+
+def test_overlap_with_text_of_any_corpus_and_direction_is_counted_by_language_without_tags(tmp_path: Path) -> None:
+    test = [*TRAIN[:40], ("new", TRAIN[50][1]), ("twice", "zwei"), ("no", "twice"), *pairs(30, 9)]
+    texts: list[tuple[str, str, DataConfig, Texts]] = [
+        ("main", "train", DataConfig(), TRAIN[:20]),
+        ("more", "train", DataConfig(tag="<more>"), [(f"<more> {source}", target) for source, target in TRAIN[10:60]]),
+        ("back", "train", DataConfig(source_lang="de", target_lang="en"), [pair[::-1] for pair in TRAIN[60:]]),
+        ("french", "train", DataConfig(target_lang="fr"), [("x", target) for _, target in test]),
+        ("main", "test", DataConfig(), test),
+    ]
+    splits = []
+    for corpus, split, config, text in texts:
+        splits.append(CorpusSplit(corpus, split, config))
+        write(tmp_path, splits[-1].name, text, splits[-1].languages)
+    sources, targets = ({pair[side] for pair in TRAIN} for side in (0, 1))
+    assert count_overlap(tmp_path, splits, lambda _: None) == {
+        "test": Overlap(
+            sentences=len(test),
+            source=sum(source in sources for source, _ in test),
+            target=sum(target in targets for _, target in test),
+            pair=sum(pair in TRAIN for pair in test),
+        )
+    }
+    assert next(read_splits(tmp_path, splits[1:2])) == (EN_DE, *TRAIN[10])
