@@ -135,7 +135,7 @@ def test_manifest_cannot_name_files_outside_its_folder(tmp_path: Path) -> None:
     for content in (forged, forged | {"seal": seal({"steps": forged["steps"]})}, {**forged, "seal": None}):
         (folder / MANIFEST).write_text(json.dumps(content))
         with pytest.raises(UserError, match="is damaged"):
-            PreparationTasks(folder, {}, lambda _: None).finish([])
+            PreparationTasks(folder, {}, lambda _: None).finish()
     assert victim.read_text() == "stays"
     del written["seal"]
     (folder / MANIFEST).write_text(json.dumps(written))
