@@ -10,7 +10,6 @@ import torch
 
 from nmt.compute.machine import HALF_PRECISIONS, device_name, prepare_machine
 from nmt.config.data import is_text
-from nmt.config.registry import CHOICES, load
 from nmt.config.tree import Config
 from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.corpora import training_splits
@@ -120,7 +119,7 @@ def describe(config: Config, devices: int) -> RunFigures:
     data = _epoch_figures(config) if tokenizer else None
     length = math.ceil(data.mean_length) if data else TYPICAL_LENGTH
     longest = data.longest if data else config.data.max_pieces + 1
-    storage = _activation_storage(config)
+    device = _device(config)
     return RunFigures(
         vocabularies=words,
         parameters=size,
@@ -132,19 +131,32 @@ def describe(config: Config, devices: int) -> RunFigures:
         device_batch=device_batch,
         accumulation=accumulation,
         data=data,
-        memory=run_memory(config, size, words.target, devices, length, storage),
-        longest_memory=run_memory(config, size, words.target, devices, longest, storage).total,
-        estimate=_estimate(config, flops, devices),
+        memory=run_memory(config, size, words.target, devices, length, device.storage),
+        longest_memory=run_memory(config, size, words.target, devices, longest, device.storage).total,
+        estimate=estimate(flops, device.name, device.precision, device.peak, devices),
     )
 
 
-def _estimate(config: Config, flops: int, devices: int) -> Estimate:
-    """Return how long a run takes on devices of the type that is named, or like that of this machine."""
+class _Device(NamedTuple):
+    """The type of device that trains."""
+
+    name: str
+    precision: str
+    peak: float
+    """Operations per second."""
+    storage: ActivationStorage
+
+
+def _device(config: Config) -> _Device:
+    """Return the type of device that is named, or that of this machine."""
     if name := config.describe.device:
-        precision = precision_on(name, config.runtime.precision)
-        return estimate(flops, name, precision, find_device(name).peak(precision), devices)
+        precision, found = precision_on(name, config.runtime.precision), find_device(name)
+        storage = activation_storage(gpu=True, half=precision != "fp32", fused=found.fused)
+        return _Device(name, precision, found.peak(precision), storage)
     machine = prepare_machine(config.runtime)
-    return estimate(flops, device_name(machine.device), machine.precision_name, measured_peak(machine), devices)
+    half, fused = machine.precision in HALF_PRECISIONS, not is_old_gpu(machine.device)
+    storage = activation_storage(gpu=machine.device.type == "cuda", half=half, fused=fused)
+    return _Device(device_name(machine.device), machine.precision_name, measured_peak(machine), storage)
 
 
 def _vocabularies(config: Config, tokenizer: TrainedTokenizer | None) -> Vocabularies:
@@ -181,16 +193,6 @@ def _epoch_figures(config: Config) -> EpochFigures | None:
         mean_length=float(lengths.target.mean()),
         longest=int(max(lengths.source.max(), lengths.target.max())),
     )
-
-
-def _activation_storage(config: Config) -> ActivationStorage:
-    """Return how devices of the type that is named, or those of this machine, store activations."""
-    if device := config.describe.device:
-        half = precision_on(device, config.runtime.precision) != "fp32"
-        return activation_storage(gpu=True, half=half, fused=find_device(device).fused)
-    machine = prepare_machine(config.runtime)
-    half, fused = machine.precision in HALF_PRECISIONS, not is_old_gpu(machine.device)
-    return activation_storage(gpu=machine.device.type == "cuda", half=half, fused=fused)
 
 
 def as_text(config: Config, figures: RunFigures) -> str:
@@ -230,17 +232,14 @@ def _memory_lines(config: Config, figures: RunFigures) -> list[str]:
     if longest > 1.01 * memory.total:
         lines.append(f"  with a batch of the longest sentences: {longest / 1e9:.1f} GB")
     if device and longest > (available := find_device(device).memory):
-        lines.append(f"  more than the {available / 1e9:.0f} GB of one {device}: {_advice(memory, available)}")
+        state = memory.total - memory.activations
+        advice = (
+            "lower training.device_tokens"
+            if state < available
+            else f"{state / 1e9:.1f} GB do not depend on the batch; divide them by runtime.shard=weights"
+        )
+        lines.append(f"  more than the {available / 1e9:.0f} GB of one {device}: {advice}")
     return lines
-
-
-def _advice(memory: Memory, available: float) -> str:
-    """Say how a run that is too large for a device can fit."""
-    state, ways = memory.total - memory.activations, CHOICES["runtime.shard"]
-    dividing = [name for name in ways if load("runtime.shard", name).divides_weights]
-    if state < available or not dividing:
-        return "lower training.device_tokens"
-    return f"{state / 1e9:.1f} GB do not depend on the batch; divide them by runtime.shard={dividing[0]}"
 
 
 def _time_lines(figures: RunFigures) -> list[str]:

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any, NamedTuple
+from typing import Any
 
 from nmt.errors import ConfigError, nearest
 
@@ -31,9 +31,6 @@ DROPS = {**ONLY_IN_TRAINING, "drops": True}
 """Metadata of a setting under `model.` that is the probability with which training leaves out parts of the model."""
 SEEN_IN_WEIGHTS = {"seen_in_weights": True}
 """Metadata of a setting under `model.` whose difference shows in the names or shapes of weights."""
-ONLY_WITH = "only_with"
-"""The key of the metadata that `only_with` returns."""
-
 NAMES_A_FILE = {"names_a_file": True}
 """Metadata of a setting that names a file, on whose content the result depends."""
 MAY_NAME_A_FOLDER = {"may_name_a_folder": True}
@@ -43,43 +40,71 @@ MAX_NAME_CHARACTERS = 64
 """The longest name of a folder that a setting may give."""
 
 
-class OnlyWith(NamedTuple):
-    """The value of another setting without which a setting has no effect."""
-
-    setting: str
-    values: tuple[str, ...]
-
-    def value(self, settings: Any) -> object:
-        """Return the value of the other setting."""
-        return getattr(settings, self.setting)
-
-
-def only_with(setting: str, *values: str) -> dict[str, OnlyWith]:
-    """Return the metadata of a setting that has an effect only if another one of its group has one of these values."""
-    return {ONLY_WITH: OnlyWith(setting, values)}
+EFFECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "decoding.beam": ("strategy", ("beam",)),
+    "decoding.temperature": ("strategy", ("sample", "mbr")),
+    "decoding.top_k": ("strategy", ("sample", "mbr")),
+    "decoding.top_p": ("strategy", ("sample", "mbr")),
+    "decoding.candidates": ("strategy", ("mbr",)),
+    "decoding.utility": ("strategy", ("mbr",)),
+    "model.max_positions": ("positions", ("learned",)),
+    "model.max_relative_distance": ("positions", ("relative",)),
+    "training.muon_rate": ("optimizer", ("muon",)),
+}
+"""The setting of the same group, and its values, without which a setting has no effect."""
 
 
-def has_effect(settings: Any, name: str) -> bool:
+def has_effect(group: str, settings: Any, name: str) -> bool:
     """Return whether a setting of a group has an effect, as far as the value of another one decides that."""
-    rule = next(each.metadata for each in fields(settings) if each.name == name).get(ONLY_WITH)
-    return not rule or rule.value(settings) in rule.values
+    other, values = EFFECTS.get(f"{group}.{name}", ("", ()))
+    return not other or getattr(settings, other) in values
 
 
 def check_effect(group: str, settings: Any, name: str) -> None:
     """Refuse a setting of a group with another value than its default, but without effect because of another one."""
-    known = {each.name: each for each in fields(settings)}
-    if getattr(settings, name) == known[name].default:
+    if has_effect(group, settings, name) or getattr(settings, name) == getattr(type(settings)(), name):
         return
-    if not has_effect(settings, name):
-        rule = known[name].metadata[ONLY_WITH]
-        unfit = f"with {group}.{rule.setting}={rule.value(settings)}"
-        needed = " or ".join(f"{group}.{rule.setting}={value}" for value in rule.values)
-        raise ConfigError(f"{group}.{name} has no effect {unfit}: leave it out, or set {needed}")
+    other, values = EFFECTS[f"{group}.{name}"]
+    needed = " or ".join(f"{group}.{other}={value}" for value in values)
+    raise ConfigError(
+        f"{group}.{name} has no effect with {group}.{other}={getattr(settings, other)}: leave it out, or set {needed}"
+    )
 
 
 def marked(settings: Any, metadata: Mapping[str, object]) -> tuple[str, ...]:
     """Return the names of the settings of a group, or of its class, that have all of this metadata."""
     return tuple(each.name for each in fields(settings) if metadata.keys() <= each.metadata.keys())
+
+
+IN_WORDS: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    bool | None: "true, false or null",
+    str: "text",
+    list[str]: "a list, such as [a,b]",
+    dict[str, Any]: "settings by name",
+}
+"""Types of settings in words."""
+
+
+def typed(key: str, value: Any, kind: Any) -> Any:
+    """Return a value if it has the type of its setting; whole numbers are numbers, too."""
+    match value:
+        case bool() | None:
+            fits = kind in ((bool | None,) if value is None else (bool, bool | None))
+        case int() if kind is float:
+            return float(value)
+        case list():
+            fits = kind == list[str] and all(type(each) in (str, int, float) for each in value)
+            value = [str(each) for each in value]
+        case dict():
+            fits = kind == dict[str, Any]
+        case _:
+            fits = type(value) is kind
+    if not fits:
+        raise ConfigError(f"{key} must be {IN_WORDS[kind]}, not {value!r}")
+    return value
 
 
 def check_choice(key: str, value: str, choices: Iterable[str]) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 import hydra
 import yaml
@@ -20,7 +21,7 @@ from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
-from omegaconf import OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from nmt.config import registry
 from nmt.config.checks import check_effect, is_utf8
@@ -33,15 +34,18 @@ from nmt.config.conf_folder import (
     own_groups,
 )
 from nmt.config.folders import local_folder
-from nmt.config.keys import all_keys, open_keys, value_of
-from nmt.config.messages import one_line_errors, unknown_setting
-from nmt.config.saved import schema_tree, to_config
-from nmt.config.search_direction import direction_of
+from nmt.config.keys import all_keys, open_keys, unknown_setting, value_of
+from nmt.config.messages import one_line_errors
+from nmt.config.saved import to_config
 from nmt.config.tree import Config
 from nmt.errors import ConfigError
 
 ROOT = "nmt_root"
 """The name under which Hydra finds conf/config.yaml of the package, even if another folder has a config.yaml."""
+
+
+LOWER_IS_BETTER = ("loss", "nll", "perplexity", "ter")
+"""Metrics of which the lowest is the best, whatever the split; of all others, the highest."""
 
 
 class OwnSettings(SearchPathPlugin):
@@ -69,7 +73,7 @@ def compose(overrides: Sequence[str]) -> Config:
         tree = hydra.compose(ROOT, overrides=words)
         with open_dict(tree):
             tree.pop("hydra", None)
-        return trusting(to_config(tree))
+        return config_of(tree)
 
 
 @contextmanager
@@ -83,8 +87,9 @@ def _hydra_released() -> Iterator[None]:
         GlobalHydra.instance().hydra = outer
 
 
-def trusting(config: Config) -> Config:
-    """Let the code be imported that the user's settings name, such as training.optimizer=mine:Lion."""
+def config_of(tree: DictConfig) -> Config:
+    """Return what Hydra has composed as a frozen, checked Config; code that it names, mine:Lion, may be imported."""
+    config = to_config(cast("dict[str, Any]", OmegaConf.to_container(tree, resolve=True)))
     for setting in registry.CHOICES:
         if ":" in (value := value_of(config, setting)):
             registry.trust(setting, value)
@@ -132,12 +137,27 @@ def register_schema() -> None:
 
 @cache
 def _register_once() -> None:
-    ConfigStore.instance().store("schema", schema_tree(), provider="nmt")
+    schema: DictConfig = OmegaConf.structured(Config)
+    _make_writable(schema)
+    ConfigStore.instance().store("schema", schema, provider="nmt")
     # a launcher may have brought the functions to this process
     OmegaConf.register_new_resolver("folder_name", _folder_name, replace=True)
     OmegaConf.register_new_resolver("direction_of", direction_of, replace=True)
     OmegaConf.register_new_resolver("local_folder", lambda name: str(local_folder(name)), replace=True)
     Plugins.instance().register(OwnSettings)
+
+
+def _make_writable(node: DictConfig) -> None:
+    """Undo what frozen dataclasses become in OmegaConf: read-only nodes, which no override could change."""
+    OmegaConf.set_readonly(node, False)
+    for name in node:
+        if isinstance(node[name], DictConfig):
+            _make_writable(node[name])
+
+
+def direction_of(metric: str) -> str:
+    """Return what a search does with a metric, such as loss or test.ter, in Optuna's words."""
+    return "minimize" if metric.rpartition(".")[2] in LOWER_IS_BETTER else "maximize"
 
 
 def _folder_name(path: str) -> str:

@@ -17,6 +17,7 @@ from nmt.config.checks import (
     check_language,
     check_plain_name,
     marked,
+    typed,
 )
 from nmt.config.registry import brings, check_registered
 from nmt.errors import ConfigError, nearest
@@ -34,8 +35,6 @@ MAIN = "main"
 OF_THE_MIXTURE = {"mixture": {}, "temperature": 0.0}
 """Settings of the whole mixture; one of its corpora cannot have them."""
 MAX_WEIGHT = 1e6
-IN_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-"""Types of settings in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,20 +255,7 @@ def check_entry(name: str, entry: Any, types: Mapping[str, Any]) -> dict[str, An
     for key in entry:
         if key not in types:
             raise ConfigError(f"there is no setting {prefix}.{key}; {nearest(str(key), tuple(types))}")
-    return {key: _typed(f"{prefix}.{key}", value, types[key]) for key, value in entry.items()}
-
-
-def _typed(key: str, value: Any, kind: Any) -> Any:
-    """Return a value if it has the type of its setting."""
-    if kind is float and type(value) is int:
-        return float(value)
-    if kind == list[str]:
-        if isinstance(value, list) and all(isinstance(each, str) for each in value):
-            return value
-        raise ConfigError(f"{key} must be a list, such as [a,b]")
-    if type(value) is not kind:
-        raise ConfigError(f"{key} must be {IN_WORDS[kind]}")
-    return value
+    return {key: typed(f"{prefix}.{key}", value, types[key]) for key, value in entry.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

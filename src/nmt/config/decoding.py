@@ -15,7 +15,6 @@ from nmt.config.checks import (
     check_choice,
     check_plain_name,
     marked,
-    only_with,
 )
 from nmt.config.registry import check_registered
 from nmt.errors import ConfigError
@@ -27,8 +26,6 @@ BLEU_TOKENIZERS = (
 STRATEGIES = ("beam", "sample", "mbr")
 MBR = "mbr"
 """The value of `decoding.strategy` for minimum Bayes risk."""
-FOR_RISK = only_with("strategy", MBR)
-FOR_SAMPLES = only_with("strategy", "sample", MBR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +34,7 @@ class DecodingConfig:
 
     strategy: str = "beam"
     """How translations are found: by beam search, as a sample, or by the minimum Bayes risk of candidates (mbr)."""
-    beam: int = field(default=4, metadata=only_with("strategy", "beam"))
+    beam: int = 4
     """Hypotheses per sentence; 1 is greedy search."""
     alpha: float = 0.6
     """Length penalty, in GNMT's form: log-probability / ((5 + length) / 6)^alpha."""
@@ -45,11 +42,11 @@ class DecodingConfig:
     """Most word pieces by which a translation may be longer than its source."""
     nbest: int = 1
     """Translations to write per sentence."""
-    temperature: float = field(default=1.0, metadata=FOR_SAMPLES)
+    temperature: float = 1.0
     """Temperature of sampling: below 1 favours probable word pieces, above 1 improbable ones."""
-    top_k: int = field(default=0, metadata=FOR_SAMPLES)
+    top_k: int = 0
     """Sample from this many most probable word pieces; 0 for all."""
-    top_p: float = field(default=1.0, metadata=FOR_SAMPLES)
+    top_p: float = 1.0
     """Sample from the smallest set of word pieces whose probabilities sum to this; 1 for all."""
     batch_tokens: int = field(default=4096, metadata=NOT_OF_THE_SEARCH)
     """Source tokens per batch."""
@@ -64,9 +61,9 @@ class DecodingConfig:
     """No sequence of this many word pieces stands twice in a translation; 0 allows repetitions."""
     min_length: int = field(default=0, metadata=CONTROL)
     """Least word pieces per translation."""
-    candidates: int = field(default=64, metadata=FOR_RISK)
+    candidates: int = 64
     """Candidates per sentence for minimum Bayes risk: samples, narrowed by top_k, top_p and temperature."""
-    utility: str = field(default="chrf", metadata=FOR_RISK)
+    utility: str = "chrf"
     """Agreement of two candidates for minimum Bayes risk."""
     comet: str = field(default="", metadata=MAY_NAME_A_FOLDER)
     """Model of COMET for `utility=comet`: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging

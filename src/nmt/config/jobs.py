@@ -19,11 +19,10 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from nmt.config.checks import MAX_NAME_CHARACTERS
-from nmt.config.compose import ROOT, adding_keys, check_override, given_settings, parsed, register_schema, trusting
+from nmt.config.compose import ROOT, adding_keys, check_override, config_of, given_settings, parsed, register_schema
 from nmt.config.conf_folder import EXPERIMENT, conf_folder, groups, own_groups
 from nmt.config.keys import plain_name
 from nmt.config.messages import one_line_errors
-from nmt.config.saved import to_config
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, explained
 
@@ -155,7 +154,7 @@ def run_with_hydra(words: Words, task: Task) -> None:
         if several:
             folders.add(Path(of_hydra.sweep.dir))
         try:
-            config = trusting(to_config(tree))
+            config = config_of(tree)
             if not several:
                 return task(config, given_settings(given), None)
             of_job = {each.key_or_group: each.get_value_string() for each in values if _is_learned(each, settings)}

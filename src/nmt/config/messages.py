@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import yaml
+from hydra.errors import HydraException
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
 from nmt import DISTRIBUTION
-from nmt.config.conf_folder import EXPERIMENT, groups, own_folders, own_groups, shown_path
-from nmt.config.keys import all_keys, nearest_key
+from nmt.config.conf_folder import EXPERIMENT, own_folders, own_groups, shown_path
+from nmt.config.keys import all_keys, unknown_setting
 from nmt.errors import ConfigError
 
 _PLUG_INS = {
@@ -32,27 +33,8 @@ def one_line_errors(overrides: Sequence[str] = ()) -> Iterator[None]:
         raise
     except UnicodeDecodeError as error:
         raise ConfigError(f"{', '.join(_files_not_in_utf8())}: this is not UTF-8; save it in that encoding") from error
-    except _errors_about_settings() as error:
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError, OSError, ValueError, RecursionError) as error:
         raise ConfigError(_explain(error, overrides)) from error
-
-
-def _errors_about_settings() -> tuple[type[Exception], ...]:
-    """Return the types of errors; Hydra is imported only when there is one, because saved settings do without it."""
-    from hydra.errors import HydraException  # noqa: PLC0415
-
-    return HydraException, OmegaConfBaseException, yaml.YAMLError, OSError, ValueError, RecursionError
-
-
-def unknown_setting(key: str) -> str:
-    """Return the message for a key that does not exist, with the key that the user probably meant."""
-    return f"there is no setting {key}; {_suggestion(key)}"
-
-
-def _suggestion(key: str) -> str:
-    members = [name for name in all_keys() if name.startswith(key + ".")]
-    if members:
-        return f"it is a group of settings: set {members[0]} or another of them"
-    return nearest_key(key, [*all_keys(), *(() if "." in key else groups())])
 
 
 def _explain(error: BaseException, overrides: Sequence[str]) -> str:
@@ -71,7 +53,7 @@ def _explain(error: BaseException, overrides: Sequence[str]) -> str:
     reason = str(cause).splitlines()[0]
     if isinstance(cause, InterpolationResolutionError):
         return f"{file}{blamed} cannot be resolved: {reason}"
-    return f"{file}{blamed} must be {all_keys()[key].kind}" + (f" ({reason})" if blamed == key else "")
+    return f"{file}{blamed} must be {all_keys()[key].in_words}" + (f" ({reason})" if blamed == key else "")
 
 
 def _about_plug_ins(error: str) -> str:

@@ -11,7 +11,6 @@ from nmt.config.checks import (
     check_fraction,
     has_effect,
     marked,
-    only_with,
 )
 from nmt.config.registry import check_registered
 from nmt.errors import ConfigError
@@ -58,7 +57,7 @@ class ModelConfig:
     """Activation inside the feed-forward layers."""
     positions: str = "sinusoidal"
     """Position encoding."""
-    max_positions: int = field(default=1024, metadata={**SEEN_IN_WEIGHTS, **only_with("positions", "learned")})
+    max_positions: int = field(default=1024, metadata=SEEN_IN_WEIGHTS)
     """Longest sentence, in word pieces, for learned positions."""
     initialization: str = field(default="glorot", metadata=ONLY_IN_TRAINING)
     """Initial weights: glorot (the authors'), or small (normal, 0.02), which trains faster with small batches."""
@@ -70,7 +69,7 @@ class ModelConfig:
     """Decoder-only: let source tokens see later source tokens, too."""
     layer_drop: float = field(default=0.0, metadata=DROPS)
     """Probability with which training skips a whole layer, in each micro-batch anew (LayerDrop)."""
-    max_relative_distance: int = field(default=16, metadata={**SEEN_IN_WEIGHTS, **only_with("positions", "relative")})
+    max_relative_distance: int = field(default=16, metadata=SEEN_IN_WEIGHTS)
     """Distance, in word pieces, beyond which relative positions are all alike."""
 
     def __post_init__(self) -> None:
@@ -142,7 +141,7 @@ class ModelConfig:
 
     def meaning(self, name: str) -> object:
         """Return what the value of a setting stands for: the rule of the paper for 0, None if it has no effect."""
-        if not has_effect(self, name):
+        if not has_effect("model", self, name):
             return None
         meanings: dict[str, object] = {
             "layers": (self.encoder_depth, self.decoder_depth),

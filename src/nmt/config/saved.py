@@ -1,16 +1,15 @@
 """Write the settings of a run as YAML, and read them back from runs and checkpoints."""
 
-import io
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path, PurePath
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, get_type_hints
 
 import yaml
-from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from nmt.config.messages import one_line_errors
+from nmt.config.checks import typed
+from nmt.config.keys import unknown_setting
 from nmt.config.tree import Config
 from nmt.errors import ConfigError
 
@@ -18,8 +17,6 @@ Parsed = TypeVar("Parsed")
 
 MAX_DEPTH = 20
 """The deepest nesting accepted in saved settings."""
-INTERPOLATION = re.compile(r"(\\*)\$\{")
-"""The start of an OmegaConf interpolation; after an odd number of backslashes it is plain text."""
 QUICK_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The loader in C, which takes a tenth of the time, where PyYAML was built with it."""
 PRIVATE_PATH = re.compile(r"(?<![\w/.~-])(?:~[\w-]*|\.\.)?/(?!/)\S+")
@@ -28,23 +25,45 @@ PRIVATE_PATH = re.compile(r"(?<![\w/.~-])(?:~[\w-]*|\.\.)?/(?!/)\S+")
 
 def to_yaml(config: Config) -> str:
     """Return all settings with their values as YAML, as a run's folder stores them."""
-    return OmegaConf.to_yaml(OmegaConf.create(_escape(asdict(config))))
+    return _dumped(asdict(config))
 
 
 def from_yaml(text: str) -> Config:
-    """Return the settings that `to_yaml` wrote; settings newer than the text take their defaults."""
-    _plain_yaml(text)  # refuses interpolations, which OmegaConf would resolve
-    with one_line_errors():
-        saved = OmegaConf.load(io.StringIO(text))
-        if not isinstance(saved, DictConfig) or not saved:
-            raise ConfigError("the saved settings are empty or not a list of `key: value`")
-        escaped = cast("dict[str, Any]", OmegaConf.to_container(saved, resolve=False))
-        return to_config(OmegaConf.merge(schema_tree(), escaped))
+    """Return the settings that `to_yaml` wrote; settings newer than the text take their defaults.
+
+    Nothing in the text is resolved: an interpolation of Hydra is plain text, which cannot read the environment.
+    """
+    settings = _parsed(text)
+    if not isinstance(settings, dict) or not settings:
+        raise ConfigError("the saved settings are empty or not a list of `key: value`")
+    return to_config(settings)
+
+
+def to_config(settings: Mapping[str, Any]) -> Config:
+    """Return nested settings as a frozen, checked Config."""
+    config: Config = _built(Config, settings, "")
+    return config
+
+
+def _built(group: Any, settings: Any, name: str) -> Any:
+    """Return a group of settings, each with a value of its type."""
+    if not isinstance(settings, Mapping):
+        raise ConfigError(f"{name} is a group of settings, and cannot be {settings!r}")
+    types = get_type_hints(group)
+    prefix = f"{name}." if name else ""
+    known = {each.name for each in fields(group)}
+    values = {}
+    for key, value in settings.items():
+        if key not in known:
+            raise ConfigError(unknown_setting(f"{prefix}{key}"))
+        kind, full = types[key], f"{prefix}{key}"
+        values[key] = _built(kind, value, full) if is_dataclass(kind) else typed(full, value, kind)
+    return group(**values)
 
 
 def read_settings(config_text: str) -> dict[str, Any]:
     """Return the settings in a saved config.yaml by their dotted keys, without checking their names and values."""
-    settings = _plain_yaml(config_text)
+    settings = _parsed(config_text)
     return flatten(settings if isinstance(settings, dict) else {})
 
 
@@ -62,10 +81,19 @@ def read_saved(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
 
 def without_folders(text: str) -> str:
     """Return what `to_yaml` wrote with the last names of paths instead of whole paths, which may be private."""
-    public = _map_texts(
-        _plain_yaml(text), lambda _, value: PRIVATE_PATH.sub(lambda path: PurePath(path[0]).name, value)
-    )
-    return OmegaConf.to_yaml(OmegaConf.create(_escape(public)))
+    return _dumped(_with_names(_parsed(text)))
+
+
+def _with_names(value: Any) -> Any:
+    match value:
+        case str():
+            return PRIVATE_PATH.sub(lambda path: PurePath(path[0]).name, value)
+        case list():
+            return [_with_names(item) for item in value]
+        case dict():
+            return {key: _with_names(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -79,93 +107,25 @@ def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def schema_tree() -> DictConfig:
-    """Return the schema and its defaults as a typed OmegaConf tree that accepts new values."""
-    tree: DictConfig = OmegaConf.structured(Config)
-    _make_writable(tree)
-    return tree
+def _dumped(settings: Any) -> str:
+    text: str = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
+    return text
 
 
-def to_config(tree: Any) -> Config:
-    """Return a tree made from `schema_tree` as a frozen, checked Config."""
-    _refuse_nested_lists(tree)
-    config = OmegaConf.to_object(tree)
-    assert isinstance(config, Config)
-    return config
+def _parsed(text: str) -> Any:
+    """Return YAML as plain values; refuse what `to_yaml` never writes.
 
-
-def _refuse_nested_lists(node: DictConfig, prefix: str = "") -> None:
-    """Refuse lists and dictionaries in a list of texts, because OmegaConf does not check their types."""
-    for name in map(str, node):
-        child = node[name]
-        if isinstance(child, DictConfig):
-            _refuse_nested_lists(child, f"{prefix}{name}.")
-        elif (
-            isinstance(child, ListConfig)
-            and child._metadata.element_type is str
-            and any(isinstance(each, DictConfig | ListConfig) for each in child)
-        ):
-            raise ConfigError(f"{prefix}{name}={child} must be a list of texts: write {prefix}{name}=[a,b]")
-
-
-def _make_writable(node: DictConfig) -> None:
-    """Undo what frozen dataclasses become in OmegaConf: read-only nodes, which no override could change."""
-    OmegaConf.set_readonly(node, False)
-    for name in node:
-        child = node[name]
-        if isinstance(child, DictConfig):
-            _make_writable(child)
-
-
-def _plain_yaml(text: str) -> Any:
-    """Return saved settings as plain values; refuse interpolations, which could read the environment."""
+    That is great depth, and aliases, a few of which can expand beyond all memory.
+    """
     try:
-        _check_extent(text)
-        return _map_texts(yaml.load(text, QUICK_LOADER), _unescape)
+        depth = 0
+        for event in yaml.parse(text, QUICK_LOADER):
+            if isinstance(event, yaml.AliasEvent):
+                raise ConfigError("these saved settings contain an alias (*name): restore it")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                raise ConfigError(f"these saved settings are nested deeper than {MAX_DEPTH} levels: restore it")
+        return yaml.load(text, QUICK_LOADER)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(f"these saved settings are not YAML ({reason}): restore it") from error
-
-
-def _escape(settings: Any) -> Any:
-    """Escape `${` in every text of nested settings, so that OmegaConf reads it as plain text."""
-    return _map_texts(settings, lambda _, text: INTERPOLATION.sub(r"\1\1\\${", text))
-
-
-def _unescape(key: str, text: str) -> str:
-    """Undo `_escape`; refuse an interpolation, which a malicious checkpoint could use to read its reader's secrets."""
-
-    def plain(start: re.Match[str]) -> str:
-        backslashes = len(start[1])
-        if backslashes % 2 == 0:
-            raise ConfigError(
-                f"these saved settings have an interpolation: {key}={text}. Saved settings must not depend "
-                "on the machine that reads them: write the value itself, or \\${ if you mean the characters"
-            )
-        return "\\" * (backslashes // 2) + "${"
-
-    return INTERPOLATION.sub(plain, text)
-
-
-def _map_texts(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
-    """Replace each text in nested settings by `change(its dotted key, the text)`."""
-    match value:
-        case str():
-            return change(key, value)
-        case list() | tuple() | set():
-            return [_map_texts(item, change, key) for item in value]
-        case dict():
-            return {name: _map_texts(item, change, f"{key}.{name}".lstrip(".")) for name, item in value.items()}
-        case _:
-            return value
-
-
-def _check_extent(text: str) -> None:
-    """Refuse what `to_yaml` never writes: great depth, and aliases, a few of which can expand beyond all memory."""
-    depth = 0
-    for event in yaml.parse(text, QUICK_LOADER):
-        if isinstance(event, yaml.AliasEvent):
-            raise ConfigError("these saved settings contain an alias (*name): restore it")
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise ConfigError(f"these saved settings are nested deeper than {MAX_DEPTH} levels: restore it")

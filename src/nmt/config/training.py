@@ -11,7 +11,6 @@ from nmt.config.checks import (
     check_at_least,
     check_choice,
     check_fraction,
-    only_with,
 )
 from nmt.config.registry import check_registered
 from nmt.errors import ConfigError
@@ -109,7 +108,7 @@ class TrainingConfig:
     ema: float = 0.0
     """Decay per step of a moving average of the weights, such as 0.999, which validation, checkpoints and everything
     that reads them use instead of the weights; 0 for none. In step s it is at most (1 + s) / (10 + s)."""
-    muon_rate: float = field(default=1.0, metadata=only_with("optimizer", "muon"))
+    muon_rate: float = 1.0
     """Muon's learning rate, as a fraction of training.learning_rate, which is Adam's."""
     r_drop: float = 0.0
     """Weight of R-Drop: every batch is computed twice with different dropout masks, and this weight of the divergence

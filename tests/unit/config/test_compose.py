@@ -312,22 +312,19 @@ def test_text_that_looks_like_an_interpolation_is_saved_as_text(text: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "key"),
+    "text",
     [
-        ("name: x\ndata:\n  corpus: ${oc.env:TOKEN}\n", "data.corpus=${oc.env:TOKEN}"),
-        ("data:\n  train: [a, 'b${oc.env:TOKEN}']\n", "data.train=b${oc.env:TOKEN}"),
-        ("data:\n  train: !!omap [a: '${oc.env:TOKEN}']\n", "data.train=${oc.env:TOKEN}"),
-        ("name: ${data.corpus}\n", "name=${data.corpus}"),
-        (r"name: \\${oc.env:TOKEN}", r"name=\\${oc.env:TOKEN}"),
+        "name: x\ndata:\n  corpus: ${oc.env:TOKEN}\n",
+        "data:\n  train: [a, 'b${oc.env:TOKEN}']\n",
+        "data:\n  mixture: {a: {train: ['${oc.env:TOKEN}']}}\n",
+        "name: ${data.corpus}\n",
     ],
 )
-def test_saved_settings_cannot_read_the_environment(text: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saved_settings_cannot_read_the_environment(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "secret")
-    for read in (from_yaml, saved.read_settings):
-        with pytest.raises(ConfigError, match="have an interpolation") as caught:
-            read(text)
-        assert key in str(caught.value)
-        assert "secret" not in str(caught.value)
+    found = saved.read_settings(text)
+    assert found == saved.flatten(yaml.safe_load(text))
+    assert "secret" not in to_yaml(from_yaml(text))
 
 
 def test_a_setting_missing_from_saved_settings_takes_its_default() -> None:
@@ -339,12 +336,12 @@ def test_a_setting_missing_from_saved_settings_takes_its_default() -> None:
     ("text", "words"),
     [
         ("training:\n  stepz: 7\n", "there is no setting training.stepz; did you mean training.steps?"),
-        ("training:\n  steps: many\n", "training.steps must be a whole number (Value 'many'"),
+        ("training:\n  steps: many\n", "training.steps must be a whole number, not 'many'"),
         ("training: [1\n", "line"),
         ("- 1\n- 2\n", "the saved settings are empty or not a list of"),
         ("", "the saved settings are empty or not a list of"),
-        ("3", "int"),
-        ("training: 3\n", "int is not a subclass of TrainingConfig"),
+        ("3", "the saved settings are empty"),
+        ("training: 3\n", "training is a group of settings, and cannot be 3"),
     ],
 )
 def test_damaged_yaml_is_reported_in_one_line(text: str, words: str) -> None:

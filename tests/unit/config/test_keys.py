@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from nmt.config.keys import all_keys, value_of, with_values
-from nmt.config.other_toolkits import OURS
+from nmt.config.keys import ELSEWHERE, all_keys, value_of, with_values
 from nmt.config.tree import Config
 from nmt.errors import ConfigError
 
@@ -26,8 +25,10 @@ def test_settings_that_fit_only_together_are_accepted_in_any_order(values: dict[
 
 
 def test_names_of_other_toolkits_lead_to_settings_that_exist() -> None:
-    assert {*OURS.values()} <= all_keys().keys()
-    assert not OURS.keys() & all_keys().keys()
+    assert ELSEWHERE.keys() <= all_keys().keys()
+    words = " ".join(ELSEWHERE.values()).split()
+    assert len({*words}) == len(words)
+    assert not {*words} & all_keys().keys()
 
 
 def test_settings_that_do_not_fit_are_refused_in_any_order() -> None:

@@ -78,9 +78,3 @@ def test_another_weight_is_not_resumed() -> None:
 def test_mistakes_are_one_line(overrides: list[str], message: str) -> None:
     found = error_message(MORE, *overrides)
     assert any(part in found for part in message.split("|"))
-
-
-def test_two_corpora_of_one_name_are_refused() -> None:
-    twice = to_yaml(compose([MORE])).replace("    more:", "    more: {train: [b.en, b.de]}\n    more:")
-    with pytest.raises(ConfigError, match="more"):
-        from_yaml(twice)
