@@ -5,7 +5,7 @@ weights, which is float32, is divided by it. If a gradient becomes too large, th
 halved. After many good steps in a row it is doubled. Everything stays on the device, so no step waits for it.
 """
 
-from typing import TypedDict
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -15,13 +15,6 @@ MIN_SCALE = 1.0
 """The least scale: a gradient that is not finite with this one did not overflow because of its scale."""
 GROWTH_STEPS = 2000
 """Steps in a row with a finite gradient after which the scale is doubled."""
-
-
-class SavedLossScale(TypedDict):
-    """The state of a loss scale in trainer.pt."""
-
-    scale: Tensor
-    good_steps: Tensor
 
 
 class LossScale:
@@ -50,11 +43,11 @@ class LossScale:
         self.last_scale, self.scale = self.scale, torch.where(finite, self.scale * (1 + grown), halved)
         self._good_steps = good_steps * ~grown
 
-    def to_save(self) -> SavedLossScale:
+    def to_save(self) -> dict[str, Tensor]:
         """Return the state for a checkpoint."""
         return {"scale": self.scale, "good_steps": self._good_steps}
 
-    def restore(self, saved: SavedLossScale) -> None:
+    def restore(self, saved: Mapping[str, Tensor]) -> None:
         """Continue from what a checkpoint stores."""
         self.scale = self.last_scale = saved["scale"].to(self.scale)
         self._good_steps = saved["good_steps"].to(self._good_steps)

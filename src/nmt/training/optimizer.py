@@ -1,7 +1,6 @@
 """The optimizer (section 5.3 of the paper)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,15 +29,20 @@ def adam(model: TranslationModel, config: TrainingConfig, _: torch.dtype) -> tor
 
     With `training.shard_optimizer`, processes divide its running averages among them.
     """
-    if config.shard_optimizer and distributed.world_size() > 1:
-        groups = _groups(trainable(model), config)
-        return sharded_optimizer(torch.optim.AdamW, groups, **_settings(config))
-    return adam_of(trainable(model), config)
+    return adam_of(trainable(model), config, sharded=config.shard_optimizer and distributed.world_size() > 1)
 
 
-def adam_of(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
-    """Return Adam for some parameters."""
-    return torch.optim.AdamW(_groups(parameters, config), **_settings(config))
+def adam_of(
+    parameters: Sequence[nn.Parameter], config: TrainingConfig, *, sharded: bool = False
+) -> torch.optim.Optimizer:
+    """Return Adam for some parameters. Weight decay is decoupled, and not applied to biases and gains."""
+    matrices = [parameter for parameter in parameters if parameter.dim() > 1]
+    vectors = [parameter for parameter in parameters if parameter.dim() <= 1]
+    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    settings = {"lr": 0.0, "betas": (config.adam_beta1, config.adam_beta2), "eps": config.adam_eps, "fused": True}
+    if sharded:
+        return sharded_optimizer(torch.optim.AdamW, groups, **settings)
+    return torch.optim.AdamW(groups, **settings)  # type: ignore[arg-type] # the types of the settings differ
 
 
 def state_tensors(optimizer: torch.optim.Optimizer) -> list[Tensor]:
@@ -49,16 +53,3 @@ def state_tensors(optimizer: torch.optim.Optimizer) -> list[Tensor]:
         for parameter in group["params"]
         for _ in group.get("betas", ("momentum",))
     ]
-
-
-def _groups(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> list[dict[str, Any]]:
-    """Divide parameters into those with and without weight decay, which is not applied to biases and gains."""
-    matrices = [parameter for parameter in parameters if parameter.dim() > 1]
-    vectors = [parameter for parameter in parameters if parameter.dim() <= 1]
-    return [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-
-
-def _settings(config: TrainingConfig) -> dict[str, Any]:
-    """Return the settings of AdamW, whose weight decay is decoupled."""
-    betas = config.adam_beta1, config.adam_beta2
-    return {"lr": 0.0, "betas": betas, "eps": config.adam_eps, "fused": True}

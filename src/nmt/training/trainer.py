@@ -17,7 +17,7 @@ from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.gradient import BatchGradient
-from nmt.training.loss_scale import LossScale, SavedLossScale
+from nmt.training.loss_scale import LossScale
 from nmt.training.moving_average import MovingAverage
 from nmt.training.objective import Objective
 from nmt.training.optimizer import state_tensors
@@ -39,7 +39,7 @@ class SavedTrainer(TypedDict):
     """The optimizer's state as PyTorch defines it."""
     window: Tensor
     """The sums of losses since the last log line."""
-    loss_scale: NotRequired[SavedLossScale]
+    loss_scale: NotRequired[dict[str, Tensor]]
     """The factor of the loss, in fp16."""
     weights: NotRequired[dict[str, Tensor]]
     """The weights that training continues with, if the checkpoint has their moving average."""
