@@ -1,6 +1,6 @@
 """The Transformer of "Attention Is All You Need", from parallel text to BLEU.
 
-The names in `__all__` are the Python interface, which docs/python.md describes; everything else may change. They are
+The names in `__all__` are the Python interface, which docs/reference.md describes; everything else may change. They are
 imported when they are first used, because torch takes seconds to import.
 """
 

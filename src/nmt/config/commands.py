@@ -139,7 +139,7 @@ class ServeConfig:
     """Port to listen on; 0 is any free one, which the first line of output names."""
     models: list[str] = field(default_factory=list)
     """Models to serve, the default one first, each NAME:FOLDER or FOLDER (a run, a checkpoint or an export for
-    CTranslate2, as in docs/python.md); empty is the model that `name`, `checkpoint` and `engine` choose."""
+    CTranslate2, as in docs/reference.md); empty is the model that `name`, `checkpoint` and `engine` choose."""
     key_file: str = ""
     """File with the API keys that are accepted, one per line; empty asks for none."""
     origins: list[str] = field(default_factory=list)
@@ -147,7 +147,7 @@ class ServeConfig:
     own page (CORS); [*] is every page."""
     hosts: list[str] = field(default_factory=list)
     """Names by which clients may call the server, besides addresses and localhost; [*] is any name. Empty is any name
-    too, unless the server listens on this machine only and asks for no key: see docs/serving.md."""
+    too, unless the server listens on this machine only and asks for no key: see docs/serve.md."""
     max_bytes: int = 200_000
     """Largest request in bytes."""
     timeout: float = 60.0
