@@ -154,35 +154,31 @@ class Text(NamedTuple):
 
 
 def _train(config: Config, pairs: Mapping[str, int]) -> tuple[Tokenizer, list[SampledLines]]:
-    """Train one model on both sides, or one per side; trees have a model of their symbols."""
-    splits = training_splits(config.data)
-    layout = CorpusLayout(config.data_folder)
+    """Train one model on both sides, or one per side; trees have a model of their symbols.
+
+    Each is trained in another process, because the trainer uses much memory and cannot be interrupted.
+    """
+    splits, layout = training_splits(config.data), CorpusLayout(config.data_folder)
 
     def texts(*sides: int) -> dict[str, Text]:
-        files = {each.corpus: layout.texts(each.name, each.languages) for each in splits}
+        found = {each.corpus: (layout.texts(each.name, each.languages), each.data.tag) for each in splits}
         return {
-            each.corpus: Text(
-                [files[each.corpus][side] for side in sides], len(sides) * pairs[each.corpus], each.data.tag
-            )
-            for each in splits
+            corpus: Text([files[side] for side in sides], len(sides) * pairs[corpus], tag)
+            for corpus, (files, tag) in found.items()
         }
 
-    tags = tags_of(splits)
+    def train(*sides: int) -> tuple[bytes, train_tokenizer.LinesSeen]:
+        tags = tags_of(splits) if 0 in sides else []
+        return run_in_process(_train_model, texts(*sides), config.data, config.tokenizer, tags)
+
     if config.tokenizer.joint:
-        models = [_trained_model(config, texts(0, 1), tags)]
+        models = [train(0, 1)]
     elif is_text(config.data.target_lang):
-        models = [_trained_model(config, texts(0), tags), _trained_model(config, texts(1), [])]
+        models = [train(0), train(1)]
     else:
-        symbols = run_in_process(imported(TREE_SYMBOLS), [file for text in texts(1).values() for file in text.files])
-        models = [_trained_model(config, texts(0), tags), symbols]
+        files = [file for text in texts(1).values() for file in text.files]
+        models = [train(0), run_in_process(imported(TREE_SYMBOLS), files)]
     return Tokenizer(*(model for model, _ in models)), [SampledLines(**asdict(seen)) for _, seen in models]
-
-
-def _trained_model(
-    config: Config, texts: Mapping[str, Text], tags: Sequence[str]
-) -> tuple[bytes, train_tokenizer.LinesSeen]:
-    """Train a model in another process, because the trainer uses much memory and cannot be interrupted."""
-    return run_in_process(_train_model, texts, config.data, config.tokenizer, tags)
 
 
 def _train_model(

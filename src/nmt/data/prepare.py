@@ -18,7 +18,7 @@ from nmt.data.layout import CorpusLayout, column_name, text_names
 from nmt.data.make_tokenizer import make_tokenizer
 from nmt.data.manifest import PreparationTasks, exclusive_corpus
 from nmt.data.prepared import encode_inputs, held_out_splits, inputs_of
-from nmt.data.progress import PairProgress
+from nmt.data.progress import counting_pairs
 from nmt.data.records import OVERLAP_TASK, Collected, Encoded, JsonObject, Manifest, collect_task, encode_task
 from nmt.data.sources import registry
 from nmt.data.sources.source import Pair
@@ -83,14 +83,14 @@ def _collect(config: Config, engine: Engine, split: CorpusSplit) -> Collected:
         paths += [layout.folder / column_name(split.name, each) for each in split.columns]
         partials = [stack.enter_context(replacing(path)) for path in paths]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
-        progress = stack.enter_context(PairProgress(collect_task(split.name)))
+        progress = stack.enter_context(counting_pairs(collect_task(split.name)))
 
         def counted() -> Iterator[list[Pair]]:
             nonlocal read, line_breaks
             for chunk, broken in pipeline.read_chunks(registry.pairs(data, split.split)):
                 read += len(chunk)
                 line_breaks += broken
-                progress.advance(len(chunk))
+                progress.update(len(chunk))
                 yield chunk
 
         for pairs in pipeline.apply(filters, data, counted(), dropped, held_out, engine):
@@ -134,8 +134,8 @@ def _count_overlap(config: Config, tasks: PreparationTasks, splits: list[CorpusS
 
     def count() -> JsonObject:
         pairs = sum(manifest.collected(each.name).kept for each in splits if each.is_training_text)
-        with PairProgress(OVERLAP_TASK, pairs) as progress:
-            found = count_overlap(config.data_folder, splits, progress.advance)
+        with counting_pairs(OVERLAP_TASK, pairs) as progress:
+            found = count_overlap(config.data_folder, splits, progress.update)
         return {split: asdict(overlap) for split, overlap in found.items()}
 
     inputs: dict[str, object] = {"text": {each.name: manifest.outputs(collect_task(each.name)) for each in splits}}
@@ -146,7 +146,7 @@ def _count_overlap(config: Config, tasks: PreparationTasks, splits: list[CorpusS
 
 def _encode(config: Config, engine: Engine, split: CorpusSplit, manifest: Manifest) -> Encoded:
     """Write the token ids of a split."""
-    with PairProgress(encode_task(split.name), manifest.collected(split.name).kept) as progress:
+    with counting_pairs(encode_task(split.name), manifest.collected(split.name).kept) as progress:
         return encode_split(
             config.data_folder,
             split.name,
@@ -154,7 +154,7 @@ def _encode(config: Config, engine: Engine, split: CorpusSplit, manifest: Manife
             max_pieces=split.data.max_pieces if split.is_training_text else 0,
             columns=split.columns,
             engine=engine,
-            advance=progress.advance,
+            advance=progress.update,
         )
 
 

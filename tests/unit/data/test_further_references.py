@@ -8,7 +8,7 @@ import pytest
 from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import make_tokenizer, prepare
-from nmt.errors import ConfigError, UserError
+from nmt.errors import UserError
 from nmt.evaluation.split import read_split
 from tests.integration.toy import pairs
 
@@ -67,12 +67,6 @@ def test_a_reference_of_another_length_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "test.2", ["ein Hund"])
     with pytest.raises(UserError, match=r"data.test has 3 sentences, but a reference has 1 lines"):
         prepare.prepare(config_with(tmp_path, files), say_nothing)
-
-
-def test_columns_of_text_files_are_refused(tmp_path: Path) -> None:
-    files = [write(tmp_path / f"test.{index}", [row[index] for row in TEST]) for index in range(2)]
-    with pytest.raises(ConfigError, match=r"^data\.columns=\[a,b\] names columns, but all files are text"):
-        prepare.prepare(config_with(tmp_path, files, columns=["a", "b"]), say_nothing)
 
 
 def test_damaged_references_are_refused(tmp_path: Path) -> None:

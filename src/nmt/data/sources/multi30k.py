@@ -5,14 +5,12 @@ import hashlib
 import http.client
 import urllib.request
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from nmt.config.data import DataConfig
 from nmt.config.folders import expanded, is_address
 from nmt.data.sources import files
-from nmt.data.sources.source import Fingerprint, Pair, split_names
+from nmt.data.sources.source import Fingerprint, split_names
 from nmt.errors import UserError
 from nmt.storage.files import checksum, replacing
 
@@ -21,43 +19,35 @@ ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/a3d2e0d26b56f3846f
 TIMEOUT_SECONDS = 60
 
 
-class Text(NamedTuple):
-    """A file of the repository."""
-
-    name: str
-    sha256: str
-    """The checksum of the text, decompressed."""
-
-
 TEXTS = {
-    "train.en": Text("train.en.gz", "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6"),
-    "train.de": Text("train.de.gz", "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72"),
-    "val.en": Text("val.en.gz", "1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227"),
-    "val.de": Text("val.de.gz", "660e09eb7e1da2f856ea13ee5ad3cf6d36b3d5b0b733c857e94c5747a3dfc660"),
-    "test2016.en": Text("test_2016_flickr.en.gz", "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182"),
-    "test2016.de": Text("test_2016_flickr.de.gz", "4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16"),
+    "train.en": ("train.en.gz", "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6"),
+    "train.de": ("train.de.gz", "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72"),
+    "val.en": ("val.en.gz", "1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227"),
+    "val.de": ("val.de.gz", "660e09eb7e1da2f856ea13ee5ad3cf6d36b3d5b0b733c857e94c5747a3dfc660"),
+    "test2016.en": ("test_2016_flickr.en.gz", "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182"),
+    "test2016.de": ("test_2016_flickr.de.gz", "4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16"),
 }
-"""The texts by the names of the files here."""
+"""The files of the repository by the names of the files here, each with the checksum of its text, decompressed."""
 
 
-def fetch_missing(config: DataConfig, split: str) -> None:
-    """Fetch the texts of a split that are not there, and refuse another file in place of one."""
+def fingerprint(config: DataConfig, split: str) -> Fingerprint:
+    """Identify a split by the content of its files, after fetching those of Multi30k that are missing."""
     for name in split_names(config, split, "its files"):
-        text = TEXTS.get(Path(name).name)
-        if text is None or is_address(name):
-            continue
-        path = expanded(name)
-        if not path.exists():
-            _fetch(text, path)
-        elif checksum(path) != text.sha256:
+        if (known := TEXTS.get(Path(name).name)) and not is_address(name):
+            _fetch_or_check(expanded(name), *known)
+    return files.fingerprint(config, split)
+
+
+def _fetch_or_check(path: Path, name: str, sha256: str) -> None:
+    """Fetch a text if it is not there, and refuse another file in its place."""
+    if path.exists():
+        if checksum(path) != sha256:
             raise UserError(
                 f"{path} is not the text of Multi30k (its checksum is another one): delete it to fetch that, or take "
                 "this one with data.source=files"
             )
-
-
-def _fetch(text: Text, path: Path) -> None:
-    address = f"{ADDRESS}/{text.name}"
+        return
+    address = f"{ADDRESS}/{name}"
     print(f"data: fetching {path} from {address}", flush=True)
     try:
         with urllib.request.urlopen(address, timeout=TIMEOUT_SECONDS) as response:
@@ -67,22 +57,10 @@ def _fetch(text: Text, path: Path) -> None:
             f"cannot fetch {address} ({error}): check the network and run the same command again, or put the "
             f"decompressed file at {path}"
         ) from error
-    if hashlib.sha256(content).hexdigest() != text.sha256:
+    if hashlib.sha256(content).hexdigest() != sha256:
         raise UserError(f"{address} arrived damaged: its checksum is another one; run the same command again")
     with replacing(path) as partial:
         partial.write_bytes(content)
 
 
-def fingerprint(config: DataConfig, split: str) -> Fingerprint:
-    """See `Source.fingerprint`."""
-    fetch_missing(config, split)
-    return files.fingerprint(config, split)
-
-
-def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
-    """See `Source.pairs`."""
-    fetch_missing(config, split)
-    return files.pairs(config, split)
-
-
-SOURCE = files.SOURCE._replace(fingerprint=fingerprint, pairs=pairs, may_download=True)
+SOURCE = files.SOURCE._replace(fingerprint=fingerprint, may_download=True)

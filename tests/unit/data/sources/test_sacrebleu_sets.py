@@ -122,13 +122,5 @@ def test_impossible_test_sets_are_refused(tmp_path: Path, names: list[str], mess
         prepare.prepare(config_with(tmp_path, names), say_nothing)
 
 
-def test_only_development_and_test_text_may_be_a_known_set(tmp_path: Path) -> None:
-    data = config_with(tmp_path, ["sacrebleu:wmt14/full"]).data
-    assert registry.source_of(data, "test") is source.SOURCE
-    assert registry.source_of(replace(data, valid=["sacrebleu:wmt13"]), "valid") is source.SOURCE
-    assert registry.source_of(replace(data, train=["sacrebleu:wmt14/full"]), "train") is not source.SOURCE
-    assert registry.source_of(replace(data, test=["sacrebleu"]), "test") is not source.SOURCE
-
-
 def test_a_set_is_not_downloaded_to_compare_it_with_what_was_prepared(tmp_path: Path) -> None:
     assert registry.fingerprint_if_here(config_with(tmp_path, ["sacrebleu:wmt14/full"]).data, "test") is None

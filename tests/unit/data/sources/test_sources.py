@@ -45,21 +45,6 @@ def test_hub_folder_of_any_name_is_read(hub: Path, name: str) -> None:
     assert list(registry.pairs(config, "valid"))[2] == ("validation 0 2 english", "validation 0 2 deutsch")
 
 
-def test_hub_folder_with_columns_of_any_name(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    table = pyarrow.table({"en": ["one", "a\nb"], "de": ["eins", None], "other": ["x", "y"]})
-    pyarrow.parquet.write_table(table, tmp_path / "data" / "train-00000-of-00001.parquet")
-    pyarrow.parquet.write_table(table.slice(0, 1), tmp_path / "data" / "test.parquet")
-    config = DataConfig(hub_revision="mine", hub_dataset=str(tmp_path))
-    assert list(registry.pairs(config, "train")) == [("one", "eins"), ("a\nb", "")]
-    assert list(registry.pairs(config, "test")) == [("one", "eins")]
-    named = replace(config, columns=["de", "other"])
-    assert list(registry.pairs(named, "train")) == [("eins", "x"), ("", "y")]
-    assert list(registry.pairs(named, "test")) == [("eins", "x")]
-    with pytest.raises(UserError, match=r"has the columns en, de, other, but not fr and de"):
-        list(registry.pairs(replace(config, source_lang="fr"), "train"))
-
-
 def test_hub_direction_is_swapped_by_the_languages(hub: Path) -> None:
     config = DataConfig(hub_revision="mine", hub_dataset=str(hub), source_lang="de", target_lang="en")
     assert next(registry.pairs(config, "test")) == ("test 0 0 deutsch", "test 0 0 english")
@@ -104,15 +89,6 @@ def files_config(folder: Path) -> DataConfig:
         (folder / name).write_text(text)
     names = [str(folder / "a.en"), str(folder / "a.de")]
     return DataConfig(source="files", train=names, valid=names, test=[])
-
-
-def test_files_give_pairs(tmp_path: Path) -> None:
-    config = files_config(tmp_path)
-    assert list(registry.pairs(config, "train")) == [("one", "eins"), ("two", "zwei")]
-    with pytest.raises(UserError, match=r"data\.test is empty: name its files"):
-        registry.fingerprint(config, "test")
-    with pytest.raises(UserError, match=r"data\.train has an empty name"):
-        registry.fingerprint(replace(config, train=[""]), "train")
 
 
 def test_hub_training_with_a_test_set_of_files(hub: Path, tmp_path: Path) -> None:
