@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from nmt.compute import distributed, joining
+from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
 from nmt.config.model import ModelConfig
@@ -77,5 +77,5 @@ def run(folder: Path, settings: dict[str, Any], signal_step: int) -> dict[str, A
 
 def main(folder: Path, settings: dict[str, Any], signal_step: int) -> None:
     """Train in this process, which is one of a group, and print what happened."""
-    with joining.session(RuntimeConfig(device="cpu", threads=1, timeout_minutes=1)):
+    with distributed.session(RuntimeConfig(device="cpu", threads=1, timeout_minutes=1)):
         print(json.dumps(run(folder, settings, signal_step)))

@@ -8,7 +8,7 @@ from run_ours import batches_of, counts, prepared_trainer
 from times import Times
 from torch.profiler import ProfilerActivity, profile
 
-from nmt.compute import distributed, joining
+from nmt.compute import distributed
 from nmt.config.compose import compose
 from nmt.text.tokenizer import Tokenizer
 from nmt.training import objective
@@ -78,7 +78,7 @@ def pipeline(job: Job) -> Result:
 def processes(job: Job) -> Result:
     """Time some updates, with data parallelism if torchrun started several processes."""
     config = compose(job["overrides"])
-    with joining.session(config.runtime) as machine:
+    with distributed.session(config.runtime) as machine:
         tokenizer = Tokenizer.load(config.data_folder)
         trainer = build_trainer(config, machine, (tokenizer.source_size, tokenizer.target_size))
         tokens, began = 0, 0.0

@@ -41,7 +41,7 @@ def _is_for_all(name: str) -> bool:
 
 def _wait_for_all(config: Config) -> None:
     """Wait until all processes are here, for a command that reads what the main one has written."""
-    from nmt.compute import distributed, joining  # noqa: PLC0415 - they import torch, which `nmt data` does without
+    from nmt.compute import distributed  # noqa: PLC0415 - they import torch, which `nmt data` does without
 
-    with joining.session(config.runtime):
+    with distributed.session(config.runtime):
         distributed.barrier()

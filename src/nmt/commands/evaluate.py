@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from pathlib import Path
 
-from nmt.compute import distributed, joining
+from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.tree import Config
 from nmt.data.corpora import split_languages, split_settings
@@ -28,7 +28,7 @@ TOLD_TRANSLATIONS = 100
 
 def run(config: Config) -> None:
     """Score a checkpoint or an export; model and tokenizer come from it, text and decoding from the settings."""
-    with joining.session(config.runtime) as machine, ExitStack() as stack:
+    with distributed.session(config.runtime) as machine, ExitStack() as stack:
         with distributed.together():
             names = config.evaluation.splits
             require_text(config, names)

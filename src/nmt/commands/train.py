@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import TextIO
 
-from nmt.compute import distributed, joining
+from nmt.compute import distributed
 from nmt.config.tree import Config
 from nmt.data.batches import Batching
 from nmt.data.loader import global_batches
@@ -39,7 +39,7 @@ def run(config: Config) -> None:
     """Train from the run's last checkpoint, or from the start."""
     planned = plan_training(config)
     config = planned.config
-    with joining.session(config.runtime) as machine, _exclusive_run_folder(config):
+    with distributed.session(config.runtime) as machine, _exclusive_run_folder(config):
         distributed.check_same(shared_settings(config), "settings")
         with distributed.together():
             data = open_data(config)

@@ -1,22 +1,34 @@
-"""What processes that train one model together tell each other.
+"""Join the processes that torchrun has started, and what they tell each other.
 
 Every function also works in a single process, where it costs nothing.
 """
 
-import threading
+import os
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import TypeVar, cast
+from uuid import uuid4
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
 
+from nmt.compute.machine import Machine, prepare_machine
+from nmt.config.tree import RuntimeConfig
 from nmt.errors import CommonError, UserError
+from nmt.launched import launched_processes
 
 T = TypeVar("T")
-ALIVE_SECONDS = 2.0
-"""Seconds between the messages that the main process is alive while others wait for it."""
+SLOW_HOURS = 2
+"""How long processes wait for one that writes a checkpoint."""
+POLL_SECONDS = 0.05
+"""Seconds between rank 0's checks for processes that have not answered yet."""
+_patient_group: dist.ProcessGroup | None = None
 
 
 def rank() -> int:
@@ -35,55 +47,95 @@ def is_main() -> bool:
 
 
 @contextmanager
-def together() -> Iterator[None]:
-    """Raise in all processes, with the same message, a UserError that any process meets in this block."""
+def session(config: RuntimeConfig) -> Iterator[Machine]:
+    """Choose this process's device, and join the other processes if torchrun started several."""
+    global _patient_group  # noqa: PLW0603 (there is one group of all processes)
+    local_rank, local_processes = os.environ.get("LOCAL_RANK", "0"), os.environ.get("LOCAL_WORLD_SIZE", "1")
+    machine = prepare_machine(config, int(local_rank), int(local_processes))
+    if launched_processes() == 1:
+        yield machine
+        return
+    if machine.device.type == "mps":
+        raise CommonError("several processes cannot train on Apple's GPU: start one, or set runtime.device=cpu")
+    # gloo carries data that is never on a GPU: flags, counts and text
+    backend = "cpu:gloo,cuda:nccl" if machine.device.type == "cuda" else "gloo"
+    timeout = timedelta(minutes=config.timeout_minutes)
+    try:
+        _join(backend, timeout)
+        _patient_group = dist.new_group(backend="gloo", timeout=timedelta(hours=SLOW_HOURS))
+        yield machine
+    except (SystemExit, CommonError):  # every process raises these, so all can leave the group
+        dist.destroy_process_group()
+        raise
+    except RuntimeError as error:
+        if not isinstance(error, dist.DistError) and "gloo" not in str(error):  # which has no type of errors
+            raise
+        message = (
+            f"nmt: rank {os.environ['RANK']} stops because another process has ended (its own error says why) "
+            f"or has not answered for runtime.timeout_minutes={config.timeout_minutes:g}; "
+            "the same command resumes from the last checkpoint"
+        )
+        print(message, file=sys.stderr, flush=True)  # now, because torchrun is about to kill this process too
+        raise SystemExit(1) from error
+    dist.destroy_process_group()  # not after other errors: it would wait for processes that may have ended
+
+
+def _join(backend: str, timeout: timedelta) -> None:
+    """Form a process group through the store whose address torchrun put into the environment."""
+    try:
+        store, own_rank, size = next(rendezvous("env://", timeout=timeout))
+    except ValueError as error:
+        raise UserError(
+            f"the environment has WORLD_SIZE={os.environ['WORLD_SIZE']} but is not torchrun's ({error}): "
+            "start several processes with torchrun, or unset WORLD_SIZE for one"
+        ) from error
+    store.set_timeout(timeout)
+    attempt = PrefixStore(_attempt(store, own_rank, size, timeout), store)
+    dist.init_process_group(backend, store=attempt, rank=own_rank, world_size=size, timeout=timeout)
+
+
+def _attempt(store: Store, own_rank: int, size: int, timeout: timedelta) -> str:
+    """Return a name that the processes of this attempt share, and that no earlier attempt had.
+
+    After torchrun restarts processes, the store still holds what the earlier ones wrote, including their addresses.
+    Its counter of attempts differs between machines, so it cannot identify an attempt. Therefore every process
+    asks a question under a new key, which only a rank 0 that is alive answers.
+    """
+    if own_rank > 0:
+        question = uuid4().hex
+        store.set(f"question/{own_rank}", question)
+        name = str(store.get(f"answer/{question}"), "ascii")
+        store.set(f"heard/{name}/{own_rank}", "")
+        return name
+    name, deadline = uuid4().hex, time.monotonic() + timeout.total_seconds()
+    missing = set(range(1, size))
+    while missing:
+        for other in missing:
+            store.set(f"answer/{str(store.get(f'question/{other}'), 'ascii')}", name)
+        missing = {other for other in missing if not store.check([f"heard/{name}/{other}"])}
+        if time.monotonic() > deadline:
+            raise dist.DistStoreError(f"ranks {sorted(missing)} did not join")
+        time.sleep(POLL_SECONDS)
+    return name
+
+
+@contextmanager
+def together(*, slow: bool = False) -> Iterator[None]:
+    """Raise in all processes, with the same message, a UserError that any process meets in this block.
+
+    If it is `slow`, such as writing a checkpoint, the processes wait for the last one for SLOW_HOURS instead of
+    runtime.timeout_minutes. They notice immediately if one of them ends.
+    """
     message = ""
     try:
         yield
     except UserError as error:
         message = str(error)
+    if slow and dist.is_initialized():
+        dist.barrier(_patient_group)
     for each in gather_objects(message):
         if each:
             raise CommonError(each)
-
-
-@contextmanager
-def main_works() -> Iterator[None]:
-    """Let the other processes wait until the main process has left this block, however long it takes.
-
-    A thread of the main process tells them that it is alive. If they do not hear from it for runtime.timeout_minutes,
-    or if it ends, they raise the error of a lost connection. Nothing else may be exchanged inside the block.
-    """
-    if not dist.is_initialized():
-        yield
-    elif is_main():
-        done = threading.Event()
-        telling = threading.Thread(target=_tell_until, args=(done,), name="alive", daemon=True)
-        telling.start()
-        try:
-            yield
-        finally:
-            done.set()
-            telling.join()
-            _tell(done=True)
-    else:
-        yield
-        while not _tell(done=False):
-            pass
-
-
-def _tell_until(done: threading.Event) -> None:
-    """Tell the other processes at intervals that this one is alive."""
-    with suppress(RuntimeError):  # one of them has ended, which the main thread learns when it is done
-        while not done.wait(ALIVE_SECONDS):
-            _tell(done=False)
-
-
-def _tell(*, done: bool) -> bool:
-    """Return whether the main process is done, which it tells the others."""
-    told = torch.tensor([done])
-    dist.broadcast(told, src=0)
-    return bool(told)
 
 
 def check_same(values: Mapping[str, object], what: str) -> None:

@@ -26,10 +26,6 @@ PR_SET_PDEATHSIG = 1
 """Linux's number of the request to be told of the parent's end."""
 
 
-class EndedEarlyError(UserError):
-    """A helper process was killed, or ended without a result."""
-
-
 def end_with_parent() -> None:
     """End this process when its parent does, for whatever reason, and leave Ctrl-C to the parent.
 
@@ -74,9 +70,7 @@ def run_in_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) 
         try:
             result: R = pool.submit(function, *args, **kwargs).result()
         except BrokenProcessPool:
-            raise EndedEarlyError(
-                "a helper process ended early, perhaps because memory ran out: free some memory"
-            ) from None
+            raise UserError("a helper process ended early, perhaps because memory ran out: free some memory") from None
     return result
 
 

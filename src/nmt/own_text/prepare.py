@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import NamedTuple
 
 from nmt.compute import distributed
-from nmt.compute.joining import session
+from nmt.compute.distributed import session
 from nmt.compute.machine import Machine
 from nmt.config.commands import HOLD_OUT, SHAPE
 from nmt.config.data import is_text

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from nmt.compute import distributed, joining
+from nmt.compute import distributed
 from nmt.config.folders import folder_to_write, is_address
 from nmt.config.registry import load
 from nmt.config.tree import Config
@@ -42,7 +42,7 @@ def run(config: Config) -> None:
 
 def _translate_here(config: Config) -> None:
     """Translate in this process, or in those that torchrun has started; each translates its share of the shards."""
-    with joining.session(config.runtime) as machine, ExitStack() as stack:
+    with distributed.session(config.runtime) as machine, ExitStack() as stack:
         with distributed.together():
             text = scan_input(config.input)
             folder, loaded = _folder(config, text), load_engine(config, machine)

@@ -14,8 +14,7 @@ from torch import Tensor
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from nmt.compute import distributed
-from nmt.compute.distributed import compute_in_parts, main_works, together
-from nmt.compute.joining import _attempt, session
+from nmt.compute.distributed import _attempt, compute_in_parts, session, together
 from nmt.config.tree import RuntimeConfig
 from nmt.errors import UserError
 from tests.quick_processes import start_group
@@ -111,31 +110,19 @@ def test_a_single_process_computes_everything() -> None:
 
 
 def wait_for_main(what: str) -> None:
-    """Work in the main process for longer than processes wait for each other."""
-    distributed.ALIVE_SECONDS = 0.1
-    with session(RuntimeConfig(device="cpu", timeout_minutes=0.1)), together(), main_works():
+    """Work in the main process for longer than processes wait for each other otherwise."""
+    with session(RuntimeConfig(device="cpu", timeout_minutes=0.1)), together(slow=True):
         if distributed.is_main():
             time.sleep(8 if what == "work" else 0.3)
             if what == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
-            if what == "stop":
-                os.kill(os.getpid(), signal.SIGSTOP)
             if what == "refuse":
                 raise UserError("the disk is full")
 
 
 @pytest.mark.parametrize(("what", "codes"), [("work", [0, 0]), ("kill", [-signal.SIGKILL, 1]), ("refuse", [1, 1])])
-def test_processes_wait_for_the_main_one_as_long_as_it_lives(what: str, codes: list[int]) -> None:
+def test_processes_wait_for_slow_work_unless_one_ends(what: str, codes: list[int]) -> None:
     ended = [each.wait() for each in start_group(wait_for_main, what, processes=2)]
     assert [each.returncode for each in ended] == codes, ended[1].stderr
     assert ("rank 1 stops because another process has ended" in ended[1].stderr) == (what == "kill")
     assert ("CommonError: the disk is full" in ended[1].stderr) == (what == "refuse")
-
-
-def test_processes_do_not_wait_for_a_main_one_that_is_stopped() -> None:
-    main, other = start_group(wait_for_main, "stop", processes=2)
-    ended = other.wait()
-    main.process.kill()
-    main.wait()
-    assert ended.returncode == 1
-    assert "has not answered for runtime.timeout_minutes" in ended.stderr

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.compute import distributed, joining
+from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.compose import compose
 from nmt.config.model import ModelConfig
@@ -131,7 +131,7 @@ def test_a_graph_that_fails_or_is_wrong_ends_training_and_names_the_setting(
 def train_together(recorded: bool, micro_batches: int, rounded: bool) -> None:
     """Be one of several processes, each with its share of the micro-batches, and print what training came to."""
     runtime = RuntimeConfig(device="cpu", precision="fp32", threads=1, timeout_minutes=1)
-    with joining.session(runtime) as machine:
+    with distributed.session(runtime) as machine:
         rank, processes = distributed.rank(), distributed.world_size()
         with patch.object(RecordedPasses, "_capture", capture), patch.object(RecordedPasses, "_has_room", has_room):
             torch.manual_seed(1 + rank)  # the first process's weights become those of all

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.compute import distributed, joining
+from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
@@ -173,7 +173,7 @@ def check_the_trial_of_the_largest_batch() -> None:
 
 def main() -> int:
     """Run all checks in this process of a group."""
-    with joining.session(RuntimeConfig(device="cpu", threads=1, timeout_minutes=1)):
+    with distributed.session(RuntimeConfig(device="cpu", threads=1, timeout_minutes=1)):
         check_the_same_numbers()
         check_resuming()
         check_precisions()
