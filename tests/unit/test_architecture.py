@@ -23,7 +23,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "hydra": ("nmt.config",),
     "omegaconf": ("nmt.config",),
     "torch.distributed": ("nmt.compute", "nmt.training.divided"),
-    "wandb": ("nmt.runs.wandb",),
+    "wandb": ("nmt.runs.services",),
     "pickle": (),
 }
 """Packages that only these modules import."""

@@ -145,9 +145,9 @@ def raise_unexpected(_: Trainer) -> None:
 def unreachable_tracker() -> None:
     """Point Weights & Biases to an address without a server."""
     os.environ.update(WANDB_MODE="online", WANDB_BASE_URL="http://127.0.0.1:9", WANDB_API_KEY="0" * 40)
-    from nmt.runs import wandb  # noqa: PLC0415 - patched only in the child
+    from nmt.runs import services  # noqa: PLC0415 - patched only in the child
 
-    wandb.INIT_SECONDS = wandb.FINISH_SECONDS = 3
+    services.INIT_SECONDS = services.FINISH_SECONDS = 3
 
 
 def _wrap_file_calls(meet: Callable[[Callable[[], Any]], Any]) -> None:

@@ -17,9 +17,8 @@ from nmt.evaluation.metrics import prepare_metrics
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.evaluation.split import Split, read_split
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
-from nmt.runs.listener import Scored, tell_scored
 from nmt.runs.scores import scores_folder
-from nmt.runs.start import listening
+from nmt.runs.services import Scored, evaluation_services
 from nmt.storage.files import write_text
 
 TOLD_TRANSLATIONS = 100
@@ -36,18 +35,18 @@ def run(config: Config) -> None:
             loaded = load_engine(config, machine)
             check_languages(loaded, config)
             _prepare(config, splits)
-            listeners = stack.enter_context(listening(config)) if distributed.is_main() else []
+            tell = stack.enter_context(evaluation_services(config)) if distributed.is_main() else None
         for split in splits:
             language = split_languages(config.data, split.name)[1]
             evaluation = evaluate(loaded.engine, split, language, config.evaluation)
-            if distributed.is_main():
+            if tell is not None:
                 folder = scores_folder(config)
                 hypotheses = "".join(f"{line}\n" for line in evaluation.hypotheses)
                 write_text(hypotheses_file(folder, split.name), hypotheses)
                 record = _record(config, split, evaluation, loaded, machine)
                 write_evaluation(scores_file(folder, split.name), record)
                 _print(record, loaded, folder)
-                tell_scored(listeners, _scored(config, split, evaluation, loaded))
+                tell(_scored(config, split, evaluation, loaded))
 
 
 def _read_split(config: Config, name: str) -> Split:
@@ -95,7 +94,6 @@ def _scored(config: Config, split: Split, evaluation: Evaluation, loaded: Loaded
         scores={name: score.score for name, score in evaluation.scores.items()},
         signatures={name: score.signature for name, score in evaluation.scores.items()},
         translations=list(translations)[:TOLD_TRANSLATIONS],
-        checkpoint=loaded.path.name,
     )
 
 

@@ -17,8 +17,7 @@ from nmt.model.kernels.c.library import uses_operations
 from nmt.own_text.prepare import plan_training
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout
-from nmt.runs.start import start_tracker
-from nmt.runs.tracker import NullTracker
+from nmt.runs.tracker import NullTracker, start_tracker
 from nmt.storage.lock import exclusive_folder
 from nmt.training.build import build_trainer
 from nmt.training.checkpointing import checkpoint_manager

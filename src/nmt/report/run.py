@@ -16,7 +16,7 @@ from nmt.errors import UserError, nearest
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.runs.environment import Environment, read_environment
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
-from nmt.runs.metrics import MetricsEvent, read_metrics
+from nmt.runs.tracker import MetricsEvent, read_metrics
 from nmt.text.lines import read_lines
 
 

@@ -12,8 +12,8 @@ from nmt.errors import ConfigError, UserError
 from nmt.evaluation.record import read_evaluation
 from nmt.launched import is_main_process
 from nmt.runs.layout import RunLayout, scores_file
-from nmt.runs.metrics import MetricsEvent, read_metrics
 from nmt.runs.scores import scores_folder
+from nmt.runs.tracker import MetricsEvent, read_metrics
 from nmt.storage.files import write_json
 
 

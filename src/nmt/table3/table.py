@@ -9,8 +9,8 @@ from nmt.estimate.parameters import count_parameters
 from nmt.evaluation.paper_table3 import TABLE_3
 from nmt.evaluation.record import read_evaluation
 from nmt.runs.layout import RunLayout
-from nmt.runs.metrics import read_metrics
 from nmt.runs.scores import scores_folder
+from nmt.runs.tracker import read_metrics
 
 COLUMNS = ("row", "change", "PPL", "paper", "BLEU", "BLEU, as the paper counts", "paper", "M params", "paper",
            "hours", "paper")  # fmt: skip

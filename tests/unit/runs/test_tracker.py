@@ -1,10 +1,10 @@
-"""metrics.jsonl survives kills and odd numbers, and a listener never stops a run."""
+"""metrics.jsonl survives kills and odd numbers, and a service never stops a run."""
 
 import errno
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from nmt.errors import UserError
-from nmt.runs.listener import Listener, Scored
-from nmt.runs.metrics import event_of, read_metrics
-from nmt.runs.tracker import Tracker
+from nmt.runs.services import Scored, Service
+from nmt.runs.tracker import Tracker, event_of, read_metrics
 
 
-def start(run: Path, step: int = 0) -> Tracker:
-    return Tracker(run, step)
+def start(run: Path, step: int = 0, services: Sequence[Service] = ()) -> Tracker:
+    return Tracker(run, step, services)
 
 
 def strict(line: str) -> Any:
@@ -107,15 +106,15 @@ def test_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> None:
         tracker.log("train", 1)
 
 
-class Told(Listener):
+class Told(Service):
     """Notes what it hears, and fails at a step."""
 
-    service = "the curves"
+    name = "the curves"
 
     def __init__(self, fails_at: int = 0) -> None:
         self.fails_at, self.heard = fails_at, list[object]()
 
-    def log(self, event: str, step: int, fields: Mapping[str, Any]) -> None:
+    def log(self, event: str, step: int, fields: Mapping[str, object]) -> None:
         if step == self.fails_at:
             raise BrokenPipeError("the service is gone\nand more lines follow")
         self.heard.append((event, step, dict(fields)))
@@ -126,10 +125,9 @@ class Told(Listener):
         self.heard.append(exit_code)
 
 
-def test_a_listener_that_fails_is_left_out_with_one_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_service_that_fails_is_left_out_with_one_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole, broken = Told(), Told(fails_at=2)
-    with start(tmp_path) as tracker:
-        tracker.listeners = [broken, whole]
+    with start(tmp_path, services=[broken, whole]) as tracker:
         for step in (1, 2, 3):
             tracker.log("train", step, loss=math.inf)
     assert broken.heard == [("train", 1, {"loss": math.inf})]
@@ -152,10 +150,9 @@ def test_a_listener_that_fails_is_left_out_with_one_warning(tmp_path: Path, caps
         (BrokenPipeError(), 141),
     ],
 )
-def test_a_listener_hears_the_exit_code_of_the_run(tmp_path: Path, error: BaseException | None, code: int) -> None:
-    listener = Told()
-    with suppress(BaseException), start(tmp_path) as tracker:
-        tracker.listeners = [listener]
+def test_a_service_hears_the_exit_code_of_the_run(tmp_path: Path, error: BaseException | None, code: int) -> None:
+    service = Told()
+    with suppress(BaseException), start(tmp_path, services=[service]):
         if error is not None:
             raise error
-    assert listener.heard == [code]
+    assert service.heard == [code]

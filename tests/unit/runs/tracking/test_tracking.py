@@ -15,11 +15,9 @@ import pytest
 from nmt.config.commands import TrackingConfig
 from nmt.config.tree import Config, PathsConfig
 from nmt.errors import UserError
-from nmt.runs import wandb as wandb_module
-from nmt.runs.listener import Scored, tell_scored
-from nmt.runs.metrics import read_metrics
-from nmt.runs.start import listening, open_listeners
-from nmt.runs.tracker import Tracker
+from nmt.runs import services as services_module
+from nmt.runs.services import Scored, evaluation_services, open_services
+from nmt.runs.tracker import Tracker, read_metrics
 from tests.integration.conftest import corpus, settings
 
 __all__ = ["corpus", "settings"]
@@ -31,14 +29,12 @@ def settings_of(folder: Path, name: str = "demo", **tracking: Any) -> Config:
 
 
 def start(folder: Path, step: int = 0, **tracking: Any) -> Tracker:
-    tracker = Tracker(folder / "demo", step)
-    tracker.listeners = open_listeners(settings_of(folder, **tracking), step)
-    return tracker
+    return Tracker(folder / "demo", step, open_services(settings_of(folder, **tracking), step))
 
 
 def tell(config: Config, scored: Scored) -> None:
-    with listening(config) as listeners:
-        tell_scored(listeners, scored)
+    with evaluation_services(config) as tell_services:
+        tell_services(scored)
 
 
 def wandb_records(path: Path) -> list[Any]:
@@ -130,7 +126,7 @@ def test_wandb_gets_the_exit_code_of_the_run(
 
 def scored() -> Scored:
     translations = [("a | cat", "eine Katze", "die\\Katze"), ("\u2028 \u202e", "", "\0")]
-    return Scored("test", 40, {"bleu": 12.5}, {"bleu": "nrefs:1"}, translations, "averaged")
+    return Scored("test", 40, {"bleu": 12.5}, {"bleu": "nrefs:1"}, translations)
 
 
 def test_wandb_offline_gets_scores_and_translations(
@@ -201,7 +197,7 @@ def test_with_an_unreachable_server_the_run_continues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     isolated_wandb("0" * 40)
-    monkeypatch.setattr(wandb_module, "INIT_SECONDS", 1)
+    monkeypatch.setattr(services_module, "INIT_SECONDS", 1)
     goes_on_with_one_warning(tmp_path, capsys, "")
 
 
@@ -219,5 +215,5 @@ def test_if_wandb_fails_during_the_run_the_run_continues(
         def log(self, _: Any) -> None:
             raise BrokenPipeError("the service is gone")
 
-    monkeypatch.setattr(wandb_module, "start_run", lambda *_: Broken())
+    monkeypatch.setattr(services_module, "start_run", lambda *_: Broken())
     goes_on_with_one_warning(tmp_path, capsys, "the service is gone")
