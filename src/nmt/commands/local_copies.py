@@ -9,7 +9,7 @@ from nmt.config.tree import Config
 from nmt.data.layout import MANIFEST
 from nmt.launched import is_main_process
 from nmt.runs.layout import CHECKPOINTS, META, TRAINER, WEIGHTS
-from nmt.storage.copies import FolderCopy
+from nmt.storage.remote import FolderCopy
 
 HEAVY = (WEIGHTS, TRAINER)
 """Files of checkpoints that are fetched only for commands that load them."""

@@ -1,21 +1,22 @@
 """Write files completely or not at all: under a temporary name, synced to the disk, then renamed."""
 
+import ctypes
 import errno
+import fcntl
 import hashlib
 import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from nmt.errors import UserError
-from nmt.storage.exchange import exchange
-from nmt.storage.lock import held, unheld
+from nmt.storage.lock import take
 
 T = TypeVar("T")
 
@@ -30,19 +31,32 @@ TOKEN_BYTES = 6
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write a file to; rename the file to `path` if the block succeeds."""
+    with _replacing(path, _create) as partial:
+        yield partial
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder to fill; rename it to `path` if the block succeeds."""
+    with _replacing(path, Path.mkdir) as partial:
+        yield partial
+
+
+@contextmanager
+def _replacing(path: Path, create: Callable[[Path], None]) -> Iterator[Path]:
     partial = _temporary(path)
-    with ExitStack() as after:
-        with _explaining_disk_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _remove_leftovers(path)
-            after.enter_context(held(partial, lambda: _create(partial)))
-            after.callback(remove, partial)
-        with _explaining_write_errors(path, partial):
-            yield partial
-        with _explaining_disk_errors(path):
-            sync(partial)
-            partial.replace(path)
-            sync(path.parent)
+    with _explaining_disk_errors(path, partial):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(path)
+        with _held(partial, create):
+            try:
+                yield partial
+                _sync_all(partial)
+                _put(partial, path)
+                sync(path.parent)
+            finally:  # after an exchange, what was there before has the temporary name
+                with suppress(OSError):
+                    shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
 
 
 def _create(path: Path) -> None:
@@ -51,54 +65,106 @@ def _create(path: Path) -> None:
 
 
 @contextmanager
-def replacing_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder to fill; rename it to `path` if the block succeeds."""
-    partial = _temporary(path)
-    with ExitStack() as after:
-        with _explaining_disk_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _remove_leftovers(path)
-            after.enter_context(held(partial, partial.mkdir))
-            after.callback(shutil.rmtree, partial, ignore_errors=True)
-        with _explaining_write_errors(path, partial):
-            yield partial
-        with _explaining_disk_errors(path):
-            _sync_folder(partial)
-            _put(partial, path)
-            sync(path.parent)
+def _held(path: Path, create: Callable[[Path], None]) -> Iterator[None]:
+    """Create a file or folder, and keep it locked during this block, so that nobody takes it for abandoned.
+
+    Create it again if somebody has removed it before it was locked.
+    """
+    while True:
+        create(path)
+        with suppress(FileNotFoundError):
+            descriptor = _open(path)
+            take(descriptor, fcntl.LOCK_EX)  # waits for somebody who takes it for abandoned
+            if path.exists():
+                break
+            os.close(descriptor)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Give the files below a folder the permissions of any new file, and wait until all has reached the disk."""
-    mode = folder.stat().st_mode & 0o666  # as the umask says; safetensors lets only the owner read its files
-    for file in folder.rglob("*"):
-        if file.is_file():
-            file.chmod(mode)
-        sync(file)
-    sync(folder)
+def remove_abandoned(leftover: Path) -> None:
+    """Delete a temporary file or folder, unless a process is writing it."""
+    descriptor = None
+    with suppress(OSError):  # a link, or what may not be read
+        descriptor = _open(leftover, os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if descriptor is None or take(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            remove(leftover)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
-def _put(folder: Path, path: Path) -> None:
-    """Rename a folder to `path`; what was there gets the folder's name, and is back if that fails."""
-    if not path.exists():
-        folder.replace(path)
-    elif not exchange(folder, path):
+def _open(path: Path, flags: int = 0) -> int:
+    try:
+        return os.open(path, os.O_RDWR | flags)  # NFS gives one process alone only what it may write
+    except OSError:  # a folder, or what may only be read
+        return os.open(path, os.O_RDONLY | flags)
+
+
+def _sync_all(path: Path) -> None:
+    """Wait until a file, or a folder with all that is in it, has reached the disk."""
+    if path.is_dir():
+        mode = path.stat().st_mode & 0o666  # as the umask says; safetensors lets only the owner read its files
+        for file in path.rglob("*"):
+            if file.is_file():
+                file.chmod(mode)
+            sync(file)
+    sync(path)
+
+
+def _put(new: Path, path: Path) -> None:
+    """Rename a file or folder to `path`; a folder that was there gets its name, and is back if that fails."""
+    if not (new.is_dir() and path.exists()):
+        new.replace(path)
+    elif not exchange(new, path):
         before = _temporary(path)
         path.replace(before)
         try:
-            folder.replace(path)
+            new.replace(path)
         except OSError:
             before.replace(path)
             raise
-        before.replace(folder)
+        before.replace(new)
+
+
+def exchange(first: Path, second: Path) -> bool:
+    """Exchange two names in one operation, so that neither is ever missing; return whether this system can do that."""
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError):  # not Linux, or an old C library
+        return False
+    current_folder, exchange_names = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
+    failed: int = rename(current_folder, os.fsencode(first), current_folder, os.fsencode(second), exchange_names)
+    return failed == 0
 
 
 def remove_folder(path: Path) -> None:
     """Delete a folder; if killed on the way, leave no part of it under its name."""
     doomed = _temporary(path)
-    with _explaining_disk_errors(path):
+    with _explaining_disk_errors(path, doomed, "delete"):
         path.replace(doomed)
         shutil.rmtree(doomed, ignore_errors=True)
+
+
+def remove(path: Path) -> None:
+    """Delete a file, a link (not its target) or a folder, if there is one."""
+    with _explaining_disk_errors(path, path, "delete"):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def link(path: Path, target: str) -> None:
+    """Make `path` a symbolic link to `target`, a name in the same folder; replace an existing link."""
+    partial = _temporary(path)
+    with _explaining_disk_errors(path, partial):
+        _remove_leftovers(path)
+        partial.symlink_to(target)
+        partial.replace(path)
 
 
 def _temporary(path: Path) -> Path:
@@ -115,47 +181,20 @@ def _remove_leftovers(path: Path) -> None:
             remove_abandoned(leftover)
 
 
-def remove_abandoned(leftover: Path) -> None:
-    """Delete a temporary file or folder, unless a process is writing it."""
-    with unheld(leftover) as is_abandoned:
-        if is_abandoned:
-            remove(leftover)
-
-
-def remove(path: Path) -> None:
-    """Delete a file, a link (not its target) or a folder, if there is one."""
-    with _explaining_disk_errors(path, "delete"):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-
-
 @contextmanager
-def _explaining_disk_errors(path: Path, doing: str = "write") -> Iterator[None]:
+def _explaining_disk_errors(path: Path, partial: Path, doing: str = "write") -> Iterator[None]:
+    """Explain an error of the disk, or one that names these paths or a folder above; any other OSError passes."""
     try:
         yield
     except OSError as error:
-        raise _disk_error(path, doing, error) from error
-
-
-@contextmanager
-def _explaining_write_errors(path: Path, partial: Path) -> Iterator[None]:
-    """Explain a failure to write `partial`; any other OSError belongs to what the block does besides and passes."""
-    try:
-        yield
-    except OSError as error:
-        names = (str(name) for name in (error.filename, error.filename2) if name is not None)
-        if error.errno not in WRITE_ERRORS and not any(Path(name).is_relative_to(partial) for name in names):
+        names = [Path(name) for name in (error.filename, error.filename2) if isinstance(name, str | os.PathLike)]
+        is_ours = any(name.is_relative_to(partial) or path.is_relative_to(name) for name in names)
+        if error.errno not in WRITE_ERRORS and not is_ours:
             raise
-        raise _disk_error(path, "write", error) from error
-
-
-def _disk_error(path: Path, doing: str, error: OSError) -> UserError:
-    return UserError(
-        f"cannot {doing} {path}: {error.strerror or error}. Free some space or choose another folder; "
-        "what was there before is untouched."
-    )
+        raise UserError(
+            f"cannot {doing} {path}: {error.strerror or error}. Free some space or choose another folder; "
+            "what was there before is untouched."
+        ) from error
 
 
 def sync(path: Path) -> None:
@@ -213,12 +252,3 @@ def checksums(paths: Sequence[Path]) -> list[str]:
     """Return the checksums of several files, which are read simultaneously."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(checksum, paths))
-
-
-def link(path: Path, target: str) -> None:
-    """Make `path` a symbolic link to `target`, a name in the same folder; replace an existing link."""
-    partial = _temporary(path)
-    with _explaining_disk_errors(path):
-        _remove_leftovers(path)
-        partial.symlink_to(target)
-        partial.replace(path)

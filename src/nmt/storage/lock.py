@@ -1,10 +1,12 @@
-"""Locks on files and folders, which end with the process that holds them, however that ends."""
+"""Locks on files and folders, which end with the process that holds them, however that ends.
+
+They are `flock`'s own: `filelock` cannot lock a folder, and on a file system without locks it uses files, which a
+killed process leaves behind.
+"""
 
 import fcntl
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,10 +29,8 @@ def take(opened: IO[Any] | int, operation: int) -> bool:
 @contextmanager
 def exclusive_folder(
     folder: Path, *, taken: str, setting: str, wait: Callable[[str], None] | None = None
-) -> Iterator[Callable[[], object]]:
+) -> Iterator[None]:
     """Lock a folder during this block; create it if it does not exist.
-
-    Yield a function that lets others use the folder together with this process (`folder_in_use`), but not alone.
 
     Args:
         folder: The folder.
@@ -51,62 +51,4 @@ def exclusive_folder(
                 raise UserError(f"{folder} {taken}")
             wait(f"{folder} {taken}")
             take(lock, fcntl.LOCK_EX)
-        yield partial(take, lock, fcntl.LOCK_SH)
-
-
-@contextmanager
-def folder_in_use(folder: Path) -> Iterator[None]:
-    """Keep others from locking a folder exclusively during this block; any number of processes may do so together."""
-    with (folder / LOCK).open("a+") as lock:  # some file systems share only what may be read
-        take(lock, fcntl.LOCK_SH)
         yield
-
-
-@contextmanager
-def held(path: Path, create: Callable[[], object]) -> Iterator[None]:
-    """Create a file or folder, and keep it locked during this block, also if it is renamed meanwhile.
-
-    Create it again if somebody has removed it before it was locked.
-    """
-    descriptor = None
-    while descriptor is None:
-        create()
-        descriptor = _locked(path)
-    try:
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _locked(path: Path) -> int | None:
-    """Return the opened file or folder with its lock; None if it is not there any more."""
-    try:
-        descriptor = _open(path)
-    except FileNotFoundError:
-        return None
-    take(descriptor, fcntl.LOCK_EX)  # waits for somebody who takes it for abandoned
-    if path.exists():
-        return descriptor
-    os.close(descriptor)
-    return None
-
-
-def _open(path: Path, flags: int = 0) -> int:
-    try:
-        return os.open(path, os.O_RDWR | flags)  # NFS gives one process alone only what it may write
-    except OSError:  # a folder, or what may only be read
-        return os.open(path, os.O_RDONLY | flags)
-
-
-@contextmanager
-def unheld(path: Path) -> Iterator[bool]:
-    """Yield whether nobody holds a file or folder; if so, nobody can hold it during this block."""
-    try:
-        descriptor = _open(path, os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:  # a link, or what may not be read
-        descriptor = None
-    try:
-        yield descriptor is None or take(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)

@@ -49,9 +49,7 @@ def _translate_here(config: Config) -> None:
         translator = Translator.of(loaded, machine)
         with distributed.together():
             if distributed.is_main():
-                share = stack.enter_context(folder.exclusive(translator.made_with(config, text)))
-                share()
-        stack.enter_context(folder.in_use())
+                stack.enter_context(folder.exclusive(translator.made_with(config, text)))
         missing = folder.missing()
         if distributed.is_main():
             print(f"{folder.path}: {text.lines:,} lines in {folder.shards:,} shards, {len(missing):,} to translate")

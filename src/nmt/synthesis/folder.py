@@ -1,7 +1,7 @@
 """The folder of a translated file: shards that are a corpus, and a manifest that says how they are made."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from nmt.config.checks import NAMES_A_FILE, marked
 from nmt.config.decoding import DecodingConfig
 from nmt.errors import UserError
 from nmt.storage.files import PARTIAL, read_json, seal, write_json
-from nmt.storage.lock import LOCK, exclusive_folder, folder_in_use
+from nmt.storage.lock import LOCK, exclusive_folder
 
 MANIFEST = "manifest.json"
 SHARDS = "train-*.jsonl"
@@ -50,15 +50,12 @@ class SynthesisFolder:
         return [number for number in range(self.shards) if not self.shard(number).is_file()]
 
     @contextmanager
-    def exclusive(self, made_with: MadeWith) -> Iterator[Callable[[], object]]:
-        """Lock the folder; refuse it if it is made with other settings, or if it is something else.
-
-        Yield a function that lets other processes of this command use it, too (`in_use`).
-        """
+    def exclusive(self, made_with: MadeWith) -> Iterator[None]:
+        """Lock the folder; refuse it if it is made with other settings, or if it is something else."""
         taken = "is being written by another process: wait until it is done, or choose another output"
-        with exclusive_folder(self.path, taken=taken, setting="output") as share:
+        with exclusive_folder(self.path, taken=taken, setting="output"):
             self._begin(made_with)
-            yield share
+            yield
 
     def _begin(self, made_with: MadeWith) -> None:
         """Write the manifest, unless there are shards; refuse the folder if they are made with other settings."""
@@ -71,10 +68,6 @@ class SynthesisFolder:
         else:
             _check_new(self.path)
         write_json(manifest, {"made_with": made_with, "seal": seal(made_with)})
-
-    def in_use(self) -> AbstractContextManager[None]:
-        """Keep other commands from writing into the folder, while all processes of this one do."""
-        return folder_in_use(self.path)
 
 
 def _check_new(folder: Path) -> None:

@@ -16,8 +16,8 @@ from nmt.errors import UserError
 from nmt.runs.checkpoint import CheckpointRecord
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import TRAINER
-from nmt.storage.addresses import local_file
 from nmt.storage.files import checksum
+from nmt.storage.remote import local_file
 from nmt.synthesis.shards import InputText
 
 

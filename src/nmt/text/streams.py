@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from nmt.config.folders import expanded, is_address
 from nmt.errors import UserError
-from nmt.storage.addresses import local_file, replacing_named
+from nmt.storage.remote import local_file, replacing_named
 from nmt.text.lines import read_lines, read_stream
 
 STANDARD = "-"

@@ -13,7 +13,7 @@ from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, CheckpointRecord
 from nmt.runs.checkpoints import Checkpoints
-from nmt.storage.copies import store_changes
+from nmt.storage.remote import store_changes
 from nmt.training.opening import TrainingData
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer

@@ -21,6 +21,7 @@ from nmt.storage.files import (
     link,
     read_json,
     remove,
+    remove_abandoned,
     remove_folder,
     replacing,
     replacing_folder,
@@ -287,3 +288,27 @@ def test_checksums_depend_on_the_content_only(tmp_path: Path) -> None:
     assert checksums([tmp_path / "a", tmp_path / "b"]) == known
     assert checksum(tmp_path / "a") == known[0]
     assert seal({"a": 1, "b": 2}) == seal({"b": 2, "a": 1}) != seal({"a": 1, "b": 3})
+
+
+@pytest.mark.parametrize("way", [replacing, replacing_folder])
+def test_only_what_nobody_writes_is_abandoned(
+    tmp_path: Path, way: Callable[[Path], AbstractContextManager[Path]]
+) -> None:
+    with way(tmp_path / "made") as partial:
+        remove_abandoned(partial)
+        assert partial.exists()
+        renamed = partial.rename(tmp_path / "renamed")
+        remove_abandoned(renamed)
+        assert renamed.exists()
+        renamed.rename(partial)
+    remove_abandoned(tmp_path / "made")
+    assert names(tmp_path) == []
+
+
+def test_links_and_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    os.mkfifo(tmp_path / "pipe")  # to open one waits for a writer, unless it is asked not to
+    with replacing(tmp_path / "file"):
+        remove_abandoned(tmp_path / "link")  # and not what it points to
+        remove_abandoned(tmp_path / "pipe")
+    assert names(tmp_path) == ["file"]

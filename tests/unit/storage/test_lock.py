@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from nmt.errors import UserError
-from nmt.storage.lock import exclusive_folder, folder_in_use, held, take, unheld
+from nmt.storage.lock import exclusive_folder, take
 
 
 def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
@@ -27,31 +27,6 @@ def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -
     assert "UserError" in refused.stderr
     assert f"{folder} is taken." in refused.stderr
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
-def test_who_has_a_folder_alone_may_share_it(tmp_path: Path) -> None:
-    with exclusive_folder(tmp_path, taken="is taken.", setting="x") as share:
-        share()
-        with folder_in_use(tmp_path):  # which would otherwise wait forever
-            pass
-        with pytest.raises(UserError), exclusive_folder(tmp_path, taken="is taken.", setting="x"):
-            pass
-
-
-def test_several_may_use_a_folder_together_and_nobody_has_it_alone_meanwhile(tmp_path: Path) -> None:
-    with exclusive_folder(tmp_path, taken="is taken.", setting="x"):
-        pass
-    with folder_in_use(tmp_path):
-        with (
-            folder_in_use(tmp_path),
-            pytest.raises(UserError, match=r"is taken\."),
-            exclusive_folder(tmp_path, taken="is taken.", setting="x"),
-        ):
-            pass
-        with pytest.raises(UserError), exclusive_folder(tmp_path, taken="is taken.", setting="x"):
-            pass
-    with exclusive_folder(tmp_path, taken="is taken.", setting="x"):
-        pass
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -97,30 +72,3 @@ def test_a_file_system_without_locks_is_no_obstacle(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(fcntl, "flock", fail)
     with (tmp_path / "file").open("w") as opened:
         assert take(opened, fcntl.LOCK_EX | fcntl.LOCK_NB) is True
-
-
-@pytest.mark.parametrize("kind", ["file", "folder"])
-def test_what_is_held_is_so_under_any_name_until_the_end_of_the_block(tmp_path: Path, kind: str) -> None:
-    path, renamed = tmp_path / "unfinished", tmp_path / "finished"
-    with held(path, path.touch if kind == "file" else path.mkdir):
-        with unheld(path) as free:
-            assert not free
-        path.rename(renamed)
-        with unheld(renamed) as free:
-            assert not free
-    with unheld(renamed) as free:
-        assert free
-        with unheld(renamed) as free_again:
-            assert not free_again
-    with unheld(renamed) as free:
-        assert free
-
-
-def test_links_and_pipes_are_not_waited_for(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    (tmp_path / "link").symlink_to(tmp_path / "file")
-    os.mkfifo(tmp_path / "pipe")  # to open one waits for a writer, unless it is asked not to
-    with held(tmp_path / "file", lambda: None), unheld(tmp_path / "link") as free:
-        assert free  # a link is removed, and not what it points to
-    with unheld(tmp_path / "pipe") as free:
-        assert free

@@ -10,8 +10,8 @@ from nmt.config.data import DataConfig
 from nmt.data.sources.source import BY_LANGUAGE, Columns, Fingerprint, Languages, Pair, Source, languages, split_names
 from nmt.data.sources.tables import read_table
 from nmt.errors import UserError
-from nmt.storage.addresses import local_files
 from nmt.storage.files import checksums
+from nmt.storage.remote import local_files
 from nmt.text.language import base_code
 from nmt.text.lines import read_lines
 

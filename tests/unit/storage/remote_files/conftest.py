@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nmt.config.folders import CACHE
-from nmt.storage import addresses
+from nmt.storage import remote
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +15,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of an empty cache."""
     monkeypatch.setenv(CACHE, str(tmp_path / "cache"))
     monkeypatch.delenv("NMT_INSTALL", raising=False)
-    addresses._copies.cache_clear()
+    remote._copies.cache_clear()
     return tmp_path / "cache"
 
 

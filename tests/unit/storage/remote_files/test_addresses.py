@@ -17,14 +17,14 @@ from nmt.config.folders import expanded, local_folder
 from nmt.data.sources import registry
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.errors import UserError
-from nmt.storage import addresses
+from nmt.storage import remote
 from nmt.text.streams import open_output, read_input
 from tests.integration.toy import pairs
 
 
 def new_process() -> None:
     """Forget what was fetched, as a new process does."""
-    addresses._copies.cache_clear()
+    remote._copies.cache_clear()
 
 
 def test_training_files_at_addresses_are_read_in_their_formats(memory: Any) -> None:

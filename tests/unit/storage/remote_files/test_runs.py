@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from nmt.config.folders import CACHE, local_folder
-from nmt.storage import copies
-from nmt.storage.copies import FolderCopy, store_changes
+from nmt.storage import remote
 from nmt.storage.files import checksum
+from nmt.storage.remote import FolderCopy, store_changes
 from tests.integration.toy import pairs, refuse, succeed
 
 DATA, OUTPUTS = "memory://bucket/data", "memory://bucket/runs"
@@ -157,7 +157,7 @@ def test_storing_that_fails_is_done_again(
             store_changes(copy.folder)
         assert "warning: paths.outputs=memory://run: division by zero" in capsys.readouterr().err
     assert memory.cat_file("/run/x") == b"1"
-    assert copies._storing == {}
+    assert remote._storing == {}
 
 
 def test_impossible_places_are_refused(settings: list[str]) -> None:
