@@ -1,9 +1,13 @@
-"""Find the checkpoint that a run begins from."""
+"""Find the checkpoint that a run begins from, and take its shape."""
 
 import json
+from collections.abc import Container
+from dataclasses import fields, replace
 from pathlib import Path
 
+from nmt.config.checks import ONLY_IN_TRAINING, marked
 from nmt.config.folders import expanded
+from nmt.config.model import ModelConfig
 from nmt.config.saved import from_yaml, read_saved
 from nmt.config.tree import Config
 from nmt.errors import UserError, nearest
@@ -19,9 +23,12 @@ def find_origin(config: Config) -> Path:
             return folder
         if RunLayout(folder).checkpoints.is_dir():
             return _of_run(folder, config)
-    raise UserError(
-        f"training.init_from={name} is neither a run in {config.paths.outputs} nor a checkpoint: {_hint(config)}"
-    )
+    if _is_hugging_face(expanded(name)):
+        hint = f"import it first with `nmt import source={name}`"
+    else:
+        runs = sorted(path.parent.name for path in config.runs_folder.glob("*/checkpoints"))
+        hint = nearest(name, runs) if runs else "train that run first, or name the folder of a checkpoint"
+    raise UserError(f"training.init_from={name} is neither a run in {config.paths.outputs} nor a checkpoint: {hint}")
 
 
 def tokenizer_folder(config: Config) -> Path:
@@ -33,17 +40,30 @@ def tokenizer_folder(config: Config) -> Path:
     return begun[-1].path if begun and config.training.init_vocabulary == "old" else find_origin(config)
 
 
-def settings_of_origin(config: Config) -> Config | None:
-    """Return the settings of the model to begin from, or of the run once it has begun; None if there is no such file.
+def with_shape_of_origin(config: Config, given: Container[str]) -> Config:
+    """Return the settings with the shape of the model that training begins from, or of the run once it has begun.
 
     The command reports a missing model if it needs it.
+
+    Args:
+        config: All settings.
+        given: The settings and groups that the user gives; they keep their values, and training compares them later.
     """
     try:
         begun = Checkpoints(config.run_folder).steps()
-        folder = begun[-1].path if begun else find_origin(config)
-        return read_saved(folder / SETTINGS, from_yaml)
+        origin = read_saved((begun[-1].path if begun else find_origin(config)) / SETTINGS, from_yaml)
     except (UserError, OSError, ValueError):
-        return None
+        return config
+    not_of_the_shape = marked(ModelConfig, ONLY_IN_TRAINING)
+    taken = {
+        each.name: getattr(origin.model, each.name)
+        for each in fields(ModelConfig)
+        if each.name not in not_of_the_shape and f"model.{each.name}" not in given
+    }
+    if "model.layers" in given:  # the number of layers of both stacks
+        taken = {name: value for name, value in taken.items() if name not in ("encoder_layers", "decoder_layers")}
+    joint = config.tokenizer.joint if "tokenizer.joint" in given else origin.tokenizer.joint
+    return replace(config, model=replace(config.model, **taken), tokenizer=replace(config.tokenizer, joint=joint))
 
 
 def _of_run(folder: Path, config: Config) -> Path:
@@ -54,15 +74,6 @@ def _of_run(folder: Path, config: Config) -> Path:
         return resolve(folder, AVERAGED)
     validated = any(checkpoint.valid for checkpoint in Checkpoints(folder).steps())
     return resolve(folder, BEST if validated else LAST)
-
-
-def _hint(config: Config) -> str:
-    """Say what to do about a model to begin from that does not exist."""
-    name = config.training.init_from
-    if _is_hugging_face(expanded(name)):
-        return f"import it first with `nmt import input={name}`"
-    runs = sorted(path.parent.name for path in config.runs_folder.glob("*/checkpoints"))
-    return nearest(name, runs) if runs else "train that run first, or name the folder of a checkpoint"
 
 
 def _is_hugging_face(folder: Path) -> bool:
