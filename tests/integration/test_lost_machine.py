@@ -74,9 +74,9 @@ def check_run_of_the_first(agents: list[subprocess.Popen[str]], outputs: Path, r
     """Check that the first machine finishes the run alone; return what it wrote to standard error."""
     output, said = agents[0].communicate(timeout=240)
     assert agents[0].returncode == 0, said
-    assert "2 x 200 on cpu" in output
+    assert "on 2 x cpu in fp32" in output
     assert re.search(rf"going on from step {resumed} ", output)
-    assert "1 x 400 on cpu" in output
+    assert "tokens on cpu in fp32" in output
     assert [step for step, *_ in losses(outputs)] == list(range(1, 21))
     return said
 
