@@ -7,8 +7,8 @@ import pytest
 
 from tests.integration.toy import run
 
-LEAST_BLEU = 94.0
-"""On average the demo has 97.0 on `test` and 96.2 on `unseen`."""
+LEAST_BLEU = 95.0
+"""The demo has 97.8 on `test` and 97.4 on `unseen` in bf16, and 97.6 and 97.0 in fp32."""
 pytestmark = pytest.mark.slow
 
 

@@ -278,7 +278,7 @@ def test_the_help_of_train_is_short(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "--help"], "* training.steps (int, 100000)\n"),
         (["train", "experiment=multi30k", "training.valid_every=7", "--help"], "* training.steps (int, 2500)\n"),
         (["train", "-h", "training.valid_every=7"], "* training.valid_every (int, 7)\n"),
-        (["demo", "--help"], "* training.steps (int, 1000)\n"),
+        (["demo", "--help"], "* training.steps (int, 700)\n"),
         (["train", "-m", "training.steps=3,4", "--help"], "* training.steps (int, 100000)\n"),
     ],
 )

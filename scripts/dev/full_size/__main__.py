@@ -31,7 +31,7 @@ from nmt.data.prefetcher import Prefetcher
 from nmt.data.prepare import prepare
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore
-from nmt.demo import grammar
+from nmt.demo.source import draw
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
 from full_size.meter import HEAD, Meter
@@ -95,7 +95,7 @@ def _generate(arguments: argparse.Namespace, folder: Path) -> None:
     if arguments.text:
         pool = list(read_pairs(inputs(arguments.text, "train"), LANGUAGES))
     else:
-        pool = grammar.generate(1, POOL, 1, 2)["train"]
+        pool = [each.pair for each in draw(1, POOL, 1, 2)["train"]]
     start, text = time.perf_counter(), folder / "hub" / "generated"
     run_in_process(write_shards, text, arguments.pairs, pool)  # in another process: its memory is not counted
     print(f"text generated in {time.perf_counter() - start:.0f} s (not part of preparation)", flush=True)

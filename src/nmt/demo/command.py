@@ -20,7 +20,7 @@ def run(config: Config) -> None:
     settings = "experiment=demo" if config.name == "demo" else f"experiment=demo name={config.name}"
     translate = f'make translate ARGS="{settings}"' if has_makefile() else f"nmt translate {settings}"
     print(f"done in {sum(seconds.values()):.0f} s, {seconds['train']:.0f} s of them training. Translate a sentence:")
-    print(f'  echo "The man has given the girl a red book." | {translate}')
+    print(f'  echo "The old man gave the girl a red book yesterday." | {translate}')
 
 
 def _show_translations(config: Config, split: str) -> None:

@@ -1,23 +1,77 @@
-"""The embedded demo corpus: English and German sentences that a grammar generates, or English ones with their trees."""
+"""The embedded demo corpus: English and German sentences that a grammar generates, or English ones with their trees.
+
+Some combinations are held out of the training text: of an adjective and a noun, of a verb and its object, and of a verb
+and its position and form in German. A hash of its spelling decides about each combination, so the choice depends on
+neither the seed nor the interpreter.
+"""
 
 from collections.abc import Iterator
 from functools import lru_cache
+from hashlib import sha256
+from itertools import islice
+from random import Random
 from typing import NamedTuple
 
 from nmt.config.data import DataConfig, is_text
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages
+from nmt.demo.author import Author
+from nmt.demo.grammar import Sentence
 from nmt.errors import UserError
 from nmt.parsing.linearise import tree_pair
-from nmt.parsing.trees import Node
 from nmt.text.alignments import GoldAlignment
 
-SIZES = {"train": 30_000, "valid": 500, "test": 1000}
-"""Pairs per split."""
-
-SEED = 1
-"""Runs of several seeds have the same text."""
-VERSION = 1
+VERSION = 2
 """The version of the text: raise it with each change of the grammar or its words, so that text is prepared again."""
+SEED = 1
+"""The seed of the text, so that runs of several seeds have the same."""
+SIZES = {"train": 20_000, "valid": 500, "test": 1000}
+"""Pairs per split."""
+MIN_WORDS, MAX_WORDS = 3, 25
+"""Words of a sentence in each language."""
+COMBINATIONS_PER_HELD_OUT = 10
+
+
+class Drawn(NamedTuple):
+    """A random sentence."""
+
+    sentence: Sentence
+    pair: tuple[str, str]
+    """The sentence in English and German."""
+    unseen: bool
+    """Whether it has a held-out combination."""
+
+
+def draw(seed: int, train: int, valid: int, test: int) -> dict[str, list[Drawn]]:
+    """Draw distinct sentences per split; `unseen` is the half of test with combinations that training lacks."""
+    stream = _distinct(seed)
+
+    def take(count: int, unseen: bool = False) -> list[Drawn]:
+        return list(islice((each for each in stream if each.unseen is unseen), count))
+
+    drawn = {"train": take(train), "valid": take(valid), "unseen": take(test // 2, unseen=True)}
+    drawn["test"] = take(test - test // 2) + drawn["unseen"]
+    Random(seed).shuffle(drawn["test"])
+    return drawn
+
+
+def _distinct(seed: int) -> Iterator[Drawn]:
+    """Yield distinct sentences without end."""
+    author, seen = Author(Random(seed)), set[str]()
+    while True:
+        sentence = author.sentence()
+        pair = sentence.pair
+        if seen.isdisjoint(pair) and all(MIN_WORDS <= len(side.split()) <= MAX_WORDS for side in pair):
+            seen.update(pair)
+            yield Drawn(sentence, pair, any(map(held_out, author.combinations)))
+
+
+def held_out(combination: tuple[str, str, str]) -> bool:
+    """Return whether a combination is kept out of the training text."""
+    digest = sha256(" ".join(combination).encode()).digest()
+    return int.from_bytes(digest[:4], "big") % COMBINATIONS_PER_HELD_OUT == 0
+
+
+_draw = lru_cache(maxsize=1)(draw)
 
 
 def fingerprint(config: DataConfig, _: str) -> Fingerprint:
@@ -28,12 +82,13 @@ def fingerprint(config: DataConfig, _: str) -> Fingerprint:
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     """Yield the generated pairs of a split."""
     source, target = languages(config)
-    if source == "en" and (tags := _tags_of_trees(config)):
-        return (tree_pair(tree, keep_tags=tags == "keep") for tree in _generate_trees(SEED)[split])
-    if (source, target) not in (("en", "de"), ("de", "en")):
+    tags = _tags_of_trees(config)
+    if not ({source, target} == {"en", "de"} or (source == "en" and tags)):
         raise UserError(f"the demo corpus is English and German, or English and trees, not {source} and {target}.")
-    aligned = _aligned(config)  # the same argument as in `alignments`, so that text is generated once
-    return (pair if source == "en" else pair[::-1] for pair in _generate(SEED, aligned)[split].pairs)
+    drawn = _draw(SEED, **SIZES)[split]
+    if tags:
+        return (tree_pair(each.sentence.tree(), keep_tags=tags == "keep") for each in drawn)
+    return (each.pair if source == "en" else each.pair[::-1] for each in drawn)
 
 
 def _tags_of_trees(config: DataConfig) -> str | None:
@@ -41,44 +96,10 @@ def _tags_of_trees(config: DataConfig) -> str | None:
     return None if is_text(config.target_lang) else config.pos_tags
 
 
-def _aligned(config: DataConfig) -> bool:
-    """Return whether the training text needs its alignments."""
-    return bool(config.train_alignments)
-
-
 def alignments(config: DataConfig, split: str) -> Iterator[GoldAlignment]:
     """Yield the true word alignments of a split."""
-    found = _generate(SEED, _aligned(config))[split].alignments
+    found = (each.sentence.alignment() for each in _draw(SEED, **SIZES)[split])
     return (each if config.source_lang == "en" else each.reversed() for each in found)
-
-
-class _Generated(NamedTuple):
-    """The English and German sentences of a split, and their alignments, if they are needed."""
-
-    pairs: list[Pair]
-    alignments: list[GoldAlignment]
-
-
-@lru_cache(maxsize=1)
-def _generate(seed: int, aligned: bool) -> dict[str, _Generated]:
-    """Generate all splits. Alignments take time, so the training text has them only if `aligned` asks for them."""
-    from nmt.demo import grammar  # noqa: PLC0415 (only this source needs it)
-
-    return {
-        split: _Generated(
-            [each.pair for each in drawn], [each.alignment for each in drawn] if aligned or split != "train" else []
-        )
-        for split, drawn in grammar.draw(seed, **SIZES).items()
-    }
-
-
-@lru_cache(maxsize=1)
-def _generate_trees(seed: int) -> dict[str, list[Node]]:
-    from nmt.demo import grammar  # noqa: PLC0415 (only this source needs it)
-    from nmt.demo.trees import sentence_tree  # noqa: PLC0415
-
-    sentences = grammar.generate_sentences(seed, **SIZES)
-    return {split: list(map(sentence_tree, drawn)) for split, drawn in sentences.items()}
 
 
 SOURCE = Source(

@@ -87,7 +87,7 @@ def _shrunk(scale: str, row: Config) -> list[str]:
     narrower, steps = (8, 312) if small else (4, 1200)
     row_steps = row.training.steps * steps // Config().training.steps  # big takes three times as many
     widths = (f"model.{name}={getattr(row.model, name) // narrower}" for name in ("d_model", "d_ff", "d_k", "d_v"))
-    corpus = ["tokenizer.vocab_size=2000", "training.batch_tokens=1024", "training.warmup_steps=96"]
+    corpus = ["tokenizer.vocab_size=1200", "training.batch_tokens=1024", "training.warmup_steps=96"]
     if not small:
         recipe = compose(["experiment=multi30k"])  # its optimizer learns as much in a quarter of the steps
         corpus = [

@@ -10,7 +10,7 @@ from nmt.config.data import TokenizerConfig
 from nmt.data.noise.bpe_dropout import bpe_dropout
 from nmt.data.noise.draws import Draws, uniform
 from nmt.data.noise.merges import Merges
-from nmt.demo.grammar import generate
+from nmt.demo.source import draw
 from nmt.text.sentencepiece_model import Piece, read_pieces
 from nmt.text.train_tokenizer import train
 from tests.unit.data.noise import plain
@@ -20,7 +20,7 @@ KIND = "source pieces"
 
 @pytest.fixture(scope="module")
 def lines() -> list[str]:
-    return ["", *(target for _, target in generate(1, 60, 1, 1)["train"]), "日本 ünknown日 x"]
+    return ["", *(each.pair[1] for each in draw(1, 60, 1, 1)["train"]), "日本 ünknown日 x"]
 
 
 @pytest.fixture(scope="module")

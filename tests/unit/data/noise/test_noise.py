@@ -9,7 +9,7 @@ from nmt.config.compose import compose
 from nmt.config.data import NoiseConfig, TokenizerConfig
 from nmt.data.noise.noise import Noise, make_noise
 from nmt.data.store import PairStore, in_memory
-from nmt.demo.grammar import generate
+from nmt.demo.source import draw
 from nmt.errors import ConfigError, UserError
 from nmt.text.sentencepiece_model import USER_DEFINED, Piece, read_pieces, with_pieces
 from nmt.text.special import UNK
@@ -17,7 +17,7 @@ from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
 from tests.unit.data.noise import plain
 
-PAIRS = generate(1, 400, 1, 1)["train"]
+PAIRS = [each.pair for each in draw(1, 400, 1, 1)["train"]]
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜÉabcdefghijklmnopqrstuvwxyzäöüß"
 ALL = {"bpe_dropout_source": 0.1, "bpe_dropout_target": 0.2, "word_dropout": 0.1}
 

@@ -13,13 +13,13 @@ from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, global_batche
 from nmt.data.micro_batch_size import ROOM_TO_GROW
 from nmt.data.noise.noise import Noise, make_noise
 from nmt.data.store import PairStore
-from nmt.demo.grammar import generate
+from nmt.demo.source import draw
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
 from tests.unit.data.noise.test_noise import store_of
 
-PAIRS = generate(2, 300, 1, 1)["train"]
+PAIRS = [each.pair for each in draw(2, 300, 1, 1)["train"]]
 START = DataPosition()
 BATCH_TOKENS = 300
 

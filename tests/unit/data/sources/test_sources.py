@@ -1,12 +1,10 @@
 """Sources: each gives pairs in the configured direction, and a fingerprint of their content."""
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -16,7 +14,6 @@ from nmt.config.data import DataConfig
 from nmt.data.sources import registry
 from nmt.demo import source as demo
 from nmt.errors import UserError
-from nmt.text.alignments import GoldAlignment, read_gold
 
 
 def shard(path: Path, name: str, rows: int = 3) -> None:
@@ -132,40 +129,20 @@ def test_fingerprint_of_files_is_their_content(tmp_path: Path, change: Callable[
     assert (registry.fingerprint(config, "train") == before) is same
 
 
-class _Drawn(NamedTuple):
-    """A sentence of the grammar below."""
-
-    pair: tuple[str, str]
-    alignment: GoldAlignment = read_gold("0-1 1p0")
-
-
-@pytest.fixture
-def grammar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the grammar by one with a single sentence."""
-    module = ModuleType("nmt.demo.grammar")
-    module.fingerprint = lambda: "v1"  # type: ignore[attr-defined]
-    module.draw = lambda seed, **sizes: {split: [_Drawn((f"{seed} en", f"{seed} de"))] for split in (*sizes, "unseen")}  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "nmt.demo.grammar", module)
-    monkeypatch.setattr("nmt.demo.grammar", module, raising=False)
-    demo._generate.cache_clear()
-
-
-@pytest.mark.usefixtures("grammar")
-def test_demo_gives_pairs_in_both_directions() -> None:
-    config = DataConfig(source="demo")
+@pytest.mark.parametrize("source", ["en", "de"])
+def test_demo_gives_pairs_and_alignments_in_both_directions(monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    monkeypatch.setattr(demo, "SIZES", {"train": 3, "valid": 2, "test": 4})
+    config = DataConfig(source="demo", source_lang=source, target_lang="de" if source == "en" else "en")
     assert list(registry.source_named("demo").splits) == ["test", "unseen", "valid", "train"]
-    assert list(registry.pairs(config, "unseen")) == [("1 en", "1 de")]
-    german = replace(config, source_lang="de", target_lang="en")
-    assert list(registry.pairs(german, "train")) == [("1 de", "1 en")]
-    with pytest.raises(UserError, match="English and German, or English and trees, not en and fr"):
-        registry.pairs(DataConfig(source="demo", target_lang="fr"), "train")
-
-
-@pytest.mark.usefixtures("grammar")
-def test_demo_knows_alignments_in_both_directions() -> None:
-    config = DataConfig(source="demo")
     alignments = registry.source_of(config, "unseen").alignments
     assert alignments is not None
-    assert list(alignments(config, "unseen")) == [read_gold("0-1 1p0")]
-    german = replace(config, source_lang="de", target_lang="en")
-    assert list(alignments(german, "valid")) == [read_gold("1-0 0p1")]
+    drawn = demo.draw(demo.SEED, **demo.SIZES)["unseen"]
+    pairs = zip(registry.pairs(config, "unseen"), alignments(config, "unseen"), drawn, strict=True)
+    for pair, links, expected in pairs:
+        found = expected.sentence.alignment()
+        assert (pair, links) == ((expected.pair, found) if source == "en" else (expected.pair[::-1], found.reversed()))
+
+
+def test_demo_has_no_other_language() -> None:
+    with pytest.raises(UserError, match="English and German, or English and trees, not en and fr"):
+        registry.pairs(DataConfig(source="demo", target_lang="fr"), "train")

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.config.data import TREES
-from nmt.demo import grammar
-from nmt.demo.trees import sentence_tree
+from nmt.demo.source import draw
 from nmt.parsing.linearise import linearise, parse_line
 from nmt.parsing.trees import bracketed, parse_trees, words
 from nmt.text.tokenizer import Tokenizer
@@ -21,8 +20,8 @@ SECTIONS = {"02": 40, "03": 40, "22": 5, "23": 8}
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a small treebank, the data prepared from it, and a model that has hardly learned."""
     folder = tmp_path_factory.mktemp("parsing")
-    drawn = grammar.generate_sentences(seed=1, train=sum(SECTIONS.values()), valid=0, test=0)["train"]
-    trees = [bracketed(sentence_tree(sentence)) for sentence in drawn]
+    drawn = draw(seed=1, train=sum(SECTIONS.values()), valid=0, test=0)["train"]
+    trees = [bracketed(each.sentence.tree()) for each in drawn]
     for section, count in SECTIONS.items():
         (folder / "wsj" / section).mkdir(parents=True)
         file = folder / "wsj" / section / f"wsj_{section}00.mrg"
