@@ -83,7 +83,7 @@ class Engine(ABC):
         """Make and read what the settings of the search ask for."""
         self.seed, self.well_formed, config = seed, None, self.config
         if config.well_formed:
-            self.well_formed = imported("nmt.parsing.well_formed:WellFormed")(self.tokenizer, self.device)
+            self.well_formed = imported("nmt.parsing.constraint:WellFormed")(self.tokenizer, self.device)
         self._utility = (
             load("decoding.utility", config.utility)(config, self.device) if config.strategy == "mbr" else None
         )

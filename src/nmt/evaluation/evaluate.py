@@ -17,8 +17,7 @@ from nmt.evaluation.alignment_error import AlignmentScore, alignment_score
 from nmt.evaluation.metric import Score, Translated
 from nmt.evaluation.metrics import score_text
 from nmt.evaluation.split import Split
-from nmt.parsing.linearise import Repairs
-from nmt.parsing.lines import repair_all
+from nmt.parsing.linearise import Repairs, repair_all
 
 MAX_NLL = 700.0
 """Largest negative log-likelihood whose perplexity is still a finite number."""

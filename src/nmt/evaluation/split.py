@@ -8,7 +8,7 @@ from nmt.data.further_references import read_further_references
 from nmt.data.manifest import verify_task
 from nmt.data.tags import untagged
 from nmt.errors import UserError
-from nmt.parsing.lines import check_references
+from nmt.parsing.linearise import check_references
 from nmt.text.lines import read_lines
 
 

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.beam import NEVER, NextTokenScorer
+from nmt.decoding.search import SearchBatch
 from nmt.errors import UserError
 from nmt.parsing.trees import MAX_DEPTH
 from nmt.text.special import BOS, EOS, PAD, UNK
-from nmt.text.tokenizer import SPACE_MARK
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
 SMALLEST_TREE = 3
 """Tokens of a tree besides its words: the brackets of the root, and EOS."""
@@ -127,3 +128,20 @@ class _OpenTrees:
         # Rows of hypotheses that are already impossible must have a finite score, too.
         allowed[:, EOS] |= may_end | ~allowed.any(1)
         return allowed
+
+
+class WellFormed:
+    """`decoding.well_formed`: forbids what cannot become a tree over the words of the sentence."""
+
+    def __init__(self, tokenizer: Tokenizer, device: torch.device) -> None:
+        source, target = tokenizer.vocabularies
+        self._symbols = TreeSymbols.of(target, device)
+        tags = tokenizer.source_tags
+        begins_word = [piece.startswith(SPACE_MARK) and token not in tags for token, piece in enumerate(source)]
+        self._begins_word = torch.tensor(begins_word, device=device)
+
+    def __call__(self, scorer: NextTokenScorer, batch: SearchBatch) -> NextTokenScorer:
+        """See `nmt.decoding.search.WellFormed`."""
+        words = [int(self._begins_word[list(tokens)].sum()) for tokens in batch.sources]
+        counts = torch.tensor(words, device=batch.max_lengths.device)
+        return only_trees(scorer, self._symbols, counts, batch.max_lengths)

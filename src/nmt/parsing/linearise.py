@@ -6,9 +6,11 @@ the label in the opening and in the closing bracket, and without the words, whic
 the tags of punctuation stay: evalb leaves punctuation out by its tag, on both sides.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+from nmt.errors import UserError
 from nmt.parsing.trees import MAX_DEPTH, ROOT, Leaf, Node, Part, leaves, with_leaves
 
 ANY_TAG = "XX"
@@ -94,83 +96,57 @@ def repair(line: str, words: Sequence[str] | None = None) -> tuple[Node | None, 
     Returns:
         The tree, which is None if there are no words.
     """
-    builder = _Builder(None if words is None else len(words))
-    for symbol in line.split():
-        builder.add(symbol)
-    tree = builder.finish()
-    if tree is None:
-        return None, builder.repairs()
-    return tree if words is None else _with_words(tree, words), builder.repairs()
+    stack: list[tuple[str, list[Part]]] = [(ROOT, [])]  # the first holds what is outside of all brackets
+    wrong = Counter[str]()
+    used = 0
 
-
-class _Builder:
-    """Builds a tree from symbols, which may be in any order."""
-
-    def __init__(self, words: int | None) -> None:
-        self._words = words
-        self._used = 0
-        self._open: list[tuple[str, list[Part]]] = [(ROOT, [])]  # the first holds what is outside of all brackets
-        self._missing_brackets = self._surplus_brackets = self._missing_words = self._surplus_words = 0
-
-    def add(self, symbol: str) -> None:
-        """Read one more symbol."""
-        if symbol in ("(", ")"):
-            self._surplus_brackets += 1
-        elif symbol.startswith("("):
-            self._begin(symbol[1:])
-        elif symbol.startswith(")"):
-            self._end(symbol[1:])
-        elif self._used == self._words:
-            self._surplus_words += 1
-        else:
-            self._used += 1
-            self._open[-1][1].append(Leaf(symbol))
-
-    def _begin(self, label: str) -> None:
-        if len(self._open) > MAX_DEPTH:
-            self._surplus_brackets += 1
-        else:
-            self._open.append((label, []))
-
-    def _end(self, label: str) -> None:
-        if all(label != open_label for open_label, _ in self._open[1:]):
-            self._surplus_brackets += 1
-            return
-        while self._open[-1][0] != label:
-            self._missing_brackets += 1
-            self._close()
-        self._close()
-
-    def _close(self) -> None:
-        label, children = self._open.pop()
+    def close() -> None:
+        label, children = stack.pop()
         if children:
-            self._open[-1][1].append(Node(label, tuple(children)))
+            stack[-1][1].append(Node(label, tuple(children)))
         else:
-            self._surplus_brackets += 1
+            wrong["surplus_brackets"] += 1
 
-    def finish(self) -> Node | None:
-        """Close what is open, add missing words, and return the tree."""
-        while len(self._open) > 1:
-            self._missing_brackets += 1
-            self._close()
-        parts = self._open[0][1]
-        missing = 0 if self._words is None else self._words - self._used
-        if missing:
-            self._missing_words = missing
-            added = [Leaf(ANY_TAG)] * missing
-            if parts and isinstance(parts[-1], Node):
-                parts[-1] = Node(parts[-1].label, (*parts[-1].children, *added))
-            else:
-                parts += added
-        if len(parts) == 1 and isinstance(parts[0], Node):
-            return parts[0]
-        self._missing_brackets += 2
-        return Node(ROOT, tuple(parts)) if parts else None
+    for symbol in line.split():
+        kind, label = symbol[0], symbol[1:]
+        if kind == "(" and label and len(stack) <= MAX_DEPTH:
+            stack.append((label, []))
+        elif kind == ")" and any(label == opened for opened, _ in stack[1:]):
+            while stack[-1][0] != label:
+                wrong["missing_brackets"] += 1
+                close()
+            close()
+        elif kind in "()":
+            wrong["surplus_brackets"] += 1
+        elif words is not None and used == len(words):
+            wrong["surplus_words"] += 1
+        else:
+            used += 1
+            stack[-1][1].append(Leaf(symbol))
+    while len(stack) > 1:
+        wrong["missing_brackets"] += 1
+        close()
+    parts, missing = stack[0][1], 0 if words is None else len(words) - used
+    if missing:
+        wrong["missing_words"] = missing
+        _add_words(parts, missing)
+    root = parts[0] if len(parts) == 1 else None
+    if not isinstance(root, Node):
+        wrong["missing_brackets"] += 2
+        root = Node(ROOT, tuple(parts))
+    repairs = Repairs(**wrong, trees=int(bool(wrong)))
+    if not parts:
+        return None, repairs
+    return root if words is None else _with_words(root, words), repairs
 
-    def repairs(self) -> Repairs:
-        """Return the counts of what was wrong."""
-        counts = self._missing_brackets, self._surplus_brackets, self._missing_words, self._surplus_words
-        return Repairs(*counts, trees=int(any(counts)))
+
+def _add_words(parts: list[Part], count: int) -> None:
+    """Add words to the end of the last phrase."""
+    added = [Leaf(ANY_TAG)] * count
+    if parts and isinstance(parts[-1], Node):
+        parts[-1] = Node(parts[-1].label, (*parts[-1].children, *added))
+    else:
+        parts += added
 
 
 def _with_words(tree: Node, words: Sequence[str]) -> Node:
@@ -182,3 +158,23 @@ def _tag(tag: str, word: str) -> str:
     if word in TAG_OF_PUNCTUATION:
         return TAG_OF_PUNCTUATION[word]
     return ANY_TAG if tag in PUNCTUATION_TAGS - TAGS_OF_MARKS.get(word, set()) else tag
+
+
+def check_references(sources: Sequence[str], references: Sequence[str], name: str) -> None:
+    """Refuse a tree that has not exactly the words of its sentence."""
+    for number, (source, reference) in enumerate(zip(sources, references, strict=True), 1):
+        if parse_line(reference, source.split()) is None:
+            raise UserError(
+                f"line {number} of {name}: the tree has not exactly the {len(source.split()):,} words of its sentence: "
+                "run `make data` again"
+            )
+
+
+def repair_all(sources: Sequence[str], hypotheses: Sequence[str]) -> tuple[list[str], Repairs]:
+    """Return well-formed linearised trees over the words of their sentences, and the counts of what was repaired."""
+    lines, total = [], Repairs()
+    for source, hypothesis in zip(sources, hypotheses, strict=True):
+        tree, repairs = repair(hypothesis, source.split())
+        lines.append("" if tree is None else linearise(tree, keep_tags=True))
+        total += repairs
+    return lines, total

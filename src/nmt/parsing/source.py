@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from glob import glob
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -50,26 +51,14 @@ def _files_of(name: str, setting: str) -> Sequence[Path]:
     path = expanded(name)
     if path.is_dir():
         return _files_in(path)
-    if path.is_file():
-        return [path]
     if sections := _SECTIONS.fullmatch(name):
         folder, first, last = sections.groups()
         return list(chain.from_iterable(map(_files_in, _section_folders(folder, first, last, setting))))
-    found = _matches(path, setting)
+    matches = glob(str(path))  # noqa: PTH207 (pathlib takes no absolute pattern)
+    found = [path] if path.is_file() else sorted(each for each in map(Path, matches) if each.is_file())
     if not found:
         raise UserError(f"{name} does not exist, and no file matches it: check {setting}.")
     return found
-
-
-def _matches(path: Path, setting: str) -> list[Path]:
-    """Return the files that match a pattern, in order."""
-    if not any(mark in str(path) for mark in "*?["):
-        return []
-    pattern = path.relative_to(path.anchor) if path.anchor else path
-    try:
-        return sorted(each for each in Path(path.anchor).glob(str(pattern)) if each.is_file())
-    except ValueError as error:
-        raise UserError(f"{path} is not a valid pattern ({error}): check {setting}.") from error
 
 
 def _section_folders(folder: str, first: str, last: str | None, setting: str) -> Iterator[Path]:

@@ -1,7 +1,7 @@
 """Make the vocabulary of linearised trees: a piece per bracket and tag."""
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -13,15 +13,10 @@ from nmt.text.train_tokenizer import SPECIAL_PIECES, LinesSeen
 
 
 def train_on_files(files: Sequence[Path]) -> tuple[bytes, LinesSeen]:
-    """Return the model of the symbols in some files of linearised trees."""
-    return train_symbols(chain.from_iterable(map(read_lines, files)))
-
-
-def train_symbols(lines: Iterable[str]) -> tuple[bytes, LinesSeen]:
     """Return a SentencePiece model in which every symbol between spaces is a piece, and the counts of the lines."""
     seen = LinesSeen()
     symbols: set[str] = set()
-    for line in lines:
+    for line in chain.from_iterable(map(read_lines, files)):
         symbols.update(line.split())
         seen.offered += 1
     seen.used = seen.offered

@@ -106,13 +106,25 @@ def parse_trees(lines: Iterable[str], name: str) -> Iterator[Node]:
 
 
 def _numbered_trees(lines: Iterable[str], name: str) -> Iterator[tuple[int, Node]]:
-    reader = _Reader(name)
+    stack: list[_Open] = []
+    first = words = 0
     for number, line in enumerate(lines, 1):
         for token in _TOKENS.findall(line):
-            tree = reader.read(token, number)
-            if tree is not None:
-                yield reader.first_line, tree
-    reader.finish()
+            if not stack:
+                first, words = number, 0
+            try:
+                part = _read(token, stack)
+                words += isinstance(part, Leaf)
+                if words > MAX_TREE_WORDS:
+                    raise ValueError(f"a tree of more than {MAX_TREE_WORDS:,} words: is a bracket not closed?")
+            except ValueError as error:
+                raise UserError(f"{name}, line {number}: {error}") from error
+            if isinstance(part, Node) and not stack:
+                yield first, part
+    if stack:
+        raise UserError(
+            f"{name}, line {first}: the tree that begins here lacks {len(stack)} closing bracket(s): add them."
+        )
 
 
 @dataclass(slots=True)
@@ -124,76 +136,41 @@ class _Open:
     children: list[Part] = field(default_factory=list)
 
 
-class _Reader:
-    """Builds trees token by token, without recursion."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._open: list[_Open] = []
-        self._words = 0
-        self.first_line = 0
-        """The line on which the last tree begins."""
-
-    def read(self, token: str, line: int) -> Node | None:
-        """Read a token; return the tree that it completes, if it completes one."""
-        if token == ")":
-            return self._end(line)
-        if token == "(":
-            self._begin(line)
-        else:
-            self._add_text(token, line)
+def _read(token: str, stack: list[_Open]) -> Part | None:
+    """Read a token into the innermost open bracket; return what it closes, or raise ValueError."""
+    if token == "(":
+        if len(stack) == MAX_DEPTH:
+            raise ValueError(f"more than {MAX_DEPTH} brackets are open: is one not closed?")
+        stack.append(_Open())
         return None
+    if not stack:
+        problem = "a `)` without its `(`: remove it, or add what is missing."
+        outside = f"`{token[:40]}` is outside of all brackets: is there a `)` too many before it?"
+        raise ValueError(problem if token == ")" else outside)
+    if token != ")":
+        if stack[-1].children or len(stack[-1].texts) == 2:
+            raise ValueError(f"`{token[:40]}` needs a bracket of its own, with its tag: (TAG {token[:40]}).")
+        stack[-1].texts.append(token)
+        return None
+    part = _closed(stack.pop(), is_root=not stack)
+    if stack:
+        stack[-1].children.append(part)
+    return part
 
-    def finish(self) -> None:
-        """Refuse a file that ends within a tree."""
-        if self._open:
-            raise UserError(
-                f"{self._name}, line {self.first_line}: the tree that begins here lacks {len(self._open)} closing "
-                "bracket(s): add them."
-            )
 
-    def _begin(self, line: int) -> None:
-        if not self._open:
-            self.first_line, self._words = line, 0
-        if len(self._open) == MAX_DEPTH:
-            raise self._error(line, f"more than {MAX_DEPTH} brackets are open: is one not closed?")
-        self._open.append(_Open())
-
-    def _add_text(self, token: str, line: int) -> None:
-        if not self._open:
-            raise self._error(line, f"`{token[:40]}` is outside of all brackets: is there a `)` too many before it?")
-        if self._open[-1].children or len(self._open[-1].texts) == 2:
-            raise self._error(line, f"`{token[:40]}` needs a bracket of its own, with its tag: (TAG {token[:40]}).")
-        self._open[-1].texts.append(token)
-
-    def _end(self, line: int) -> Node | None:
-        if not self._open:
-            raise self._error(line, "a `)` without its `(`: remove it, or add what is missing.")
-        part = self._part(self._open.pop(), line)
-        if self._open:
-            self._open[-1].children.append(part)
-            return None
-        if isinstance(part, Leaf):
-            raise self._error(line, f"the tree is a single word: put a phrase around it, as in (NP ({part.tag} ...)).")
-        return part
-
-    def _part(self, bracket: _Open, line: int) -> Part:
-        if not bracket.children and len(bracket.texts) < 2:
-            what = f"({bracket.texts[0][:40]} )" if bracket.texts else "()"
-            raise self._error(line, f"{what} holds neither words nor phrases: remove it.")
-        if not bracket.children:
-            self._words += 1
-            if self._words > MAX_TREE_WORDS:
-                raise self._error(line, f"a tree of more than {MAX_TREE_WORDS:,} words: is a bracket not closed?")
-            return Leaf(bracket.texts[0], unescape(bracket.texts[1]))
-        if len(bracket.texts) == 2:
-            raise self._error(line, f"({' '.join(bracket.texts)[:40]} holds both a word and phrases: separate them.")
-        if not bracket.texts and self._open:
-            raise self._error(line, "a bracket inside a tree has no label: add one, or remove the bracket.")
-        return Node(bracket.texts[0] if bracket.texts else "", tuple(bracket.children))
-
-    def _error(self, line: int, problem: str) -> UserError:
-        return UserError(f"{self._name}, line {line}: {problem}")
+def _closed(bracket: _Open, is_root: bool) -> Part:
+    label, *word = bracket.texts or [""]
+    if not bracket.children and not word:
+        raise ValueError(f"({f'{label[:40]} ' if label else ''}) holds neither words nor phrases: remove it.")
+    if not bracket.children:
+        if is_root:
+            raise ValueError(f"the tree is a single word: put a phrase around it, as in (NP ({label} ...)).")
+        return Leaf(label, unescape(*word))
+    if word:
+        raise ValueError(f"({label} {word[0]}"[:41] + " holds both a word and phrases: separate them.")
+    if not label and not is_root:
+        raise ValueError("a bracket inside a tree has no label: add one, or remove the bracket.")
+    return Node(label, tuple(bracket.children))
 
 
 def escape(text: str) -> str:

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from nmt.parsing.lines import repair_all
 
 from nmt.config.data import TREES
 from nmt.errors import UserError
@@ -12,7 +11,7 @@ from nmt.evaluation.metric import Score
 from nmt.evaluation.metrics import score
 from nmt.evaluation.record import EvaluationRecord, read_evaluation, write_evaluation
 from nmt.evaluation.split import read_split
-from nmt.parsing.linearise import Repairs
+from nmt.parsing.linearise import Repairs, repair_all
 
 REFERENCES = ["(S (NP XX )NP (VP XX (NP XX XX )NP )VP . )S", "(S (NP XX )NP (VP XX )VP )S"]
 FLAT = "(S (NP XX )NP (VP XX XX XX )VP . )S"
