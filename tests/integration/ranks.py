@@ -61,7 +61,7 @@ def run(folder: Path, settings: dict[str, Any], signal_step: int) -> dict[str, A
     def validate(_: Interruptible) -> dict[str, float]:
         return {"loss": 1 / (1 + ours.step)}
 
-    checkpoints = Checkpoints(folder, config.best_by, config.keep_last, config.keep_best)
+    checkpoints = Checkpoints(folder, config.keep_last, config.keep_best)
     manager = CheckpointManager(checkpoints, TEMPLATE, in_background=False)
     batches = global_batches(
         store(), Batching(300, seed=1), device_tokens=0, start=ours.data_position,

@@ -43,7 +43,6 @@ def finished(folder: Path, *words: str, validations: tuple[Mapping[str, float], 
         ([], 2.0),
         (["sweep.metric=perplexity"], 7.0),
         (["sweep.metric=bleu"], 9.0),
-        (["sweep.metric=bleu", "training.best_by=bleu"], 11.0),
         (["sweep.metric=test.bleu"], 41.5),
         (["sweep.metric=unseen.bleu"], None),
         (["sweep.metric=test.nosuch"], None),
@@ -55,13 +54,9 @@ def test_the_result_is_the_named_figure_of_the_best_validation_or_score(
     assert read_result(finished(tmp_path, *words)) == result
 
 
-@pytest.mark.parametrize(("best_by", "loss"), [("loss", 2.0), ("bleu", 3.0)])
-def test_of_equal_validations_the_first_is_the_best(best_by: str, loss: float, tmp_path: Path) -> None:
+def test_of_equal_validations_the_first_is_the_best(tmp_path: Path) -> None:
     validations = [{"loss": 3.0, "bleu": 9.0}, {"loss": 2.0, "bleu": 7.0}, {"loss": 2.0, "bleu": 9.0}]
-    config = finished(tmp_path, f"training.best_by={best_by}", validations=tuple(validations))
-    assert read_result(config) == loss
-    config = finished(tmp_path, "sweep.metric=bleu", f"training.best_by={best_by}", validations=tuple(validations))
-    assert read_result(config) == {"loss": 7.0, "bleu": 9.0}[best_by]
+    assert read_result(finished(tmp_path, "sweep.metric=bleu", validations=tuple(validations))) == 7.0
 
 
 def test_a_run_without_validations_has_no_result(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ SENTENCES = 500
 
 def run(config: Config) -> None:
     """Average the checkpoints that the settings or the development set choose, and print their names."""
-    checkpoints, last = Checkpoints(config.run_folder, config.training.best_by), config.averaging.last
+    checkpoints, last = Checkpoints(config.run_folder), config.averaging.last
     newest_step = max(RunLayout(config.run_folder).steps(), default=0)  # first: training may save others meanwhile
     paths, why = (last_checkpoints(checkpoints, last), "") if last else _best_validated(config, checkpoints)
     folder = write_averaged(config.run_folder, paths, newest_step)

@@ -81,10 +81,7 @@ class TrainingConfig:
     keep_last: int = field(default=5, metadata=ADJUSTABLE)
     """Number of latest checkpoints to keep, of those that save_every asks for."""
     keep_best: int = field(default=1, metadata=ADJUSTABLE)
-    """Number of checkpoints to keep in addition, those with the best validation."""
-    best_by: str = field(default="loss", metadata=ADJUSTABLE)
-    """Criterion of the best checkpoint on the validation set: loss (lowest) or bleu (highest). A run that
-    resumes with another criterion forgets the best value so far."""
+    """Number of checkpoints to keep in addition, those with the lowest loss on the validation set."""
     patience: int = field(default=0, metadata=ADJUSTABLE)
     """Stop after this many validations without an improvement; 0 never stops early."""
     max_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
@@ -128,7 +125,6 @@ class TrainingConfig:
         for name in ("schedule", "optimizer"):
             check_registered(f"training.{name}", getattr(self, name))
         check_choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
-        check_choice("training.best_by", self.best_by, ("loss", "bleu"))
         check_choice("training.init_vocabulary", self.init_vocabulary, VOCABULARIES)
         for name in ("adam_eps", "muon_rate"):
             check_above_zero(f"training.{name}", getattr(self, name))
@@ -141,8 +137,6 @@ class TrainingConfig:
                 f"training.device_tokens={self.device_tokens} is more than the global "
                 f"training.batch_tokens={self.batch_tokens}: lower it, or set it to 0"
             )
-        if self.best_by == "bleu" and not self.valid_sentences:
-            raise ConfigError("training.best_by=bleu needs training.valid_sentences above 0")
         if not self.init_from and (self.init_skip or self.init_vocabulary != "old"):
             raise ConfigError("training.init_skip and training.init_vocabulary need training.init_from: name a model")
         if self.optimizer == "muon" and self.shard_optimizer:

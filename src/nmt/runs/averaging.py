@@ -26,7 +26,7 @@ def candidates(checkpoints: Checkpoints, keep_last: int, keep_best: int) -> dict
     """
     saved = _saved(checkpoints)
     regular = _regular(saved)
-    newest, best = _scheduled(regular)[-keep_last:], rank(regular, checkpoints.best_by)[:keep_best]
+    newest, best = _scheduled(regular)[-keep_last:], rank(regular)[:keep_best]
     found = {"the last checkpoint": saved[-1:], f"the last {len(newest)}": newest, f"the best {len(best)}": best}
     paths: dict[str, list[Path]] = {}
     for name, chosen in found.items():

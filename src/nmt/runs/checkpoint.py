@@ -74,8 +74,6 @@ class CheckpointMeta:
     """The number of updates so far."""
     valid: Mapping[str, float] = field(default_factory=dict)
     """The figures of the validation of this step; empty if it was not validated."""
-    best_by: str = "loss"
-    """The figure by which the run chooses its best checkpoint: loss or bleu."""
     interim: bool = False
     """Whether it was saved only because the run was interrupted; the next checkpoint replaces it."""
     only_best: bool = False

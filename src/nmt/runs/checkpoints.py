@@ -18,8 +18,6 @@ class Checkpoints:
     """The checkpoints of the run in `run_folder`."""
 
     run_folder: Path
-    best_by: str = "loss"
-    """The figure that chooses the best checkpoint: loss (lowest) or bleu (highest)."""
     keep_last: int | None = None
     """How many of the last checkpoints to keep; None keeps all."""
     keep_best: int = 0
@@ -75,22 +73,20 @@ class Checkpoints:
             return saved
         regular = [each for each in saved if not each.interim]
         scheduled = [each for each in regular if not each.only_best]
-        kept = [*scheduled[-self.keep_last :], *rank(regular, self.best_by)[: self.keep_best], *saved[-1:]]
+        kept = [*scheduled[-self.keep_last :], *rank(regular)[: self.keep_best], *saved[-1:]]
         return [each for each in saved if each in kept]
 
     def _link(self, saved: Sequence[CheckpointMeta]) -> None:
-        for name, checkpoints in ((LAST, saved[-1:]), (BEST, rank(saved, self.best_by))):
+        for name, checkpoints in ((LAST, saved[-1:]), (BEST, rank(saved))):
             if checkpoints:
                 link(self.folder / name, checkpoints[0].path.name)
             else:
                 remove(self.folder / name)
 
 
-def rank(saved: Sequence[CheckpointMeta], best_by: str) -> list[CheckpointMeta]:
-    """Return the checkpoints with a figure `best_by`, best first; of equal ones, the earlier step first."""
-    sign = -1 if best_by == "bleu" else 1
-    judged = [each for each in saved if best_by in each.valid]
-    return sorted(judged, key=lambda each: (sign * each.valid[best_by], each.step))
+def rank(saved: Sequence[CheckpointMeta]) -> list[CheckpointMeta]:
+    """Return the checkpoints that were validated, lowest loss first; of equal ones, the earlier step first."""
+    return sorted((each for each in saved if "loss" in each.valid), key=lambda each: (each.valid["loss"], each.step))
 
 
 def resolve(run_folder: Path, name: str) -> Path:
@@ -117,7 +113,7 @@ def find_folder(run_folder: Path, name: str, saved: Sequence[CheckpointMeta]) ->
     if name == LAST:
         return saved[-1].path if saved else None
     if name == BEST:
-        ranked = rank(saved, saved[-1].best_by) if saved else []
+        ranked = rank(saved)
         return ranked[0].path if ranked else None
     step = step_of_name(name)
     path = RunLayout(run_folder).checkpoints / (name if step is None else step_folder_name(step))

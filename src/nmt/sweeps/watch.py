@@ -56,7 +56,7 @@ def read_result(config: Config) -> float | None:
     """Return the metric of a finished run that its settings name; None if the run does not have it."""
     metric, layout = config.sweep.metric, RunLayout(config.run_folder)
     if metric in FIGURES:
-        best = _best_validation(config, layout.metrics)
+        best = _best_validation(layout.metrics)
         return best.number(metric) if best else None
     split, _, name = metric.partition(".")
     file = scores_file(scores_folder(config), split)
@@ -66,12 +66,10 @@ def read_result(config: Config) -> float | None:
     return scores[name].score if name in scores else None
 
 
-def _best_validation(config: Config, metrics: Path) -> MetricsEvent | None:
+def _best_validation(metrics: Path) -> MetricsEvent | None:
     """Return the validation that training calls the best: of equal ones, the first."""
-    by = config.training.best_by
-    found = [(value, each) for each in _validations(metrics) if (value := each.number(by)) is not None]
-    best = max if by == "bleu" else min
-    return best(found, key=itemgetter(0))[1] if found else None
+    found = [(value, each) for each in _validations(metrics) if (value := each.number("loss")) is not None]
+    return min(found, key=itemgetter(0))[1] if found else None
 
 
 def _validations(metrics: Path) -> list[MetricsEvent]:

@@ -96,13 +96,13 @@ def checkpoint_manager(
     """Return the checkpoint manager of a run, given the model that it began from."""
     training = config.training
     template = Checkpoint(
-        meta=CheckpointMeta(step=0, best_by=training.best_by, origin=origin),
+        meta=CheckpointMeta(step=0, origin=origin),
         weights={},
         trainer={"data": data.fingerprint},
         config_text=to_yaml(config),
         tokenizer_files=data.tokenizer.files,
     )
-    checkpoints = Checkpoints(config.run_folder, training.best_by, training.keep_last, training.keep_best)
+    checkpoints = Checkpoints(config.run_folder, training.keep_last, training.keep_best)
     return CheckpointManager(checkpoints, template, in_background=in_background)
 
 

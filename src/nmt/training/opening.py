@@ -21,7 +21,7 @@ from nmt.runs.checkpoints import load_last_good
 from nmt.runs.compatibility import check_resumable
 from nmt.runs.layout import WEIGHTS
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.state import saved_best, saved_state
+from nmt.training.state import saved_state
 from nmt.training.validation import DevelopmentSet, open_development_sets
 
 
@@ -91,7 +91,7 @@ def find_checkpoint(config: Config, data: TrainingData) -> Checkpoint | None:
 def finished_message(checkpoint: Checkpoint, config: Config) -> str:
     """Return a message that the run is finished and how to continue it; an empty string if it is not finished."""
     loop, training = saved_state(checkpoint)["loop"], config.training
-    stale = saved_best(checkpoint, training.best_by).stale
+    stale = loop["stale"]
     minutes = loop.get("training_seconds", 0.0) / 60
     if loop.get("unseen"):
         return ""

@@ -30,20 +30,16 @@ class SavedState(TypedDict):
 
 @dataclass
 class BestValidation:
-    """The best value on the development set so far."""
+    """The lowest loss on the development set so far."""
 
-    by: str
-    """The figure that is compared: loss (lowest is best) or bleu (highest is best)."""
     value: float | None = None
     stale: int = 0
     """Validations since the best one."""
 
     def update(self, figures: Mapping[str, float]) -> None:
         """Compare the figures of a validation with the best so far."""
-        value = figures[self.by]
-        is_better = math.isfinite(value) and (
-            self.value is None or (value > self.value if self.by == "bleu" else value < self.value)
-        )
+        value = figures["loss"]
+        is_better = math.isfinite(value) and (self.value is None or value < self.value)
         self.value, self.stale = (value, 0) if is_better else (self.value, self.stale + 1)
 
 
@@ -52,7 +48,7 @@ class TrainingState:
 
     def __init__(self, trainer: Trainer) -> None:
         self.trainer = trainer
-        self.best = BestValidation(trainer.config.best_by)
+        self.best = BestValidation()
         self.divergence = DivergenceMonitor()
         self.validation_due = False
         """Whether the current step must be validated before the next one."""
@@ -89,16 +85,10 @@ class TrainingState:
         self.trainer.replicas.load(checkpoint.weights)
         self.trainer.restore(saved["trainer"])
         loop = saved["loop"]
-        self.best = saved_best(checkpoint, self.best.by)
+        self.best = BestValidation(loop["best"], loop["stale"])
         self.validation_due = loop.get("unseen", False)
         self._seconds_before = loop.get("training_seconds", 0.0)
         self.trainer.last_step = reachable_step(self.trainer.step, self._seconds_before, self.trainer.config)
-
-
-def saved_best(checkpoint: Checkpoint, by: str) -> BestValidation:
-    """Return the best validation that a checkpoint remembers; none if it compared another figure than `by`."""
-    loop = saved_state(checkpoint)["loop"]
-    return BestValidation(by, loop["best"], loop["stale"]) if checkpoint.meta.best_by == by else BestValidation(by)
 
 
 def saved_state(checkpoint: Checkpoint) -> SavedState:

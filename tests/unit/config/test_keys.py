@@ -13,9 +13,9 @@ from nmt.errors import ConfigError
 @pytest.mark.parametrize(
     "values",
     [
-        {"training.valid_sentences": 0, "training.best_by": "loss"},  # in one group
+        {"training.device_tokens": 9000, "training.batch_tokens": 9000},  # in one group
         {"training.keep_last": 20, "averaging.last": 20},  # in two
-        {"training.batch_tokens": 60, "data.max_pieces": 50, "training.valid_sentences": 0, "training.best_by": "loss"},
+        {"training.batch_tokens": 60, "data.max_pieces": 50},
     ],
 )
 def test_settings_that_fit_only_together_are_accepted_in_any_order(values: dict[str, Any]) -> None:
@@ -32,7 +32,7 @@ def test_names_of_other_toolkits_lead_to_settings_that_exist() -> None:
 
 
 def test_settings_that_do_not_fit_are_refused_in_any_order() -> None:
-    values = {"training.valid_sentences": 0, "training.best_by": "bleu", "seed": 3}
+    values = {"training.device_tokens": 9001, "training.batch_tokens": 9000, "seed": 3}
     for order in permutations(values.items()):
-        with pytest.raises(ConfigError, match=r"training\.best_by=bleu needs training\.valid_sentences above 0"):
+        with pytest.raises(ConfigError, match=r"training\.device_tokens=9001 is more than the global"):
             with_values(Config(), dict(order))

@@ -89,8 +89,8 @@ def last_steps(run: Path, count: int) -> list[int]:
     return [load(path).step for path in last_checkpoints(Checkpoints(run), count)]
 
 
-def found_steps(run: Path, keep_last: int, keep_best: int, best_by: str = "loss") -> dict[str, list[int]]:
-    found = candidates(Checkpoints(run, best_by), keep_last, keep_best)
+def found_steps(run: Path, keep_last: int, keep_best: int) -> dict[str, list[int]]:
+    found = candidates(Checkpoints(run), keep_last, keep_best)
     return {name: [load(path).step for path in paths] for name, paths in found.items()}
 
 
@@ -100,8 +100,7 @@ def test_the_last_are_those_of_the_highest_steps_and_the_best_those_of_the_best_
         save(run, step, loss=score, bleu=score)
     assert last_steps(run, 2) == [200_000_000, 1_000_000_000]
     assert last_steps(run, 3) == [100_000_000, 200_000_000, 1_000_000_000]
-    assert found_steps(run, 2, 2, "bleu")["the best 2"] == [100_000_000, 1_000_000_000]
-    assert found_steps(run, 2, 2, "loss")["the best 2"] == [99_999_999, 200_000_000]
+    assert found_steps(run, 2, 2)["the best 2"] == [99_999_999, 200_000_000]
 
 
 def test_an_interim_checkpoint_is_in_no_average(run: Path) -> None:

@@ -57,7 +57,7 @@ def save(run: Path) -> Save:
         only_best: bool = False, **valid: float,
     ) -> Path:  # fmt: skip
         kept = kept or Checkpoints(run)
-        saved = checkpoint_of(step, valid=valid, best_by=kept.best_by, interim=interim, only_best=only_best)
+        saved = checkpoint_of(step, valid=valid, interim=interim, only_best=only_best)
         return kept.save(replace(saved, trainer=trainer) if trainer else saved)
 
     return save
@@ -128,18 +128,14 @@ def test_links_are_relative_and_point_to_the_last_and_the_best(run: Path, save: 
 
 
 @pytest.mark.parametrize(
-    ("best_by", "keep_last", "keep_best", "kept", "best"),
-    [
-        ("loss", 2, 1, [3, 5, 6], 3),
-        ("bleu", 2, 1, [2, 5, 6], 2),
-        ("loss", 1, 3, [1, 3, 4, 6], 3),
-    ],
+    ("keep_last", "keep_best", "kept", "best"),
+    [(2, 1, [3, 5, 6], 3), (1, 3, [1, 3, 4, 6], 3)],
 )
 def test_the_last_and_the_best_are_kept(
-    run: Path, save: Save, best_by: str, keep_last: int, keep_best: int, kept: list[int], best: int
+    run: Path, save: Save, keep_last: int, keep_best: int, kept: list[int], best: int
 ) -> None:
     scores = {1: (4.0, 10.0), 2: (9.0, 30.0), 3: (3.0, 20.0), 4: (3.0, 30.0), 5: (8.0, 5.0), 6: (7.0, 6.0)}
-    checkpoints = Checkpoints(run, best_by, keep_last, keep_best)
+    checkpoints = Checkpoints(run, keep_last, keep_best)
     for step, (loss, bleu) in scores.items():
         save(step, checkpoints, loss=loss, bleu=bleu)
     assert [saved.step for saved in checkpoints.steps()] == kept
@@ -453,7 +449,7 @@ def test_a_read_only_folder_is_reported_in_one_line(ordinary_user: None) -> None
 
 
 def save_without_end(run: Path, start: int) -> None:
-    checkpoints = Checkpoints(run, "loss", 2, 1)
+    checkpoints = Checkpoints(run, 2, 1)
     checkpoints.remove_leftovers()
     for step in range(start, start + 100_000):
         checkpoint = checkpoint_of(step, {"w": torch.full((20_000,), float(step))}, valid={"loss": float(-step % 7)})
@@ -485,7 +481,7 @@ def test_a_kill_at_any_moment_loses_no_saved_checkpoint(tmp_path: Path) -> None:
         assert load(run / "checkpoints" / "last").step in (told, told + 1)
         start = checkpoint.step + 1
     Checkpoints(run).remove_leftovers()
-    Checkpoints(run, "loss", 2, 1).save(checkpoint_of(start))
+    Checkpoints(run, 2, 1).save(checkpoint_of(start))
     assert len(names(run / "checkpoints")) in (4, 5)  # two links, two last, one best that may be one of them
 
 

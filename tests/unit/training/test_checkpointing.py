@@ -25,7 +25,7 @@ TEMPLATE = Checkpoint(
 
 
 def checkpoint_manager(folder: Path, *, in_background: bool) -> CheckpointManager:
-    checkpoints = Checkpoints(folder, TRAINING.best_by, TRAINING.keep_last, TRAINING.keep_best)
+    checkpoints = Checkpoints(folder, TRAINING.keep_last, TRAINING.keep_best)
     return CheckpointManager(checkpoints, TEMPLATE, in_background=in_background)
 
 

@@ -61,7 +61,7 @@ def test_the_weights_hash_changes_with_a_single_bit() -> None:
 
 
 def test_a_validation_that_is_not_finite_is_never_the_best() -> None:
-    best = BestValidation("loss")
+    best = BestValidation()
     for value in (math.nan, 3.0, math.nan, 4.0, 2.0):
         best.update({"loss": value})
     assert (best.value, best.stale) == (2.0, 0)

@@ -89,7 +89,7 @@ def build(folder: Path, ours: Clock, settings: dict[str, Any], checkpoint: Check
         state.restore(checkpoint)
     contents = TEMPLATE
     checkpoint_manager = CheckpointManager(
-        Checkpoints(folder, config.best_by, config.keep_last, config.keep_best), contents, in_background=False
+        Checkpoints(folder, config.keep_last, config.keep_best), contents, in_background=False
     )
 
     def validate(interruptible_together: Interruptible) -> dict[str, float]:

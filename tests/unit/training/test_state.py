@@ -19,7 +19,7 @@ __all__ = ["store"]
 def checkpoint_of(state: TrainingState) -> Checkpoint:
     step = state.trainer.step
     saved = copy_to_cpu(state.to_save())
-    meta = CheckpointMeta(step=step, best_by=state.best.by)
+    meta = CheckpointMeta(step=step)
     return Checkpoint(meta=meta, weights=weights(state.trainer), trainer=saved)
 
 
@@ -36,20 +36,6 @@ def test_a_restored_state_equals_the_saved_state(store: PairStore) -> None:
     assert restored.clock.seconds() >= state.clock.seconds() - 1
     assert (restored.trainer.step, restored.trainer.data_position) == (3, state.trainer.data_position)
     assert restored.trainer.take_statistics() == state.trainer.take_statistics()
-
-
-@pytest.mark.parametrize(("before", "now", "better"), [("bleu", "loss", 2.0), ("loss", "bleu", 12.0)])
-def test_a_best_of_another_figure_is_forgotten(before: str, now: str, better: float) -> None:
-    saved = TrainingState(trainer(replace(TRAINING, best_by=before)))
-    saved.best.value, saved.best.stale = (30.0, 3) if before == "bleu" else (1.5, 3)
-    settings = replace(TRAINING, best_by=now, patience=3)
-    config = Config(training=settings, data=DataConfig(max_pieces=20))
-    assert finished_message(checkpoint_of(saved), config) == ""  # nothing has been compared yet
-    restored = TrainingState(trainer(settings))
-    restored.restore(checkpoint_of(saved))
-    assert (restored.best.value, restored.best.stale) == (None, 0)
-    restored.best.update({now: better})
-    assert (restored.best.value, restored.best.stale) == (better, 0)
 
 
 @pytest.mark.parametrize(
