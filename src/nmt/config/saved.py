@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path, PurePath
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 import yaml
 
@@ -49,12 +49,11 @@ def _built(group: Any, settings: Any, name: str) -> Any:
     """Return a group of settings, each with a value of its type."""
     if not isinstance(settings, Mapping):
         raise ConfigError(f"{name} is a group of settings, and cannot be {settings!r}")
-    types = get_type_hints(group)
     prefix = f"{name}." if name else ""
-    known = {each.name for each in fields(group)}
+    types: dict[str, Any] = {each.name: each.type for each in fields(group)}
     values = {}
     for key, value in settings.items():
-        if key not in known:
+        if key not in types:
             raise ConfigError(unknown_setting(f"{prefix}{key}"))
         kind, full = types[key], f"{prefix}{key}"
         values[key] = _built(kind, value, full) if is_dataclass(kind) else typed(full, value, kind)
