@@ -128,6 +128,13 @@ def _run_job(name: str, config: "Config", given: frozenset[str], swept: "Swept |
     return None
 
 
+def composed_settings(overrides: list[str]) -> "Config":
+    """Return the settings that the overrides give, completed with those that they leave open."""
+    from nmt.config.compose import compose, given_settings  # noqa: PLC0415 - slow, and `nmt --help` does not need it
+
+    return completed(compose(overrides), given_settings(overrides))
+
+
 def completed(config: "Config", given: frozenset[str]) -> "Config":
     """Return the settings with values for those that the user leaves open; refuse given ones that have no effect."""
     from nmt.config.data import check_mixture  # noqa: PLC0415 - slow, and `nmt --help` does not need it

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import completed
-from nmt.config.compose import compose, given_settings
+from nmt.cli import composed_settings
 from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
 from nmt.own_text import speed
@@ -82,8 +81,7 @@ def test_batches_for_which_the_memory_is_too_small_are_not_planned(
 ) -> None:
     lower_memory(monkeypatch, most_tokens=1024)
     succeed(["data", *words])
-    words = [*words, "own.minutes=1"]
-    training = plan_training(completed(compose(words), given_settings(words))).config.training
+    training = plan_training(composed_settings([*words, "own.minutes=1"])).config.training
     assert (training.batch_tokens, training.steps) == (1024, 20)
 
 
