@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from nmt.compute.cores import usable_cores
-from nmt.model.kernels.c.library import use_operations
+from nmt.compute.machine import Machine
+from nmt.model.backends.chosen import choose
 from tests.browser import Browser, start
 
 MEMORY = Path("/dev/shm")
@@ -46,7 +47,7 @@ def _same_random_numbers() -> None:
     np.random.seed(1)
     torch.manual_seed(1)
     torch.set_num_threads(1)  # small tensors gain nothing from more; tests of threads set their number
-    use_operations(False)  # until a test trains
+    choose(Machine(torch.device("cpu"), torch.float32), kernels=False)  # until a test trains
 
 
 @pytest.fixture(scope="session")

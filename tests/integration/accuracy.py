@@ -14,11 +14,10 @@ from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config, RuntimeConfig
 from nmt.data.store import PairStore
-from nmt.model.attention import FlashAttend, PaddedAttend, ShortAttend
 from nmt.own_text.speed import measured_batches, update
 from nmt.training.build import build_trainer
 from shared.synthetic import synthetic_pairs
-from tests.operation_errors import MakesAttend, relative_error
+from tests.unit.model.backends import relative_error
 
 WORDS = 1000
 LONGEST, LONGEST_OF_LONG = 60, 200
@@ -49,7 +48,6 @@ class TrainingPath(NamedTuple):
 def training_paths(device: str, half: str = "bf16", *, compiled: bool) -> list[TrainingPath]:
     """Return the paths that a device should be able to compute, in float32 and in its precision of 16 bits."""
     on_gpu = device == "cuda"
-    kinds = {"bf16": ("padded", "flash", "short"), "fp16": ("padded",)}.get(half, ()) if on_gpu else ()
     products = {"fp32": "tf32" if on_gpu else "fp32"}
     plain = {
         name: TrainingPath(name, {"runtime.precision": name}, products.get(name, name))
@@ -58,7 +56,7 @@ def training_paths(device: str, half: str = "bf16", *, compiled: bool) -> list[T
     paths = list(plain.values())
     if on_gpu:
         paths.append(plain["fp32"]._replace(name="fp32 without TF32", precision="fp32", tf32=False))
-    paths += [_with(plain[half], kind, {"runtime.attention": kind}) for kind in kinds]
+    paths.append(_with(plain[half], "without kernels", {"runtime.kernels": False}))
     if compiled:
         paths += [_with(each, "compiled", {"runtime.compile": True}) for each in plain.values()]
     return [*paths, plain[half]._replace(name=f"{half}, long sentences", longest=LONGEST_OF_LONG)]
@@ -132,6 +130,3 @@ def matrix_products(*, tf32: bool) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-KINDS: dict[str, MakesAttend] = {"padded": PaddedAttend, "short": ShortAttend, "flash": FlashAttend}

@@ -12,21 +12,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.compute.machine import prepare_machine
+from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.keys import with_values
 from nmt.config.model import ModelConfig
-from nmt.model.attention import FlashAttend, PaddedAttend
-from nmt.model.attention_choice import plan_for
-from nmt.model.attention_plan import AttentionSpec, plan_attention
+from nmt.model.backends.chosen import choose, using
+from nmt.model.backends.eager import Eager
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
 from nmt.own_text.speed import measured_batches
 from nmt.training.build import build_trainer
 from shared.synthetic import synthetic_pairs
-from tests import operation_errors
 from tests.integration import accuracy
 from tests.integration.toy import run
+from tests.unit.model.backends import relative_error
 
 GPU = (pytest.mark.gpu, pytest.mark.slow)
 DEVICES = ["cpu", pytest.param("cuda", marks=GPU)]
@@ -48,7 +47,7 @@ def streams(device: str = "cuda") -> tuple[Packed, Packed]:
     return sides[0], sides[1]
 
 
-def output_and_gradients(config: ModelConfig, device: str, precision: torch.dtype, kind: str = "auto") -> list[Tensor]:
+def output_and_gradients(config: ModelConfig, device: str, precision: torch.dtype) -> list[Tensor]:
     """Return the output of a model, and the gradients of a random linear loss of it.
 
     The output comes from a LayerNorm, so that the sum of its squares would be constant, and the gradients noise.
@@ -57,9 +56,8 @@ def output_and_gradients(config: ModelConfig, device: str, precision: torch.dtyp
     model = build_model(config, WORDS, WORDS).to(torch.device(device))
     if precision == torch.float64:
         model.double()
-    else:
-        model.plan = plan_for(kind, device, precision, config)
-    with WorkingWeights(model, precision).active():
+    used = Eager() if precision == torch.float64 else choose(Machine(torch.device(device), precision), kernels=True)
+    with using(used), WorkingWeights(model, precision).active():
         output = model(*streams(device))
     direction = torch.randn(output.shape, generator=torch.Generator().manual_seed(2))
     output.backward(direction.to(output.device, output.dtype))
@@ -75,26 +73,13 @@ def exact_output_and_gradients(config: ModelConfig) -> list[Tensor]:
 
 def assert_near(found: list[Tensor], exact: list[Tensor], precision: str) -> None:
     for ours, expected in zip(found, exact, strict=True):
-        assert operation_errors.relative_error(ours, expected) < accuracy.TOLERANCES[precision]
+        assert relative_error(ours, expected) < accuracy.TOLERANCES[precision]
 
 
-@pytest.mark.gpu
-@pytest.mark.slow
-def test_bf16_on_a_gpu_uses_flash_attention() -> None:
-    source, target = streams()
-    spec = AttentionSpec(target, source, causal=False, head_width=64, precision=torch.bfloat16)
-    assert isinstance(plan_attention(spec), FlashAttend)
-    assert isinstance(plan_attention(spec._replace(head_width=512)), PaddedAttend)
-    assert isinstance(plan_attention(spec._replace(precision=torch.float32)), PaddedAttend)
-
-
-@pytest.mark.parametrize("kind", ["auto", "padded", *(pytest.param(kind, marks=GPU) for kind in ("flash", "short"))])
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("config", SHAPES.values(), ids=SHAPES)
-def test_model_in_bf16_equals_float64(config: ModelConfig, device: str, kind: str) -> None:
-    if device == "cpu" and kind in ("flash", "short"):
-        pytest.skip("a CPU has only padded attention")
-    assert_near(output_and_gradients(config, device, torch.bfloat16, kind), exact_output_and_gradients(config), "bf16")
+def test_model_in_bf16_equals_float64(config: ModelConfig, device: str) -> None:
+    assert_near(output_and_gradients(config, device, torch.bfloat16), exact_output_and_gradients(config), "bf16")
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -125,45 +110,10 @@ def test_training_step_on_a_gpu_equals_float64(path: accuracy.TrainingPath) -> N
 def test_training_step_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let attention see the future: the loss hardly changes at first, the gradient does."""
     path = accuracy.training_paths("cpu", compiled=False)[1]
-    path = path._replace(settings={**path.settings, "runtime.attention": "padded"})
+    path = path._replace(settings={**path.settings, "runtime.kernels": False})
     exact = exact_step()
     monkeypatch.setattr("nmt.model.attention.attention_mask", lambda *_, **__: None)
     assert not accuracy.is_correct(path, "cpu", exact)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("causal", [False, True], ids=["cross", "causal"])
-@pytest.mark.parametrize("kind", ["padded", "short", pytest.param("flash", marks=GPU)])
-def test_attention_equals_float64(kind: str, causal: bool, device: str, dtype: torch.dtype) -> None:
-    if kind == "flash" and (device == "cpu" or dtype == torch.float32):
-        pytest.skip("flash attention needs a GPU and bf16")
-    with accuracy.matrix_products(tf32=False):
-        error = operation_errors.attention_error(accuracy.KINDS[kind], torch.device(device), dtype, causal=causal)
-    assert error < operation_errors.TOLERANCES[dtype]
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
-@pytest.mark.parametrize("device", DEVICES)
-def test_fused_operations_equal_float64(device: str, dtype: torch.dtype) -> None:
-    tolerance = operation_errors.TOLERANCES[dtype]
-    for probability in (0.0, 0.3):
-        assert operation_errors.residual_error(torch.device(device), dtype, probability) < tolerance
-    assert operation_errors.softmax_error(torch.device(device), dtype) < tolerance
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_wrong_operation_has_a_large_error(device: str) -> None:
-    inputs = [torch.ones(3, 2), torch.arange(6.0).view(3, 2)]
-    place = torch.device(device)
-    assert (
-        operation_errors.operation_error(lambda pair: pair[0] * pair[1], lambda pair: pair[0] * pair[1], inputs, place)
-        < 1e-6
-    )
-    wrong = operation_errors.operation_error(
-        lambda pair: pair[0] * pair[1], lambda pair: 1.01 * pair[0] * pair[1], inputs, place
-    )
-    assert wrong == pytest.approx(0.01 / 1.01, rel=1e-3)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -196,11 +146,10 @@ def test_working_weights_follow_the_optimizer(device: str) -> None:
     [
         ["runtime.precision=bf16"],
         ["runtime.precision=bf16", "runtime.compile=true"],
-        ["runtime.precision=bf16", "runtime.attention=short"],
-        ["runtime.precision=bf16", "runtime.attention=padded"],
+        ["runtime.precision=bf16", "runtime.kernels=false"],
         ["runtime.precision=fp32"],
     ],
-    ids=["eager", "compiled", "short", "padded", "fp32"],
+    ids=["usual", "compiled", "without kernels", "fp32"],
 )
 def test_training_on_a_gpu_learns_and_resumes(settings: list[str], tmp_path: Path, runtime: list[str]) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "runtime.device=cuda", *runtime]

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from nmt.cli import composed_settings
 from nmt.config.keys import with_values
 from nmt.config.tree import Config
 from nmt.errors import ConfigError
-from nmt.model.kernels.c.library import use_operations, uses_operations
+from nmt.model.backends.chosen import backend
+from nmt.model.kernels.c.library import use_operations
 
 pytest.importorskip("starlette", reason="needs the extra serve")
 from nmt.config.commands import ServeConfig
@@ -51,9 +53,9 @@ def test_a_link_is_followed_once_so_that_a_later_process_has_the_same_model(tmp_
 
 def test_models_of_folders_are_loaded_with_or_without_operations_in_c_as_the_settings_say(tmp_path: Path) -> None:
     write_tiny_run(tmp_path / "tiny")
-    there = use_operations(True)
+    there = use_operations({torch.float32})
     runtime = {"runtime.device": "cpu", "runtime.precision": "fp32", "runtime.threads": 1}
     for wanted in (True, False):
         config = with_values(Config(), {**runtime, "runtime.kernels": wanted})
         load_model(config, str(tmp_path / "tiny"))
-        assert uses_operations() == (wanted and there)
+        assert (backend().name == "cpu") == (wanted and there)

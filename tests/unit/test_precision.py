@@ -16,8 +16,8 @@ from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES
 from nmt.data.store import PairStore
 from nmt.decoding.torch_engine import TorchEngine
+from nmt.model.backends.chosen import choose
 from nmt.model.build import build_model
-from nmt.model.kernels.c import library
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.statistics import held_out_loss
 from nmt.training.trainer import Trainer
@@ -59,11 +59,10 @@ class Watch(TorchDispatchMode):
 
 @pytest.fixture(params=[False, True], ids=["PyTorch", "C"])
 def watch(request: pytest.FixtureRequest) -> Iterator[Watch]:
-    if library.use_operations(request.param) != request.param:
+    if (choose(Machine(CPU, torch.bfloat16), kernels=request.param).name == "cpu") != request.param:
         pytest.skip("needs a C compiler")
     with Watch() as watching:
         yield watching
-    library.use_operations(False)
     assert watching.seen
     assert not watching.found
 

@@ -15,7 +15,7 @@ from protocol import Counts, Job, Measurement, Result, serve
 from times import Times
 from translating import in_batches
 
-from nmt.compute.machine import keep_memory, prepare_machine
+from nmt.compute.machine import Machine, keep_memory, prepare_machine
 from nmt.config.compose import compose
 from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import from_yaml
@@ -28,7 +28,7 @@ from nmt.decoding import batches as decoding_batches
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.int8_engine import Int8Engine
 from nmt.decoding.torch_engine import TorchEngine, load_model
-from nmt.model.kernels.c.library import use_operations
+from nmt.model.backends.chosen import choose
 from nmt.own_text.speed import measured_batches, wait
 from nmt.runs.checkpoint import load
 from nmt.text.tokenizer import Tokenizer
@@ -89,7 +89,7 @@ def translate(job: Job) -> Result:
         for source, term in zip(job["sources"], job["terms"], strict=False)
         if term
     }
-    use_operations(True, only=torch.float32)
+    choose(Machine(torch.device("cpu"), precision), kernels=True, trains=False)
     engine = Int8Engine if job["precision"] == "int8" else TorchEngine
     translator = engine([model], tokenizer, decoding, torch.device("cpu"), precision)
 

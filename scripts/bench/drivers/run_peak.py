@@ -5,7 +5,8 @@ import time
 import torch
 from protocol import Job, Result, serve
 
-from nmt.model.products import multiply_into
+from nmt.compute.machine import Machine
+from nmt.model.backends.chosen import choose
 from nmt.own_text.speed import wait
 
 SIZE = 2048
@@ -17,12 +18,13 @@ def peak(job: Job) -> Result:
     """Return the FLOP/s of the fastest product within `SECONDS`, by the library that nmt uses."""
     torch.set_num_threads(job["threads"])
     dtype = torch.bfloat16 if job["precision"] == "bf16" else torch.float32
+    backend = choose(Machine(torch.device(job["device"]), dtype), kernels=True)
     size = SIZE if job["device"] == "cpu" else SIZE_ON_GPU
     left, right, out = (torch.randn(size, size, device=job["device"], dtype=dtype) for _ in range(3))
     fastest, ends = float("inf"), time.perf_counter() + SECONDS
     while time.perf_counter() < ends:
         began = time.perf_counter()
-        multiply_into(out, left, right)
+        backend.multiply_into(out, left, right)
         wait(torch.device(job["device"]))
         fastest = min(fastest, time.perf_counter() - began)
     return {"flops": 2 * size**3 / fastest}

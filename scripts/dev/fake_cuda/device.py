@@ -9,7 +9,7 @@ from unittest import mock
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from nmt.model.kernels import backend, choice
+from nmt.model.backends import cuda, triton
 
 HOPPER = (9, 0)
 """The compute capability of an H100."""
@@ -36,12 +36,11 @@ def fake_cuda() -> Iterator[FakeTensorMode]:
         **dict.fromkeys(NOTHING),
     }
     fakes = {name: mock.Mock(return_value=answer) for name, answer in answers.items()}
-    backend._has_bf16.cache_clear()
     # autograd runs the backward pass of CUDA tensors in a thread, in which modes of this thread are not active
     with (
         mock.patch.multiple(torch.cuda, **fakes),
-        mock.patch.object(backend, "has_triton", return_value=True),
-        mock.patch.object(choice, "_check_triton"),  # nothing can be compiled for this device
+        mock.patch.object(cuda, "has_triton", return_value=True),
+        mock.patch.object(triton.Triton, "try_out"),  # nothing can be compiled for this device
         torch.autograd.set_multithreading_enabled(False),
         FakeTensorMode(allow_non_fake_inputs=True) as mode,
     ):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from nmt.compute.machine import HALF_PRECISIONS, device_name, prepare_machine
+from nmt.compute.machine import HALF_PRECISIONS, device_name, has_bf16, prepare_machine
 from nmt.config.data import is_text
 from nmt.config.tree import Config
 from nmt.data.batches import Batching, PairLengths, plan_epoch
@@ -22,7 +22,6 @@ from nmt.errors import ConfigError, for_this_installation
 from nmt.estimate.hardware import Estimate, duration, estimate, find_device, measured_peak, precision_on
 from nmt.estimate.memory import ActivationStorage, Memory, activation_storage, micro_batches, run_memory
 from nmt.estimate.parameters import ParameterCounts, count_parameters, step_flops
-from nmt.model.kernels.backend import is_old_gpu
 
 TREE_SYMBOLS = 100
 """Words of the target side if it is trees: a treebank has some 30 labels of phrases, and the tags."""
@@ -154,8 +153,8 @@ def _device(config: Config) -> _Device:
         storage = activation_storage(gpu=True, half=precision != "fp32", fused=found.fused)
         return _Device(name, precision, found.peak(precision), storage)
     machine = prepare_machine(config.runtime)
-    half, fused = machine.precision in HALF_PRECISIONS, not is_old_gpu(machine.device)
-    storage = activation_storage(gpu=machine.device.type == "cuda", half=half, fused=fused)
+    gpu, half = machine.device.type == "cuda", machine.precision in HALF_PRECISIONS
+    storage = activation_storage(gpu=gpu, half=half, fused=not gpu or has_bf16(machine.device))
     return _Device(device_name(machine.device), machine.precision_name, measured_peak(machine), storage)
 
 

@@ -13,7 +13,7 @@ from nmt.data.loader import global_batches
 from nmt.data.noise.noise import Noise, noise_of
 from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import Pairs
-from nmt.model.kernels.c.library import uses_operations
+from nmt.model.backends.chosen import backend
 from nmt.own_text.prepare import plan_training
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout
@@ -114,7 +114,7 @@ def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:
         f"train: {parameters:,} parameters, {len(train):,} pairs, {training.steps:,} steps of "
         f"{training.batch_tokens:,} tokens on {machine}{threads}{graphs}"
     )
-    if config.runtime.kernels and trainer.machine.device.type == "cpu" and not uses_operations():
+    if config.runtime.kernels and trainer.machine.device.type == "cpu" and backend().name == "eager":
         _print("no working C compiler (cc): training is slower without its operations in C")
     for warning in filter(None, (training.warmup_warning, warning_of_new_pieces(training))):
         _print(f"warning: {warning}", sys.stderr)

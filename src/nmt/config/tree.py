@@ -43,10 +43,6 @@ class RuntimeConfig:
     """auto (a GPU if there is one), cpu, cuda (also AMD's GPUs) or mps (Apple's GPU)."""
     precision: str = "auto"
     """auto (bf16 on devices with fast bf16, fp16 on other GPUs if it is fast there, else fp32), fp32, bf16 or fp16."""
-    attention: str = "auto"
-    """How training attends: auto (short on GPUs with bf16, PyTorch's fused attention on padded blocks on other GPUs in
-    fp16, in C on CPUs, else padded), padded, flash, or short (a tile per sentence for batches of at most 128 tokens a
-    sentence, otherwise flash)."""
     compile: bool = False
     """Compile the model with torch.compile, which is worthwhile in long runs."""
     cuda_graphs: bool | None = None
@@ -69,7 +65,6 @@ class RuntimeConfig:
         """Check the values."""
         check_choice("runtime.device", self.device, ("auto", "cpu", "cuda", "mps"))
         check_choice("runtime.precision", self.precision, ("auto", "fp32", "bf16", "fp16"))
-        check_choice("runtime.attention", self.attention, ("auto", "padded", "flash", "short"))
         check_registered("runtime.shard", self.shard)
         check_between("runtime.threads", self.threads, 0, 1024)
         check_between("runtime.workers", self.workers, 0, 1024)

@@ -14,10 +14,9 @@ from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.data.batches import IntArray
 from nmt.data.micro_batch_size import full_micro_batch_tokens
-from nmt.model.attention_choice import flash_obstacle
-from nmt.model.attention_plan import PLAN_PADDED
+from nmt.model.backends.cuda import has_flash_attention
+from nmt.model.build import needs_padded_attention
 from nmt.model.interface import TranslationModel
-from nmt.model.kernels.backend import has_flash_attention
 
 TOKEN_MULTIPLE = 32
 """Streams are filled up to a multiple of this many tokens on a CPU.
@@ -47,14 +46,11 @@ class Shapes:
     """
 
     @classmethod
-    def on(cls, machine: Machine, model: ModelConfig, tokens: int, *, padded: bool = False) -> "Shapes":
-        """Return the shapes of micro-batches of at most about `tokens` source and target tokens.
-
-        Say `padded` if the settings choose padded attention; some models have no other.
-        """
+    def on(cls, machine: Machine, model: ModelConfig, tokens: int) -> "Shapes":
+        """Return the shapes of micro-batches of at most about `tokens` source and target tokens."""
         if machine.device.type != "cuda":
             return cls()
-        padded = padded or bool(flash_obstacle(model)) or not has_flash_attention(machine.device, machine.precision)
+        padded = needs_padded_attention(model) or not has_flash_attention(machine.device, machine.precision)
         return cls.on_gpu(tokens, padded=padded)
 
     @classmethod
@@ -111,7 +107,7 @@ class Shapes:
 def micro_batch_shapes(model: TranslationModel, config: TrainingConfig, machine: Machine, device_tokens: int) -> Shapes:
     """Return the shapes of the micro-batches of a step, if each has at most `device_tokens`; 0 for no limit."""
     tokens = full_micro_batch_tokens(config.batch_tokens, device_tokens, distributed.world_size())
-    return Shapes.on(machine, model.config, tokens, padded=model.plan is PLAN_PADDED)
+    return Shapes.on(machine, model.config, tokens)
 
 
 def _round_up(count: int, multiple: int) -> int:

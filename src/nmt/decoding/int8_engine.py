@@ -10,8 +10,8 @@ from nmt.decoding.load_engine import load_checkpoints
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
+from nmt.model.backends.chosen import choose
 from nmt.model.cpu.prepared_weights import prepare_for_cpu
-from nmt.model.kernels.c.library import use_operations
 
 
 class Int8Engine(TorchEngine):
@@ -25,7 +25,7 @@ def load_in_int8(config: Config, machine: Machine) -> LoadedModel:
     """Load what the settings name with its weights in int8."""
     if machine.device.type != "cpu":
         raise UserError(f"engine=int8 translates on CPUs only, not on {machine.device.type}: use engine=torch")
-    if not (config.runtime.kernels and use_operations(True, only=torch.float32)):
+    if choose(machine, kernels=config.runtime.kernels, trains=False).name != "cpu":
         raise UserError(
             "engine=int8 needs the operations in C: install a C compiler, such as gcc, and leave out "
             "runtime.kernels=false; or use engine=torch"

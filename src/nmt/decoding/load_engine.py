@@ -5,8 +5,6 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
-import torch
-
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config import registry
 from nmt.config.decoding import DecodingConfig
@@ -17,8 +15,8 @@ from nmt.config.tree import Config, RuntimeConfig
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
+from nmt.model.backends.chosen import choose
 from nmt.model.cpu.prepared_weights import IN_C
-from nmt.model.kernels.choice import use_kernels
 from nmt.runs import checkpoint as checkpoints
 from nmt.runs.checkpoint import Checkpoint, CheckpointRecord
 from nmt.runs.checkpoints import resolve
@@ -87,7 +85,7 @@ def load_checkpoints(config: Config, machine: Machine, engine: type[TorchEngine]
 def _use_kernels(machine: Machine, *, wanted: bool) -> None:
     """Translate with the kernels of this package, or without, if there are any for this machine."""
     if machine.device.type != "cpu" or machine.precision in IN_C:
-        use_kernels(machine, wanted=wanted, only=torch.float32)
+        choose(machine, kernels=wanted, trains=False)
 
 
 def check_languages(loaded: LoadedModel, config: Config) -> None:

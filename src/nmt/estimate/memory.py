@@ -12,10 +12,9 @@ from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.estimate.parameters import ParameterCounts, passes_per_batch
 from nmt.model.activations import activation_of
-from nmt.model.attention_choice import flash_obstacle
-from nmt.model.build import architecture_of
+from nmt.model.backends.eager import LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK
+from nmt.model.build import architecture_of, needs_padded_attention
 from nmt.model.interface import Stack
-from nmt.model.kernels.softmax import LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK
 from nmt.model.positions.base import positions_of
 
 FLOAT32_BYTES = 4
@@ -227,7 +226,7 @@ def _residual(config: ModelConfig, on: ActivationStorage) -> int:
 
 def _self_query(config: ModelConfig, keys: int, on: ActivationStorage) -> int:
     """Bytes per query token of self-attention, for which flash attention may not suit the model."""
-    weights_on = on._replace(padded=on.padded or bool(flash_obstacle(config)))
+    weights_on = on._replace(padded=on.padded or needs_padded_attention(config))
     return _query(config, keys, weights_on) + positions_of(config).bias_saved_numbers() * FLOAT32_BYTES
 
 

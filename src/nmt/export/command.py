@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from nmt import __version__
-from nmt.compute.machine import prepare_machine
+from nmt.compute.machine import Machine, prepare_machine
 from nmt.config import registry
 from nmt.config.decoding import DecodingConfig
 from nmt.config.folders import expanded
@@ -24,7 +24,7 @@ from nmt.export.destination import export_folder
 from nmt.export.record import ExportRecord
 from nmt.export.target import Target, TrainedModel, positions
 from nmt.export.verify import verify
-from nmt.model.kernels.c.library import use_operations
+from nmt.model.backends.chosen import choose
 from nmt.runs.checkpoint import CheckpointRecord, load
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import EXPORT_RECORD, SETTINGS, RunLayout
@@ -53,7 +53,7 @@ def export_checkpoint(config: Config) -> ExportRecord:
     checkpoint = replace(loaded, config_text=without_folders(loaded.config_text))
     lines, references = _sample(config)
     settings = from_yaml(checkpoint.config_text)
-    use_operations(config.runtime.kernels, only=torch.float32)
+    choose(Machine(CPU, torch.float32), kernels=config.runtime.kernels, trains=False)
     model, tokenizer = load_model(checkpoint, settings.model, CPU)
     target.check(settings, tokenizer)
     trained = TrainedModel(checkpoint, settings, tokenizer, _beam_search_of(config), export.quantization)

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.model import ModelConfig
-from nmt.model.attention_plan import AttentionSpec, Plan, plan_attention
-from nmt.model.cpu.dropout import Dropout
+from nmt.model.attention import AttentionSpec
+from nmt.model.backends.chosen import backend
+from nmt.model.dropout import Dropout
 from nmt.model.kv_cache import KVCache
 from nmt.model.layer_drop import run_or_skip
 from nmt.model.packed import Packed
@@ -29,8 +30,6 @@ class BaseModel(nn.Module):
     def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
         self.config = config
-        self.plan: Plan = plan_attention
-        """How training and decoding attend, unless the caller chooses."""
         self.vectors = WordVectors(config, source_vocabulary, target_vocabulary)
         self.positions = positions_of(config)
         for side, size in self.positions.table_sizes().items():
@@ -44,15 +43,9 @@ class BaseModel(nn.Module):
         output: Tensor = layer(stream, *inputs)
         return output
 
-    @staticmethod
-    def special_mask(config: ModelConfig) -> str:
-        """See `TranslationModel.special_mask`."""
-        return ""
-
     def embed(self, side: str, tokens: Tensor, places: Places) -> Tensor:
         """Return scaled word vectors plus positions (T, d_model), for the side named source or target."""
-        dropped: Tensor = self.dropout(self._add_positions(side, tokens, places))
-        return dropped
+        return backend().dropout(self._add_positions(side, tokens, places), self.dropout)
 
     def _add_positions(self, side: str, tokens: Tensor, places: Places) -> Tensor:
         return self.positions.add(self.vectors(side, tokens), places, getattr(self, f"{side}_positions", None))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from nmt.config.model import ModelConfig
 from nmt.config.registry import load
 from nmt.model.interface import TranslationModel
+from nmt.model.positions.base import positions_of
 
 
 def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> TranslationModel:
@@ -17,3 +18,8 @@ def architecture_of(config: ModelConfig) -> type[TranslationModel]:
     """Return the architecture that the settings choose."""
     architecture: type[TranslationModel] = load("model.architecture", config.architecture)
     return architecture
+
+
+def needs_padded_attention(config: ModelConfig) -> bool:
+    """Return whether attention is more than full or causal: then it is computed on padded blocks."""
+    return positions_of(config).biases_scores or config.prefix_attention or config.attention_dropout > 0

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.model import ModelConfig
-from nmt.model.attention import Attend
-from nmt.model.attention_plan import Plan, Recorder
+from nmt.model.attention import Attend, Plan, Recorder
+from nmt.model.backends.chosen import backend
 from nmt.model.base import BaseModel, initialize_small
 from nmt.model.interface import AttentionMaps, Stack
 from nmt.model.kv_cache import KeysValues, KVCache
@@ -36,14 +36,9 @@ class DecoderOnly(BaseModel):
         """See `TranslationModel.stacks`."""
         return (Stack("decoder", config.decoder_depth, reads_source=True, reads_target=True, cross_attention=False),)
 
-    @staticmethod
-    def special_mask(config: ModelConfig) -> str:
-        """See `TranslationModel.special_mask`."""
-        return "model.prefix_attention=true" if config.prefix_attention else ""
-
     def forward(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the last layer's output (T, d_model) for each target token, given those before it and the source."""
-        return self._read(Joined(source, target), plan or self.plan)
+        return self._read(Joined(source, target), plan or backend().attention)
 
     def build_position_tables(self, longest: int) -> None:
         """See `TranslationModel.build_position_tables`; positions count through the source and the translation."""
@@ -68,7 +63,8 @@ class DecoderOnly(BaseModel):
 
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`; the cache begins with the source."""
-        attend = Prefill(self.plan(self.attention_spec(source, source, causal=not self.config.prefix_attention)))
+        spec = self.attention_spec(source, source, causal=not self.config.prefix_attention)
+        attend = Prefill(backend().attention(spec))
         places = Places(source.positions, source.longest)
         self._run(self.embed("source", source.tokens, places), places, lambda layer: attend)
         return KVCache(source, cross=[], prefix=attend.layers)

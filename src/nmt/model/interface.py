@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.model import ModelConfig
-from nmt.model.attention_plan import Plan
+from nmt.model.attention import Plan
 from nmt.model.kv_cache import KVCache
 from nmt.model.packed import Packed
 from nmt.model.word_vectors import Factors
@@ -42,22 +42,16 @@ class TranslationModel(Protocol):
     """A translation model. Every architecture is an `nn.Module` with the methods below."""
 
     config: ModelConfig
-    plan: Plan
-    """How training and decoding attend, unless the caller chooses."""
     training: bool
 
     @staticmethod
     def stacks(config: ModelConfig) -> tuple[Stack, ...]:
         """Return the stacks of layers that a model with these settings has."""
 
-    @staticmethod
-    def special_mask(config: ModelConfig) -> str:
-        """Return the setting, with its value, that makes attention neither full nor causal; empty if none does."""
-
     def __call__(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the last layer's output (T, d_model) for each target token, given those before it and the source.
 
-        Attention is computed as `plan` says, if there is one.
+        Attention is computed as the backend says, or `plan`, if there is one.
         """
 
     @property

@@ -15,10 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.model.attention import Attend, AttendSource
-from nmt.model.kernels.backend import sum_dtype
-from nmt.model.packed import Packed
-from nmt.model.padding import Padding
+from nmt.model.attention import Attend, AttendSource, exact_type
+from nmt.model.packed import Packed, Padding
 from nmt.model.positions.base import ScoreBias
 from nmt.model.shared_sources import SharedSources
 
@@ -124,7 +122,7 @@ class KVCache:
         mask = self.mask.view(self.sentences, 1, rows, -1)
         if bias is None:
             return _attend(queries, *past, mask)
-        exact, distances = sum_dtype(queries), (self.slot_positions - self.length)[:, None]
+        exact, distances = exact_type(queries), (self.slot_positions - self.length)[:, None]
         mask = mask + bias(queries.unflatten(0, (-1, rows)).transpose(1, 2).to(exact), distances)
         keys, values = past
         return _attend(queries, keys.to(exact), values.to(exact), mask.to(exact))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.attention import AttendEncoderOutput
-from nmt.model.cpu.dropout import thread_generator
+from nmt.model.dropout import thread_generator
 
 
 def run_or_skip(probability: float, layer: nn.Module, stream: Tensor, *inputs: object) -> Tensor:

@@ -2,18 +2,20 @@
 
 Training and decoding run the same layers. Only attention differs, and the caller passes it as functions: over packed
 streams (`nmt.model.attention`) or to a KV cache (`nmt.model.kv_cache`). `transform`, if positions need one, changes
-queries and keys. `Linear`, `split_product` and `Dropout` compute what PyTorch's do, and are faster on some devices.
+queries and keys. The backend computes the operations (`nmt.model.backends.eager` is plain PyTorch).
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from torch import Tensor, nn
 
 from nmt.config.model import ModelConfig
 from nmt.model.activations import activation_of
 from nmt.model.attention import Attend, AttendSource
-from nmt.model.cpu.dropout import Dropout
-from nmt.model.linear import Linear, activated, split_product
+from nmt.model.backends.chosen import backend
+from nmt.model.dropout import Dropout
+from nmt.model.linear import Linear
 from nmt.model.norms import norm_of
 from nmt.model.positions.base import Transform, positions_of
 
@@ -30,8 +32,11 @@ class EncoderLayer(nn.Module):
 
     def forward(self, stream: Tensor, transform: Transform | None, attend: Attend) -> Tensor:
         """Return the next layer's stream (T, d_model)."""
-        stream = self.attention_residual.around(stream, lambda x: self.attention(x, transform, attend))
-        return self.feed_forward_residual.around(stream, self.feed_forward)
+        return run_sublayers(
+            stream,
+            (self.attention_residual, lambda x: self.attention(x, transform, attend)),
+            (self.feed_forward_residual, self.feed_forward),
+        )
 
 
 class DecoderLayer(nn.Module):
@@ -50,9 +55,12 @@ class DecoderLayer(nn.Module):
         self, stream: Tensor, transform: Transform | None, attend: Attend, attend_source: AttendSource
     ) -> Tensor:
         """Return the next layer's stream (T, d_model)."""
-        stream = self.attention_residual.around(stream, lambda x: self.attention(x, transform, attend))
-        stream = self.cross_attention_residual.around(stream, lambda x: self.cross_attention(x, attend_source))
-        return self.feed_forward_residual.around(stream, self.feed_forward)
+        return run_sublayers(
+            stream,
+            (self.attention_residual, lambda x: self.attention(x, transform, attend)),
+            (self.cross_attention_residual, lambda x: self.cross_attention(x, attend_source)),
+            (self.feed_forward_residual, self.feed_forward),
+        )
 
 
 class SelfAttention(nn.Module):
@@ -69,7 +77,7 @@ class SelfAttention(nn.Module):
 
     def project(self, stream: Tensor, transform: Transform | None) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries (T, h, d_k), keys (T, h_kv, d_k) and values (T, h_kv, d_v) of a stream (T, d_model)."""
-        queries, keys, values = split_product(self.query_key_value(stream), self.heads.widths)
+        queries, keys, values = backend().split(self.query_key_value(stream), self.heads.widths)
         queries, keys, values = self.heads.queries(queries), self.heads.keys(keys), self.heads.values(values)
         if transform is not None:
             queries, keys = transform(queries), transform(keys)
@@ -97,7 +105,7 @@ class CrossAttention(nn.Module):
 
     def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Return keys (T, h_kv, d_k) and values (T, h_kv, d_v) of the encoder's output (T, d_model)."""
-        keys, values = split_product(self.key_value(memory), self.heads.widths[1:])
+        keys, values = backend().split(self.key_value(memory), self.heads.widths[1:])
         return self.heads.keys(keys), self.heads.values(values)
 
     def forward(self, stream: Tensor, attend_source: AttendSource) -> Tensor:
@@ -135,29 +143,22 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        activation = activation_of(config)
-        self.activation, self.gated = activation.function, activation.gated
-        inner = [config.d_ff, config.d_ff] if self.gated else [config.d_ff]
+        self.activation = activation_of(config)
+        inner = [config.d_ff, config.d_ff] if self.activation.gated else [config.d_ff]
         self.inner = Linear(config.d_model, sum(inner))
         self.outer = Linear(config.d_ff, config.d_model)
         # no Dropout if it is off: the masks on a GPU depend on the number of Dropouts before them
-        self.dropout = Dropout(config.activation_dropout) if config.activation_dropout else nn.Identity()
+        self.dropout = Dropout(config.activation_dropout) if config.activation_dropout else None
         _glorot(self.inner, inner)
         _glorot(self.outer)
 
     def forward(self, stream: Tensor) -> Tensor:
-        """Transform each token on its own: (..., d_model) to (..., d_model)."""
-        if self.gated:
-            gate, value = self.inner(stream).chunk(2, dim=-1)
-            hidden = self.activation(gate) * value
-        else:
-            hidden = activated(self.inner, stream, self.activation)
-        projected: Tensor = self.outer(self.dropout(hidden))
-        return projected
+        """Transform each token on its own: (T, d_model) to (T, d_model)."""
+        return backend().feed_forward(stream, self.inner, self.activation, self.dropout, self.outer)
 
 
 class Residual(nn.Module):
-    """LayerNorm(x + Dropout(Sublayer(x))), as in the paper; with pre-norm, x + Dropout(Sublayer(LayerNorm(x)))."""
+    """The residual connection around a sub-layer, with its dropout and its norm."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -165,11 +166,22 @@ class Residual(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.pre = config.norm_placement == "pre"
 
-    def around(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """Add a sub-layer's output, after dropout, to the residual stream (..., d_model)."""
-        if self.pre:
-            return self.dropout.add(stream, sublayer(self.norm(stream)))
-        return self.dropout.add_norm(stream, sublayer(stream), self.norm)
+
+def run_sublayers(stream: Tensor, *sublayers: tuple[Residual, Callable[[Tensor], Tensor]]) -> Tensor:
+    """Return a stream (T, d_model) after LayerNorm(x + Dropout(Sublayer(x))) for each sub-layer, as in the paper.
+
+    With pre-norm, it is x + Dropout(Sublayer(LayerNorm(x))): the sum and the norm that follows are one operation.
+    """
+    first = sublayers[0][0]
+    if not first.pre:
+        for residual, sublayer in sublayers:
+            stream = backend().residual_norm(stream, sublayer(stream), residual.dropout, residual.norm)
+        return stream
+    normed = first.norm(stream)
+    for (residual, sublayer), (following, _) in pairwise(sublayers):
+        stream, normed = backend().residual_and_norm(stream, sublayer(normed), residual.dropout, following.norm)
+    last, sublayer = sublayers[-1]
+    return backend().residual(stream, sublayer(normed), last.dropout)
 
 
 def _glorot(linear: nn.Linear, blocks: list[int] | None = None) -> None:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from nmt.config.model import ModelConfig
 from nmt.config.registry import load
+from nmt.model.backends.chosen import backend
 
 
 class Norm(NamedTuple):
@@ -23,9 +24,7 @@ class LayerNorm(nn.LayerNorm):
 
     def forward(self, stream: Tensor) -> Tensor:
         """(..., d_model) to (..., d_model), in the same precision."""
-        if stream.dtype == self.weight.dtype or stream.device.type == "cpu":  # CPUs have an operation for both at once
-            return super().forward(stream)
-        return super().forward(stream.to(self.weight.dtype)).to(stream.dtype)
+        return backend().norm(stream, self)
 
 
 class RMSNorm(nn.RMSNorm):
@@ -33,7 +32,7 @@ class RMSNorm(nn.RMSNorm):
 
     def forward(self, stream: Tensor) -> Tensor:
         """(..., d_model) to (..., d_model), in the same precision."""
-        return super().forward(stream.to(self.weight.dtype)).to(stream.dtype)
+        return backend().norm(stream, self)
 
 
 LAYER = Norm(LayerNorm, vectors=2)

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.model import ModelConfig
-from nmt.model.attention import Attend, AttendEncoderOutput, AttendSource
-from nmt.model.attention_plan import Plan, Recorder
+from nmt.model.attention import Attend, AttendEncoderOutput, AttendSource, Plan, Recorder
+from nmt.model.backends.chosen import backend
 from nmt.model.base import BaseModel, initialize_small
 from nmt.model.interface import AttentionMaps, Stack
 from nmt.model.kv_cache import MANY_SPARE_STEPS, KVCache
@@ -61,7 +61,7 @@ class Transformer(BaseModel):
                 self.fused_encoder(self.embed("source", source.tokens, places), places, source)
             )
             return fused
-        attend = (plan or self.plan)(self.attention_spec(source, source, causal=False))
+        attend = (plan or backend().attention)(self.attention_spec(source, source, causal=False))
         transform = self.transform(places)
         stream = self.embed("source", source.tokens, places)
         for layer in self.encoder:
@@ -71,7 +71,7 @@ class Transformer(BaseModel):
 
     def decode(self, source: Packed, memory: Tensor, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the decoder's output (T, d_model), given the encoder's."""
-        plan = plan or self.plan
+        plan = plan or backend().attention
         attend = plan(self.attention_spec(target, target, causal=True))
         attend_source = AttendEncoderOutput(memory, plan(self.attention_spec(target, source, causal=False)))
         places = Places(target.positions, target.longest)

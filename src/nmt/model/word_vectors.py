@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.model import ModelConfig
-from nmt.model.linear import Copies, look_up
+from nmt.model.attention import exact_type
+from nmt.model.linear import Copies
 
 BIAS_COORDINATES = 8
 """Coordinates that hold the bias of the scores: one, and zeros."""
@@ -49,8 +50,10 @@ class WordVectors(nn.Module):
     def forward(self, side: str, tokens: Tensor) -> Tensor:
         """Return the vectors (T, d_model) of tokens, scaled by sqrt(d_model), for the side named source or target."""
         matrix = self.matrix(side) if self.embeddings is None else self.embeddings
-        copy = None if self.copies is None else self.working_matrix(side)
-        return look_up(tokens, matrix, copy) * self.scale
+        # gradients are added up in float32: a frequent token has thousands of them
+        exact = matrix.to(exact_type(matrix)) if matrix.requires_grad and torch.is_grad_enabled() else matrix
+        rows = nn.functional.embedding(tokens, exact)
+        return rows.to(self.working_matrix(side).dtype) * self.scale
 
     def matrix(self, use: str) -> Tensor:
         """Return the matrix (words, d_model) for one of the three uses: source, target or projection."""

@@ -17,7 +17,7 @@ from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.errors import UserError
 from nmt.launched import launched_processes
-from nmt.model.kernels.c.library import uses_operations
+from nmt.model.backends.chosen import backend
 from nmt.runs.checkpoint import CheckpointRecord
 from nmt.storage.files import checksum, read_json, record_of
 
@@ -109,7 +109,7 @@ def environment(
         cpu_capability=torch.backends.cpu.get_cpu_capability(),
         cores=usable_cores(),
         threads=torch.get_num_threads(),
-        c_operations=uses_operations(),
+        c_operations=backend().name == "cpu",
         devices=_gpus(),
         processes=launched_processes(),
         data=_data_state(CorpusLayout(corpus)),

@@ -9,11 +9,9 @@ from nmt.compute.machine import Machine, is_amd
 from nmt.config.registry import load
 from nmt.config.tree import Config
 from nmt.errors import CommonError
-from nmt.model.attention_choice import plan_for
+from nmt.model.backends.chosen import choose
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
-from nmt.model.kernels.backend import mark_constants
-from nmt.model.kernels.choice import use_kernels
 from nmt.training.fine_tuning import freeze
 from nmt.training.memory_check import check_model_size
 from nmt.training.replicas import Replicas
@@ -37,7 +35,7 @@ def build_trainer(
     replicas: type[Replicas] = load("runtime.shard", config.runtime.shard)
     shards = distributed.world_size() if replicas.divides_weights else 1
     check_model_size(config.model, config.training, vocabularies, machine, shards)
-    use_kernels(machine, wanted=config.runtime.kernels)
+    choose(machine, kernels=config.runtime.kernels, compiled=config.runtime.compile)
     torch.manual_seed(config.seed)
     model = build_model(config.model, *vocabularies)
     with distributed.together():
@@ -47,7 +45,6 @@ def build_trainer(
                 print(line, flush=True)
         if config.training.freeze:
             freeze(model, config.training.freeze)
-    model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
     graphs = _records_graphs(config, machine, divided=replicas.divides_weights)
     if config.runtime.compile:
         _compile(model)
@@ -60,7 +57,6 @@ def _compile(model: TranslationModel) -> None:
 
     # two sizes that are equal in the first batch, such as those of source and target, may differ in the next
     fx_config.use_duck_shape = False
-    mark_constants()
     model.compile(dynamic=True)
 
 

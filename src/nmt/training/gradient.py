@@ -13,7 +13,7 @@ from nmt.compute.machine import Machine
 from nmt.compute.workers import concurrent_workers, run_all_in_threads, run_in_threads
 from nmt.config.training import TrainingConfig
 from nmt.data.loader import GlobalBatch, MicroBatch
-from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
+from nmt.model.dropout import seed_thread_dropout, share_seed
 from nmt.model.parameters import trainable
 from nmt.training.loss import Losses
 from nmt.training.loss_scale import LossScale

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.model.kernels.backend import sum_dtype
-from nmt.model.kernels.c.rows import scaled_difference
-from nmt.model.kernels.softmax import LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK, softmax_gradient_
-from nmt.model.products import exact_product, multiply, multiply_into
+from nmt.model.attention import exact_type
+from nmt.model.backends.chosen import backend
+from nmt.model.backends.eager import LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK
 
 
 class Losses(NamedTuple):
@@ -67,7 +66,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         smoothing: float,
         ignore: int,
     ) -> tuple[Tensor, Tensor]:
-        exact = sum_dtype(output)  # the precision of sums
+        exact = exact_type(output)  # the precision of sums
         counts = labels != ignore
         counted, labels = counts.to(exact), labels.where(counts, 0)  # counted: (T,) 1 for a label, 0 for an ignored one
         mean_word = projection.mean(0, dtype=exact)
@@ -77,13 +76,14 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         rows = rows_per_chunk(output, words=len(projection))
         for start in range(0, len(output), rows):
             chunk = slice(start, start + rows)
-            logits = multiply(output[chunk], working.T)
+            logits = backend().multiply(output[chunk], working.T)
             # from here on, `logits` holds their gradient, without the evenly spread part of the labels
-            normaliser[chunk], label_logit[chunk] = softmax_gradient_(logits, labels[chunk], smoothing)
+            normaliser[chunk], label_logit[chunk] = backend().softmax_gradient_(logits, labels[chunk], smoothing)
             if output_gradient is not None:
-                multiply_into(output_gradient[chunk], logits, working)
+                backend().multiply_into(output_gradient[chunk], logits, working)
             if ctx.needs_input_grad[1]:
-                product = exact_product(logits.T, output[chunk] * counted[chunk, None].to(output.dtype), exact)
+                counted_rows = output[chunk] * counted[chunk, None].to(output.dtype)
+                product = backend().exact_product(logits.T, counted_rows, exact)
                 projection_product = product if projection_product is None else projection_product.to(exact) + product
         nll = normaliser - label_logit
         if output_gradient is not None:
@@ -99,7 +99,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, smoothed: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         output, product, evenly_spread = ctx.saved_tensors
         output_gradient = None if output is None else output * smoothed.to(output.dtype)
-        projection_gradient = None if product is None else scaled_difference(product, evenly_spread, smoothed)
+        projection_gradient = None if product is None else backend().scaled_difference(product, evenly_spread, smoothed)
         return output_gradient, projection_gradient, None, None, None, None
 
 

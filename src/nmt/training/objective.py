@@ -4,6 +4,7 @@ from torch import nn
 
 from nmt.data.loader import MicroBatch
 from nmt.decoding.alignment import guided_layer
+from nmt.model.backends.chosen import backend
 from nmt.model.interface import TranslationModel
 from nmt.text.special import PAD
 from nmt.training.guided_attention import ProjectionRecorder, guided_loss
@@ -44,7 +45,7 @@ class Objective(nn.Module):
 
     def _guided(self, batch: MicroBatch) -> Losses:
         """Add the loss of the head that learns alignments to the cross-entropy."""
-        recorder = ProjectionRecorder(self.model.plan, batch)
+        recorder = ProjectionRecorder(backend().attention, batch)
         losses = self._cross_entropy(batch, recorder)
         queries, keys = recorder.projected[guided_layer(self.model.config.decoder_depth)]
         guided = self.guided_weight * guided_loss(queries, keys, batch)

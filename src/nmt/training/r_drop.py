@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.model.kernels.backend import sum_dtype
+from nmt.model.attention import exact_type
+from nmt.model.backends.chosen import backend
 from nmt.model.packed import Packed
-from nmt.model.products import exact_product, multiply, multiply_into
 from nmt.training.loss import Losses, rows_per_chunk
 
 TENSORS_PER_CHUNK = 6
@@ -57,22 +57,22 @@ class _RDropFunction(torch.autograd.Function):
     def forward(
         ctx: Any, first: Tensor, second: Tensor, projection: Tensor, working: Tensor, labels: Tensor, settings: RDrop
     ) -> tuple[Tensor, Tensor]:
-        exact = sum_dtype(first)
+        exact = exact_type(first)
         smoothed, nll = (first.new_zeros((), dtype=exact) for _ in range(2))
         outputs, gradients = (first, second), (torch.empty_like(first), torch.empty_like(second))
         projection_gradient = torch.zeros_like(projection, dtype=exact) if ctx.needs_input_grad[2] else None
         rows = max(1, rows_per_chunk(first, len(projection)) // TENSORS_PER_CHUNK)
         for start in range(0, len(first), rows):
             chunk = slice(start, start + rows)
-            logits = [multiply(output[chunk], working.T).to(exact) for output in outputs]
+            logits = [backend().multiply(output[chunk], working.T).to(exact) for output in outputs]
             losses, both = _chunk(logits[0], logits[1], labels[chunk], settings)
             smoothed += losses.smoothed
             nll += losses.nll
             for output, gradient, exact_gradient in zip(outputs, gradients, both, strict=True):
                 of_logits = exact_gradient.to(output.dtype)
-                multiply_into(gradient[chunk], of_logits, working)
+                backend().multiply_into(gradient[chunk], of_logits, working)
                 if projection_gradient is not None:
-                    projection_gradient += exact_product(of_logits.T, output[chunk], exact)
+                    projection_gradient += backend().exact_product(of_logits.T, output[chunk], exact)
         ctx.save_for_backward(*gradients, projection_gradient)
         ctx.mark_non_differentiable(nll)
         return smoothed, nll

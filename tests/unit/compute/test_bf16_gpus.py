@@ -1,5 +1,6 @@
 """The precision that a machine computes in, by what its GPU can do."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
@@ -11,12 +12,13 @@ from nmt.config.model import ModelConfig
 from nmt.config.tree import RuntimeConfig
 from nmt.data.shapes import Shapes
 from nmt.errors import UserError
-from nmt.model.attention import FlashAttend, PaddedAttend
-from nmt.model.attention_choice import plan_for
-from nmt.model.attention_plan import AttentionSpec, Plan, plan_attention
-from nmt.model.fused_attention import FusedPaddedAttend
-from nmt.model.kernels import backend
+from nmt.model.attention import AttentionSpec, FusedPaddedAttend, PaddedAttend
+from nmt.model.backends.cuda import Cuda, FlashAttend
 from nmt.model.packed import Packed
+
+pytest.importorskip("triton", reason="comes with PyTorch's builds for GPUs")
+from nmt.model.backends.triton import Triton
+from nmt.model.kernels.short_attention import ShortAttend
 
 
 def machine_with(capability: tuple[int, int], precision: str) -> Machine:
@@ -74,21 +76,41 @@ def test_newer_gpus_compute_in_bf16(capability: tuple[int, int]) -> None:
         ((8, 0), "fp16", FlashAttend),
     ],
 )
-@pytest.mark.parametrize("plan", [plan_attention, None], ids=["model", "settings"])
 def test_flash_attention_is_chosen_only_on_gpus_that_have_it(
-    capability: tuple[int, int], precision: str, expected: type, plan: Plan | None
+    capability: tuple[int, int], precision: str, expected: type
 ) -> None:
-    machine = machine_with(capability, precision)
-    with patch("nmt.model.attention_choice.has_triton", return_value=False):  # with Triton it is short attention
-        plan = plan or plan_for("auto", "cuda", machine.precision, ModelConfig())
-    with patch.object(backend, "_has_bf16", return_value=capability >= BF16_CAPABILITY):
+    machine, device = machine_with(capability, precision), torch.device("cuda")
+    with patch("nmt.model.backends.cuda.has_bf16", return_value=capability >= BF16_CAPABILITY):
         with FakeTensorMode():
-            numbers = torch.empty(4, dtype=torch.int64, device="cuda")
-            stream = Packed(numbers, numbers, torch.empty(3, dtype=torch.int32, device="cuda"), 2)
-            chosen = plan(AttentionSpec(stream, stream, causal=True, head_width=64, precision=machine.precision))
-        assert type(chosen) is expected
+            numbers = torch.empty(4, dtype=torch.int64, device=device)
+            stream = Packed(numbers, numbers, torch.empty(3, dtype=torch.int32, device=device), 2)
+            spec = AttentionSpec(stream, stream, causal=True, head_width=64, precision=machine.precision)
+            assert type(Cuda(device).attention(spec)) is expected
+            assert type(Cuda(device).attention(replace(spec, dropout=0.1))) is PaddedAttend
         # padded attention would compute sentences without tokens, too
         assert Shapes.on(machine, ModelConfig(), 1000).buckets == (expected is FlashAttend)
+
+
+@pytest.mark.parametrize(
+    ("width", "longest", "expected"), [(64, 128, ShortAttend), (65, 128, FlashAttend), (64, 129, FlashAttend)]
+)
+def test_short_sentences_are_tiles_with_triton(width: int, longest: int, expected: type) -> None:
+    with FakeTensorMode():
+        numbers = torch.empty(4, dtype=torch.int64, device="cuda")
+        stream = Packed(numbers, numbers, torch.empty(3, dtype=torch.int32, device="cuda"), longest)
+        spec = AttentionSpec(stream, stream, causal=True, head_width=width, precision=torch.bfloat16)
+        with patch("nmt.model.backends.cuda.has_bf16", return_value=True):
+            assert type(Triton(torch.device("cuda")).attention(spec)) is expected
+
+
+def test_triton_that_cannot_compile_is_an_error_that_names_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("Python.h: No such file\nand more")
+
+    monkeypatch.setattr(Triton, "residual", fail)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
+    with pytest.raises(UserError, match=r"for a GPU \(Python.h: No such file\): .* or set runtime.kernels=false$"):
+        Triton(torch.device("cpu")).try_out()
 
 
 def test_attention_on_a_gpu_is_never_that_of_cudnn() -> None:

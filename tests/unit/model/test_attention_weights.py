@@ -3,7 +3,7 @@
 import torch
 
 from nmt.config.model import ModelConfig
-from nmt.model.attention_plan import Recorder
+from nmt.model.attention import Recorder
 from nmt.model.build import build_model
 from nmt.model.layers import SelfAttention
 from nmt.model.packed import Packed

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.model.attention import FlashAttend
+from nmt.model.attention import AttentionSpec
+from nmt.model.backends.cuda import FlashAttend
 from nmt.model.packed import Packed
 from tests.unit.model.flash_kernels import register_flash_kernels
 
@@ -63,7 +64,9 @@ def test_flash_attention_and_its_gradient_equal_float64(shape: tuple[int, int, i
             values[:to].unflatten(-1, (key_heads, d_v)),
         )
         if dtype == torch.bfloat16:
-            attended = FlashAttend(stream(of_queries), stream(of_keys), causal=causal)(*inputs)
+            attended = FlashAttend(
+                AttentionSpec(stream(of_queries), stream(of_keys), causal, max(d_k, d_v), torch.bfloat16)
+            )(*inputs)
         else:
             attended = reference(*inputs, [of_queries, of_keys, of_keys], causal)
         weights = torch.randn(attended.shape, generator=torch.Generator().manual_seed(2))

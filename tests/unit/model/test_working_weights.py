@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 
 from nmt.compute.workers import run_in_threads
 from nmt.config.model import ModelConfig
@@ -17,8 +16,8 @@ from nmt.config.registry import CHOICES
 from nmt.data.loader import MicroBatch
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
-from nmt.model.linear import Linear, activated, look_up
 from nmt.model.packed import Packed
+from nmt.model.word_vectors import WordVectors
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective
 
@@ -141,48 +140,14 @@ def test_loss_and_gradient_in_bf16_are_near_those_in_float64(config: ModelConfig
     assert error(gradient(model, batch), exact) < 1e-5
 
 
-class FeedForwards(nn.Module):
-    """Words, and layers with residual connections, either of this package or of torch."""
-
-    def __init__(self, linear: type[nn.Linear]) -> None:
-        super().__init__()
-        torch.manual_seed(3)
-        self.words = nn.Parameter(torch.randn(50, 32))
-        self.inner = nn.ModuleList(linear(32, 64) for _ in range(4))
-        self.outer = nn.ModuleList(linear(64, 32) for _ in range(4))
-
-
-def test_gradients_are_as_exact_as_those_of_autocast() -> None:
-    tokens = torch.randint(50, (600,), generator=torch.Generator().manual_seed(4))
-    weighting = torch.randn(600, 32, generator=torch.Generator().manual_seed(5))
-
-    def run(ours: bool, stream_dtype: torch.dtype) -> Tensor:
-        layers = FeedForwards(Linear if ours else nn.Linear)
-        layers = layers.double() if stream_dtype == torch.float64 else layers
-        if ours:
-            for linear in [*layers.inner, *layers.outer]:
-                linear.copies = {name: each.detach().bfloat16() for name, each in linear.named_parameters()}
-        copy = layers.words.detach().bfloat16() if ours else None
-        stream = look_up(tokens, layers.words, copy).to(stream_dtype)
-        for inner, outer in zip(layers.inner, layers.outer, strict=True):
-            branch = outer(activated(inner, stream, F.relu) if ours else F.relu(inner(stream)))
-            stream = F.layer_norm(stream + branch, (32,)).to(stream_dtype)
-        gradients = torch.autograd.grad((stream * weighting).sum(), list(layers.parameters()))
-        assert all(each.dtype == weight.dtype for each, weight in zip(gradients, layers.parameters(), strict=True))
-        return torch.cat([each.flatten().double() for each in gradients])
-
-    exact = run(ours=False, stream_dtype=torch.float64)
-    with torch.autocast("cpu", torch.bfloat16):
-        by_autocast = error(run(ours=False, stream_dtype=torch.bfloat16), exact)
-    assert 0 < error(run(ours=True, stream_dtype=torch.bfloat16), exact) < 1.3 * by_autocast < 0.1
-
-
 def test_a_frequent_token_loses_none_of_its_gradients() -> None:
-    matrix = torch.zeros(3, 4, requires_grad=True)
-    rows = look_up(torch.ones(3000, dtype=torch.int64), matrix, matrix.detach().bfloat16())
-    rows.sum().backward()
-    assert matrix.grad is not None
-    assert matrix.grad.tolist() == [[0.0] * 4, [3000.0] * 4, [0.0] * 4]  # in bf16 the sum would stop at 256
+    model = model_of(replace(BASE, positions="rotary"))
+    with WorkingWeights(model, torch.bfloat16).active():
+        vectors = next(module for module in model.modules() if isinstance(module, WordVectors))
+        rows = vectors("source", torch.ones(3000, dtype=torch.int64))
+    (rows / vectors.scale).sum().backward()
+    assert model.projection.grad is not None
+    assert model.projection.grad[1].tolist() == [3000.0] * 64  # in bf16 the sum would stop at 256
 
 
 def test_threads_share_the_copies_and_compute_the_same_as_alone() -> None:

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.model.kernels import softmax
+from nmt.model.backends import eager
 from nmt.training import loss as module
 from nmt.training.loss import rows_per_chunk, smoothed_cross_entropy
 
@@ -27,7 +27,7 @@ def test_loss_and_gradients_equal_those_of_torch(
     smoothing: float, rows_at_a_time: int, rows_in_cache: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LOGITS_PER_CHUNK", 29 * rows_at_a_time)
-    monkeypatch.setattr(softmax, "LOGITS_IN_CACHE", 29 * rows_in_cache)
+    monkeypatch.setattr(eager, "LOGITS_IN_CACHE", 29 * rows_in_cache)
     output, projection, labels = inputs()
     expected = F.cross_entropy(
         output @ projection.T, labels, ignore_index=PAD, label_smoothing=smoothing, reduction="sum"

@@ -1,190 +1,386 @@
-"""The residual connection in one pass: stream + Dropout(branch), with or without the LayerNorm after it.
+"""Kernels of residual connections, norms and rotations: a program normalises whole rows, one after the other.
 
 Statistics and sums are in float32, whatever the precision of the stream. Each operation reads its inputs once and
-writes its result once. The dropout mask is computed again in the backward pass (`random_masks`), and so is the
-normalised sum: both inputs exist anyway, so that storing the sum or its statistics would only write more.
+writes its results once. A dropout mask is computed from a seed, the place of the dropout in the model (its site) and
+the index of the coordinate, and on nothing else, so that backward computes it again. It also computes the normalised
+sum again: its inputs exist anyway, so that storing the sum or its statistics would only write more.
 """
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
-from torch import Tensor
+import triton
+import triton.language as tl
+from torch import Tensor, nn
 
-from nmt.model.kernels.backend import is_traced, launched_directly, sum_dtype, uses_triton
-from nmt.model.kernels.random_masks import keep_mask
+from nmt.model.dropout import Dropout
+from nmt.model.kernels.operations import operation
+
+NORM_PROGRAMS = 2048
+"""Programs of the backward pass; each adds up the gradients of gain and bias over its share of the rows."""
+BLOCK = 1024
+"""Coordinates per program where rows do not matter."""
+LEVELS = 1 << 31
+"""Probabilities are rounded to this many levels."""
+ROTATED_TOKENS = 16
+"""Tokens per program that rotates heads."""
 
 
-def dropout_add_norm(
-    stream: Tensor,
-    branch: Tensor,
-    gain: Tensor,
-    bias: Tensor,
-    probability: float,
-    seed: Tensor,
-    site: int,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Return LayerNorm(stream + Dropout(branch)), both (..., d), with gain and bias (d,), in the stream's precision.
+def dropout_add(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
+    """Return stream + Dropout(branch), both (..., d), in the stream's precision.
 
     `seed` is an int64 tensor (1,) on the same device, and `site` tells one dropout of the model from the others. A
     probability of 0 means no dropout.
     """
-    call: Callable[..., Tensor] = torch.ops.nmt.dropout_add_norm if is_traced() else _launch_dropout_add_norm
-    normed: Tensor = call(stream, branch, gain, bias, probability, seed, site, eps)
-    return normed
+    return cast(Tensor, _Add.apply(stream, branch, probability, seed, site))
 
 
-def dropout_add(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
-    """Return stream + Dropout(branch), both (..., d), in the stream's precision; see `dropout_add_norm`."""
-    call: Callable[..., Tensor] = torch.ops.nmt.dropout_add if is_traced() else _launch_dropout_add
-    added: Tensor = call(stream, branch, probability, seed, site)
-    return added
+def residual_norm(
+    stream: Tensor, branch: Tensor, dropout: Dropout, norm: nn.LayerNorm | nn.RMSNorm, *, keep_sum: bool
+) -> tuple[Tensor, Tensor]:
+    """Return norm(stream + Dropout(branch)), both (..., d), and with `keep_sum` the sum itself."""
+    draw = dropout.rate, dropout.seed, dropout.site
+    arguments = stream, branch, norm.weight, getattr(norm, "bias", None), *draw, _eps(norm), keep_sum
+    return cast(tuple[Tensor, Tensor], _Norm.apply(*arguments))
 
 
-def _compute_norm(
+def norm(stream: Tensor, norm: nn.LayerNorm | nn.RMSNorm) -> Tensor:
+    """Return the norm of a stream (..., d)."""
+    arguments = stream, None, norm.weight, getattr(norm, "bias", None), 0.0, None, 0, _eps(norm), False
+    return cast(Tensor, _Norm.apply(*arguments)[0])
+
+
+def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
+    """Rotate pairs of coordinates of heads (T, h, d), given the sinusoids (T, d) of the tokens' positions."""
+    return cast(Tensor, _Rotation.apply(heads, rotation))
+
+
+def _eps(norm: nn.LayerNorm | nn.RMSNorm) -> float:
+    return torch.finfo(torch.float32).eps if norm.eps is None else norm.eps
+
+
+class _Norm(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        stream: Tensor,
+        branch: Tensor | None,
+        gain: Tensor,
+        bias: Tensor | None,
+        probability: float,
+        seed: Tensor | None,
+        site: int,
+        eps: float,
+        keep_sum: bool,
+    ) -> tuple[Tensor, Tensor]:
+        normed, added = _norm_results(stream, branch, gain, bias, probability, seed, site, eps, keep_sum)
+        if keep_sum:
+            ctx.save_for_backward(added, None, gain, seed)
+        else:
+            ctx.save_for_backward(stream, branch, gain, seed)
+            ctx.mark_non_differentiable(added)
+        ctx.options = probability, site, eps, branch is not None, bias is not None
+        ctx.keep_sum = keep_sum
+        return normed, added
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, of_sum: Tensor) -> tuple[Tensor | None, ...]:
+        stream, branch, gain, seed = ctx.saved_tensors
+        probability, site, eps, has_branch, has_bias = ctx.options
+        upstream = gradient, of_sum if ctx.keep_sum else None
+        to_stream, to_branch, to_gain, to_bias = _norm_gradients(
+            *upstream, stream, branch, gain, has_branch, has_bias, probability, seed, site, eps
+        )
+        to_both = to_stream, to_branch if has_branch else None
+        return *to_both, to_gain, to_bias if has_bias else None, None, None, None, None, None
+
+
+class _Add(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
+        ctx.save_for_backward(seed)
+        ctx.options = branch.dtype, probability, site
+        return cast(Tensor, _added(stream, branch, probability, seed, site))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        (seed,) = ctx.saved_tensors
+        dtype, probability, site = ctx.options
+        dropped = _dropped_gradient(gradient, dtype, probability, seed, site) if probability else gradient.to(dtype)
+        return gradient, dropped, None, None, None
+
+
+class _Rotation(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, heads: Tensor, rotation: Tensor) -> Tensor:
+        ctx.save_for_backward(rotation)
+        return cast(Tensor, _rotated(heads, rotation, 1.0))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (rotation,) = ctx.saved_tensors
+        return _rotated(gradient, rotation, -1.0), None
+
+
+def _imitate_norm(stream: Tensor, *others: Any) -> list[Tensor]:
+    return [torch.empty_like(stream), stream.new_empty(stream.shape if others[-1] else 0)]
+
+
+@operation(_imitate_norm)
+def _norm_results(
     stream: Tensor,
-    branch: Tensor,
+    branch: Tensor | None,
     gain: Tensor,
-    bias: Tensor,
+    bias: Tensor | None,
     probability: float,
-    seed: Tensor,
+    seed: Tensor | None,
     site: int,
     eps: float,
-) -> Tensor:
-    if uses_triton(stream):
-        from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
+    keep_sum: bool,
+) -> list[Tensor]:
+    """Return the norm of the stream, or of its sum with the branch, and with `keep_sum` the sum."""
+    stream, branch = stream.contiguous(), None if branch is None else branch.contiguous()
+    normed, added = torch.empty_like(stream), stream.new_empty(stream.shape if keep_sum else 0)
+    width = stream.shape[-1]
+    rows = stream.numel() // width
+    if rows:
+        _norm_forward[(rows,)](
+            normed, added, stream, branch, gain, bias, seed, site, _threshold(probability), 1 / (1 - probability), eps,
+            width=width, block=triton.next_power_of_2(width), add=branch is not None, dropout=probability > 0,
+            keep_sum=keep_sum, centre=bias is not None, num_warps=_warps(width),
+        )  # fmt: skip
+    return [normed, added]
 
-        return triton_residual.dropout_add_norm(stream, branch, gain, bias, probability, seed, site, eps)
-    exact = sum_dtype(stream)
-    added = _add(stream.to(exact), branch.to(exact), probability, seed, site)
-    return torch.layer_norm(added, gain.shape, gain.to(exact), bias.to(exact), eps).to(stream.dtype)
+
+def _imitate_norm_gradients(_gradient: Tensor, _of_sum: Tensor, stream: Tensor, *others: Any) -> list[Tensor]:
+    gain = others[1]
+    return [*(torch.empty_like(stream) for _ in range(2)), *(torch.empty_like(gain) for _ in range(2))]
 
 
-def _compute_norm_backward(
+@operation(_imitate_norm_gradients)
+def _norm_gradients(
     gradient: Tensor,
+    of_sum: Tensor | None,
     stream: Tensor,
-    branch: Tensor,
+    branch: Tensor | None,
     gain: Tensor,
+    has_branch: bool,
+    has_bias: bool,
     probability: float,
-    seed: Tensor,
+    seed: Tensor | None,
     site: int,
     eps: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    if uses_triton(stream):
-        from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
-
-        return triton_residual.dropout_add_norm_backward(gradient, stream, branch, gain, probability, seed, site, eps)
-    exact = sum_dtype(stream)
-    gradient = gradient.to(exact)
-    added = _add(stream.to(exact), branch.to(exact), probability, seed, site)
-    variance, mean = torch.var_mean(added, -1, correction=0, keepdim=True)
-    scale = (variance + eps).rsqrt()
-    normalised = (added - mean) * scale
-    grad_normalised = gradient * gain.to(exact)
-    along = (grad_normalised * normalised).mean(-1, keepdim=True)
-    grad_added = (grad_normalised - grad_normalised.mean(-1, keepdim=True) - along * normalised) * scale
-    rows = tuple(range(gradient.dim() - 1))
-    return (
-        grad_added.to(stream.dtype, copy=True),
-        _dropped(grad_added, probability, seed, site).to(branch.dtype, copy=True),
-        (gradient * normalised).sum(rows).to(gain.dtype),
-        gradient.sum(rows).to(gain.dtype),
-    )
+) -> list[Tensor]:
+    """Return the gradients of stream, branch, gain and bias; `stream` is the sum if there was a branch and is none."""
+    gradient, stream = gradient.contiguous(), stream.contiguous()
+    of_sum, branch = (None if each is None else each.contiguous() for each in (of_sum, branch))
+    to_stream = torch.empty_like(stream)
+    to_branch = torch.empty_like(stream) if has_branch else to_stream.new_empty(0)
+    width = stream.shape[-1]
+    rows = stream.numel() // width
+    programs = min(rows, NORM_PROGRAMS)
+    partial_sums = torch.empty(programs, 2, width, dtype=torch.float32, device=stream.device)
+    if rows:
+        _norm_backward[(programs,)](
+            to_stream, to_branch, partial_sums, gradient, of_sum, stream, branch, gain, seed, site,
+            _threshold(probability), 1 / (1 - probability), eps, rows,
+            width=width, block=triton.next_power_of_2(width), add=branch is not None, dropout=probability > 0,
+            kept_sum=of_sum is not None, split=has_branch, centre=has_bias, num_warps=_warps(width),
+        )  # fmt: skip
+    to_gain, to_bias = partial_sums.sum(0).to(gain.dtype).unbind()
+    return [to_stream, to_branch, to_gain.clone(), to_bias.clone()]
 
 
-def _compute_add(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
-    if uses_triton(stream):
-        from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
-
-        return triton_residual.dropout_add(stream, branch, probability, seed, site)
-    exact = sum_dtype(stream)
-    return _add(stream.to(exact), branch.to(exact), probability, seed, site).to(stream.dtype)
-
-
-def _compute_dropout_backward(
-    gradient: Tensor, dtype: torch.dtype, probability: float, seed: Tensor, site: int
-) -> Tensor:
-    if uses_triton(gradient):
-        from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
-
-        return triton_residual.dropout_backward(gradient, dtype, probability, seed, site)
-    return _dropped(gradient.to(sum_dtype(gradient)), probability, seed, site).to(dtype, copy=True)
-
-
-_dropout_add_norm = torch.library.custom_op("nmt::dropout_add_norm", _compute_norm, mutates_args=())
-_dropout_add_norm_backward = torch.library.custom_op(
-    "nmt::dropout_add_norm_backward", _compute_norm_backward, mutates_args=()
-)
-_dropout_add = torch.library.custom_op("nmt::dropout_add", _compute_add, mutates_args=())
-_dropout_backward = torch.library.custom_op("nmt::dropout_backward", _compute_dropout_backward, mutates_args=())
-
-
-@_dropout_add_norm.register_fake
-def _(stream: Tensor, *_others: Any) -> Tensor:
+def _imitate_like_first(stream: Tensor, *_others: Any) -> Tensor:
     return stream.new_empty(stream.shape)
 
 
-@_dropout_add_norm_backward.register_fake
-def _(
-    _gradient: Tensor, stream: Tensor, branch: Tensor, gain: Tensor, *_others: Any
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return (
-        stream.new_empty(stream.shape),
-        branch.new_empty(branch.shape),
-        torch.empty_like(gain),
-        torch.empty_like(gain),
-    )
+@operation(_imitate_like_first)
+def _added(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
+    stream = stream.contiguous()
+    output = torch.empty_like(stream)
+    _launch_dropout(output, stream, branch.contiguous(), probability, seed, site)
+    return output
 
 
-@_dropout_add.register_fake
-def _(stream: Tensor, *_others: Any) -> Tensor:
-    return stream.new_empty(stream.shape)
-
-
-@_dropout_backward.register_fake
-def _(gradient: Tensor, dtype: torch.dtype, *_others: Any) -> Tensor:
+def _imitate_dropped(gradient: Tensor, dtype: torch.dtype, *_others: Any) -> Tensor:
     return gradient.new_empty(gradient.shape, dtype=dtype)
 
 
-def _save_for_norm(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    stream, branch, gain, _, ctx.probability, seed, ctx.site, ctx.eps = inputs
-    ctx.save_for_backward(stream, branch, gain, seed)
+@operation(_imitate_dropped)
+def _dropped_gradient(gradient: Tensor, dtype: torch.dtype, probability: float, seed: Tensor, site: int) -> Tensor:
+    gradient = gradient.contiguous()
+    output = torch.empty_like(gradient, dtype=dtype)
+    _launch_dropout(output, None, gradient, probability, seed, site)
+    return output
 
 
-def _norm_gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    stream, branch, gain, seed = ctx.saved_tensors
-    call = torch.ops.nmt.dropout_add_norm_backward if is_traced() else _compute_norm_backward
-    gradients = call(gradient, stream, branch, gain, ctx.probability, seed, ctx.site, ctx.eps)
-    return *gradients, None, None, None, None
+def _launch_dropout(
+    output: Tensor, stream: Tensor | None, branch: Tensor, probability: float, seed: Tensor, site: int
+) -> None:
+    count = output.numel()
+    if count:
+        _dropout[(triton.cdiv(count, BLOCK),)](
+            output, branch if stream is None else stream, branch, seed, site, _threshold(probability),
+            1 / (1 - probability), count, block=BLOCK, dropout=probability > 0, add=stream is not None,
+        )  # fmt: skip
 
 
-def _save_for_add(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    _, branch, ctx.probability, seed, ctx.site = inputs
-    ctx.branch_dtype = branch.dtype
-    ctx.save_for_backward(seed)
+@operation(_imitate_like_first)
+def _rotated(heads: Tensor, rotation: Tensor, sign: float) -> Tensor:
+    """Return heads whose pairs of coordinates are rotated, with sign -1 backwards."""
+    if heads.stride(2) != 1 or heads.stride(1) != heads.shape[2]:
+        heads = heads.contiguous()
+    rotation = rotation.contiguous()
+    turned = heads.new_empty(heads.shape)
+    tokens, count, width = heads.shape
+    if tokens:
+        _rotate[(triton.cdiv(tokens, ROTATED_TOKENS), count)](
+            turned, heads, rotation, heads.stride(0), tokens, sign,
+            count=count, half=width // 2, block=triton.next_power_of_2(width // 2), block_tokens=ROTATED_TOKENS,
+        )  # fmt: skip
+    return turned
 
 
-def _add_gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    (seed,) = ctx.saved_tensors
-    if not ctx.probability:
-        return gradient, gradient.to(ctx.branch_dtype), None, None, None
-    call = torch.ops.nmt.dropout_backward if is_traced() else _compute_dropout_backward
-    grad_branch = call(gradient, ctx.branch_dtype, ctx.probability, seed, ctx.site)
-    return gradient, grad_branch, None, None, None
+def _threshold(probability: float) -> int:
+    """Return the smallest number below LEVELS that keeps a coordinate."""
+    return round(probability * LEVELS)
 
 
-_dropout_add_norm.register_autograd(_norm_gradients, setup_context=_save_for_norm)
-_dropout_add.register_autograd(_add_gradients, setup_context=_save_for_add)
-_launch_dropout_add_norm = launched_directly(_compute_norm, _save_for_norm, _norm_gradients)
-_launch_dropout_add = launched_directly(_compute_add, _save_for_add, _add_gradients)
+def _warps(width: int) -> int:
+    """Return the number of warps for rows of this width.
+
+    Sums over a row within one warp wait for nobody: on an H200, one warp instead of four takes 67 instead of 118 μs for
+    the backward pass of 25,000 rows of 512.
+    """
+    return 1 if width <= 512 else 2 if width <= 1024 else 4 if width <= 2048 else 8
 
 
-def _add(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
-    return stream + _dropped(branch, probability, seed, site)
+@triton.jit
+def _mix(word):
+    """Mix the bits of a number of 32 bits, so that each depends on all (Wellons' lowbias32)."""
+    word = (word ^ (word >> 16)) * 0x7FEB352D
+    word = (word ^ (word >> 15)) * 0x846CA68B
+    return word ^ (word >> 16)
 
 
-def _dropped(branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
-    if not probability:
-        return branch
-    return branch * keep_mask(branch, probability, seed, site) * (1 / (1 - probability))
+@triton.jit
+def _dropped(branch, index, seed, site, threshold, scale):
+    """Return Dropout(branch); the index is that of the coordinate in the whole tensor."""
+    word = tl.load(seed)
+    first = _mix(word.to(tl.uint32) ^ _mix(tl.cast(site, tl.uint32)))
+    second = _mix((word >> 32).to(tl.uint32) ^ first)
+    bits = _mix(_mix(index.to(tl.uint32) ^ first) ^ second)
+    return tl.where((bits >> 1).to(tl.int32) >= threshold, branch * scale, 0.0)
+
+
+@triton.jit
+def _row(stream, branch, index, inside, seed, site, threshold, scale, add: tl.constexpr, dropout: tl.constexpr):
+    """Return a row of the stream, or of its sum with Dropout(branch)."""
+    row = tl.load(stream + index, mask=inside, other=0.0).to(tl.float32)
+    if add:
+        added = tl.load(branch + index, mask=inside, other=0.0).to(tl.float32)
+        if dropout:
+            added = _dropped(added, index, seed, site, threshold, scale)
+        row += added
+    return row
+
+
+@triton.jit
+def _normalise(row, inside, eps, width: tl.constexpr, centre: tl.constexpr):
+    """Return the normalised row, and the factor that it was scaled by; only LayerNorm subtracts the mean."""
+    if centre:
+        row = tl.where(inside, row - tl.sum(row, 0) / width, 0.0)
+    scale = 1 / tl.sqrt(tl.sum(row * row, 0) / width + eps)
+    return row * scale, scale
+
+
+@triton.jit
+def _norm_forward(
+    normed, added, stream, branch, gain, bias, seed, site, threshold, scale, eps,
+    width: tl.constexpr, block: tl.constexpr, add: tl.constexpr, dropout: tl.constexpr, keep_sum: tl.constexpr,
+    centre: tl.constexpr,
+):  # fmt: skip
+    column = tl.arange(0, block)
+    inside = column < width
+    index = tl.program_id(0).to(tl.int64) * width + column
+    row = _row(stream, branch, index, inside, seed, site, threshold, scale, add, dropout)
+    if keep_sum:
+        rounded = row.to(added.dtype.element_ty)
+        tl.store(added + index, rounded, mask=inside)
+        row = rounded.to(tl.float32)  # backward reads the rounded sum
+    result, _ = _normalise(row, inside, eps, width, centre)
+    result *= tl.load(gain + column, mask=inside, other=0.0).to(tl.float32)
+    if centre:
+        result += tl.load(bias + column, mask=inside, other=0.0).to(tl.float32)
+    tl.store(normed + index, result.to(normed.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _norm_backward(
+    to_stream, to_branch, partial_sums, gradient, of_sum, stream, branch, gain, seed, site, threshold, scale, eps, rows,
+    width: tl.constexpr, block: tl.constexpr, add: tl.constexpr, dropout: tl.constexpr, kept_sum: tl.constexpr,
+    split: tl.constexpr, centre: tl.constexpr,
+):  # fmt: skip
+    program = tl.program_id(0)
+    column = tl.arange(0, block)
+    inside = column < width
+    factor = tl.load(gain + column, mask=inside, other=0.0).to(tl.float32)
+    to_gain = tl.zeros([block], dtype=tl.float32)
+    to_bias = tl.zeros([block], dtype=tl.float32)
+    for each in range(program, rows, tl.num_programs(0)):
+        index = tl.cast(each, tl.int64) * width + column
+        row = _row(stream, branch, index, inside, seed, site, threshold, scale, add, dropout)
+        normalised, normaliser = _normalise(row, inside, eps, width, centre)
+        upstream = tl.load(gradient + index, mask=inside, other=0.0).to(tl.float32)
+        to_gain += upstream * normalised
+        to_bias += upstream
+        upstream *= factor
+        result = upstream - tl.sum(upstream * normalised, 0) / width * normalised
+        if centre:
+            result -= tl.sum(upstream, 0) / width
+        result *= normaliser
+        if kept_sum:
+            result += tl.load(of_sum + index, mask=inside, other=0.0).to(tl.float32)
+        tl.store(to_stream + index, result.to(to_stream.dtype.element_ty), mask=inside)
+        if split:
+            if dropout:
+                result = _dropped(result, index, seed, site, threshold, scale)
+            tl.store(to_branch + index, result.to(to_branch.dtype.element_ty), mask=inside)
+    tl.store(partial_sums + program * 2 * width + column, to_gain, mask=inside)
+    tl.store(partial_sums + (program * 2 + 1) * width + column, to_bias, mask=inside)
+
+
+@triton.jit
+def _rotate(
+    turned, heads, rotation, stride, tokens, sign,
+    count: tl.constexpr, half: tl.constexpr, block: tl.constexpr, block_tokens: tl.constexpr,
+):  # fmt: skip
+    token = tl.program_id(0) * block_tokens + tl.arange(0, block_tokens)[:, None]
+    pair = tl.arange(0, block)[None, :]
+    inside = (token < tokens) & (pair < half)
+    token = token.to(tl.int64)
+    angle = rotation + token * 2 * half + 2 * pair
+    sine = tl.load(angle, mask=inside, other=0.0).to(tl.float32) * sign
+    cosine = tl.load(angle + 1, mask=inside, other=0.0).to(tl.float32)
+    place = tl.program_id(1) * 2 * half + 2 * pair
+    even = tl.load(heads + token * stride + place, mask=inside, other=0.0).to(tl.float32)
+    odd = tl.load(heads + token * stride + place + 1, mask=inside, other=0.0).to(tl.float32)
+    to = turned + token * count * 2 * half + place
+    tl.store(to, (even * cosine - odd * sine).to(turned.dtype.element_ty), mask=inside)
+    tl.store(to + 1, (even * sine + odd * cosine).to(turned.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _dropout(
+    output, stream, branch, seed, site, threshold, scale, count,
+    block: tl.constexpr, dropout: tl.constexpr, add: tl.constexpr,
+):  # fmt: skip
+    index = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    inside = index < count
+    value = tl.load(branch + index, mask=inside, other=0.0).to(tl.float32)
+    if dropout:
+        value = _dropped(value, index, seed, site, threshold, scale)
+    if add:
+        value += tl.load(stream + index, mask=inside, other=0.0).to(tl.float32)
+    tl.store(output + index, value.to(output.dtype.element_ty), mask=inside)

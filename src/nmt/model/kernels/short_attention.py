@@ -1,33 +1,84 @@
 """Attention within short sentences: a whole sentence of one head is one tile, so there is nothing to iterate over.
 
 Flash attention computes tiles of 128 queries and 128 keys. Sentences have about 31 tokens, so that most of each tile is
-thrown away. Here a tile has 32, 64 or 128 rows, whatever holds the longest sentence of the batch. The backward pass
-computes the scores again from queries and keys, so the forward pass stores nothing for it.
+thrown away. Here a tile has 32, 64 or 128 rows: the smallest that holds the sentence. The backward pass computes the
+scores again from queries and keys, so the forward pass stores nothing for it.
 """
 
 import math
-from collections.abc import Callable
-from typing import Any
+import os
+from typing import Any, cast
 
 import torch
+import triton
+import triton.language as tl
 from torch import Tensor
 
-from nmt.model.kernels.backend import is_traced, launched_directly, sum_dtype, uses_triton
+from nmt.model.attention import AttentionSpec
+from nmt.model.kernels.operations import operation
+from nmt.model.positions.base import ScoreBias
 
 TILES = (32, 64, 128)
 """Numbers of tokens that a tile can have."""
 MAX_HEAD_WIDTH = 64
 """Widest head for which the largest tile fits into the shared memory of all GPUs (99 KiB on some)."""
+HIDDEN = tl.constexpr(-1e30)
+"""The score of a key that a query must not see: finite, so that a row without keys becomes zeros and not NaN."""
+INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
+ROWS_PER_WARP = 16
+MIN_WIDTH = 16
+"""The smallest width of a product on a GPU's matrix units."""
+
+
+class ShortAttend:
+    """Plain attention within sentences of at most 128 tokens, see `Attend`."""
+
+    def __init__(self, spec: AttentionSpec) -> None:
+        self.spec = spec
+
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
+        """See `Attend`.
+
+        Queries, keys and values may be views with any distance between tokens. Gradients of keys and values are parts
+        of one tensor, in this order; of self-attention, that of the queries is its first part. So products that compute
+        several of them can take their gradient without copying it (`Fast.split`).
+        """
+        spec = self.spec
+        streams = queries, keys.to(queries.dtype), values.to(queries.dtype)
+        offsets, longest = (spec.queries.offsets, spec.keys.offsets), (spec.queries.longest, spec.keys.longest)
+        attended = _Attention.apply(*streams, *offsets, *longest, spec.causal, spec.queries is spec.keys)
+        return cast(Tensor, attended).flatten(-2)
 
 
 def tile_for(longest: int) -> int:
     """Return the smallest tile that holds a sentence of this many tokens."""
-    if longest > TILES[-1]:
-        raise ValueError(f"a tile holds at most {TILES[-1]} tokens, not {longest}")
     return next(tile for tile in TILES if longest <= tile)
 
 
-def short_attention(
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, query_offsets: Tensor, key_offsets: Tensor,
+        longest_query: int, longest_key: int, causal: bool, one_product: bool,
+    ) -> Tensor:  # fmt: skip
+        ctx.save_for_backward(queries, keys, values, query_offsets, key_offsets)
+        ctx.options = longest_query, longest_key, causal
+        ctx.one_product = one_product
+        return cast(Tensor, _short_attention(queries, keys, values, query_offsets, key_offsets, *ctx.options))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        inputs = ctx.saved_tensors
+        buffers = _short_attention_gradients(gradient, *inputs, *ctx.options, ctx.one_product)
+        return *_parts(buffers, *inputs[:3]), None, None, None, None, None, None
+
+
+def _imitate_attention(queries: Tensor, keys: Tensor, values: Tensor, *_others: Any) -> Tensor:
+    return queries.new_empty(*queries.shape[:2], values.shape[2])
+
+
+@operation(_imitate_attention)
+def _short_attention(
     queries: Tensor,
     keys: Tensor,
     values: Tensor,
@@ -35,54 +86,32 @@ def short_attention(
     key_offsets: Tensor,
     longest_query: int,
     longest_key: int,
-    *,
     causal: bool,
-    one_product: bool = False,
 ) -> Tensor:
-    """Attend from queries (Tq, h, d_k) to keys (Tk, h_kv, d_k) and values (Tk, h_kv, d_v): (Tq, h, d_v).
-
-    The offsets (B + 1,) say where sentences begin, and may end with empty ones. Every token belongs to a sentence, and
-    no sentence may be longer than `longest_query` or `longest_key`, which are at most 128. The operation chooses the
-    tiles, so that a compiled model has one graph for all of them. Queries, keys and values may be views with any
-    distance between tokens. Statistics are in float32.
-
-    Gradients of keys and values are parts of one tensor, in this order; if `one_product`, that of the queries is its
-    first part. So products that compute several of them can take their gradient without copying it
-    (`split_product`).
-    """
-    call: Callable[..., Tensor] = torch.ops.nmt.short_attention if is_traced() else _launch_short_attention
-    attended: Tensor = call(
-        queries, keys, values, query_offsets, key_offsets, longest_query, longest_key, causal, one_product
-    )
+    """Attend; the operation chooses the tiles, so that a compiled model has one graph for all of them."""
+    queries, keys, values = (_with_adjacent_heads(heads) for heads in (queries, keys, values))
+    tokens, heads, key_width = queries.shape
+    value_width = values.shape[2]
+    attended = queries.new_empty(tokens, heads, value_width)
+    query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
+    _forward[(len(query_offsets) - 1, heads)](
+        attended, queries, keys, values, query_offsets, key_offsets,
+        queries.stride(0), keys.stride(0), values.stride(0), 1 / math.sqrt(key_width),
+        heads=heads, shared=heads // keys.shape[1], key_width=key_width, value_width=value_width,
+        key_block=_block(key_width), value_block=_block(value_width),
+        query_tile=query_tile, key_tile=key_tile, tile=(tile := max(query_tile, key_tile)), causal=causal,
+        num_warps=tile // ROWS_PER_WARP,
+    )  # fmt: skip
     return attended
 
 
-def _compute(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    query_offsets: Tensor,
-    key_offsets: Tensor,
-    longest_query: int,
-    longest_key: int,
-    causal: bool,
-    one_product: bool,
-) -> Tensor:
-    query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
-    if uses_triton(queries):
-        from nmt.model.kernels import triton_attention  # noqa: PLC0415 - imports Triton
-
-        return triton_attention.short_attention(
-            queries, keys, values, query_offsets, key_offsets, query_tile, key_tile, causal
-        )
-    from_rows, to_rows = _Tiles(query_offsets, query_tile), _Tiles(key_offsets, key_tile)
-    shared = queries.shape[1] // keys.shape[1]
-    weights = _weights(from_rows.split(queries), to_rows.split(keys, shared), to_rows.inside, causal)
-    attended = torch.matmul(weights.to(values.dtype), to_rows.split(values, shared))
-    return from_rows.join(attended, len(queries))
+def _imitate_gradients(_gradient: Tensor, *others: Any) -> list[Tensor]:
+    queries, keys, values = others[:3]
+    return _gradient_buffers(queries, keys, values, others[-1])
 
 
-def _compute_backward(
+@operation(_imitate_gradients)
+def _short_attention_gradients(
     gradient: Tensor,
     queries: Tensor,
     keys: Tensor,
@@ -94,47 +123,21 @@ def _compute_backward(
     causal: bool,
     one_product: bool,
 ) -> list[Tensor]:
+    """Return what `_gradient_buffers` does, filled with the gradients."""
+    buffers = _gradient_buffers(queries, keys, values, one_product)
+    gradients = _parts(buffers, queries, keys, values)
+    gradient, queries, keys, values = (_with_adjacent_heads(heads) for heads in (gradient, queries, keys, values))
+    heads, key_heads, key_width, value_width = queries.shape[1], *keys.shape[1:], values.shape[2]
     query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
-    if uses_triton(queries):
-        from nmt.model.kernels import triton_attention  # noqa: PLC0415 - imports Triton
-
-        buffers = _gradient_buffers(queries, keys, values, one_product)
-        triton_attention.short_attention_backward(
-            _parts(buffers, queries, keys, values),
-            gradient, queries, keys, values, query_offsets, key_offsets, query_tile, key_tile, causal,
-        )  # fmt: skip
-        return buffers
-    from_rows, to_rows = _Tiles(query_offsets, query_tile), _Tiles(key_offsets, key_tile)
-    shared = queries.shape[1] // keys.shape[1]
-    query, key, value = from_rows.split(queries), to_rows.split(keys, shared), to_rows.split(values, shared)
-    upstream = from_rows.split(gradient)
-    weights = _weights(query, key, to_rows.inside, causal)
-    grad_weights = torch.matmul(upstream, value.transpose(-2, -1)).to(weights.dtype)
-    grad_scores = weights * (grad_weights - (weights * grad_weights).sum(-1, keepdim=True))
-    grad_scores = (grad_scores / math.sqrt(queries.shape[-1])).to(queries.dtype)
-    grad_queries = torch.matmul(grad_scores, key)
-    grad_keys = torch.matmul(grad_scores.transpose(-2, -1), query)
-    grad_values = torch.matmul(weights.to(values.dtype).transpose(-2, -1), upstream)
-    parts = (
-        from_rows.join(grad_queries, len(queries)).flatten(1),
-        to_rows.join(grad_keys, len(keys), shared).flatten(1),
-        to_rows.join(grad_values, len(values), shared).flatten(1),
-    )
-    return [torch.cat(parts, 1)] if one_product else [parts[0], torch.cat(parts[1:], 1)]
-
-
-_short_attention = torch.library.custom_op("nmt::short_attention", _compute, mutates_args=())
-_short_attention_backward = torch.library.custom_op("nmt::short_attention_backward", _compute_backward, mutates_args=())
-
-
-@_short_attention.register_fake
-def _(queries: Tensor, keys: Tensor, values: Tensor, *_others: Any) -> Tensor:
-    return queries.new_empty(*queries.shape[:2], values.shape[2])
-
-
-@_short_attention_backward.register_fake
-def _(gradient: Tensor, queries: Tensor, keys: Tensor, values: Tensor, *others: Any) -> list[Tensor]:
-    return _gradient_buffers(queries, keys, values, one_product=others[-1])
+    _backward[(len(query_offsets) - 1, key_heads)](
+        *gradients, gradient, queries, keys, values, query_offsets, key_offsets,
+        *(each.stride(0) for each in (*gradients, gradient, queries, keys, values)), 1 / math.sqrt(key_width),
+        heads=heads, shared=heads // key_heads, key_width=key_width, value_width=value_width,
+        key_block=_block(key_width), value_block=_block(value_width),
+        query_tile=query_tile, key_tile=key_tile, tile=(tile := max(query_tile, key_tile)), causal=causal,
+        num_warps=tile // ROWS_PER_WARP,
+    )  # fmt: skip
+    return buffers
 
 
 def _gradient_buffers(queries: Tensor, keys: Tensor, values: Tensor, one_product: bool) -> list[Tensor]:
@@ -155,46 +158,164 @@ def _parts(buffers: list[Tensor], queries: Tensor, keys: Tensor, values: Tensor)
     return parts
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[:5])
-    ctx.options = inputs[5:]
+def _with_adjacent_heads(heads: Tensor) -> Tensor:
+    """Return (T, h, d) such that each token's heads are adjacent; only the distance between tokens is free."""
+    return heads if heads.stride(2) == 1 and heads.stride(1) == heads.shape[2] else heads.contiguous()
 
 
-def _gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    call = torch.ops.nmt.short_attention_backward if is_traced() else _compute_backward
-    buffers = call(gradient, *ctx.saved_tensors, *ctx.options)
-    return *_parts(buffers, *ctx.saved_tensors[:3]), None, None, None, None, None, None
+def _block(width: int) -> int:
+    return int(max(MIN_WIDTH, triton.next_power_of_2(width)))
 
 
-_short_attention.register_autograd(_gradients, setup_context=_save)
-_launch_short_attention = launched_directly(_compute, _save, _gradients)
+@triton.jit
+def _dot(left, right):
+    if INTERPRETED:  # the interpreter would multiply the bits of bf16 numbers
+        left, right = left.to(tl.float32), right.to(tl.float32)
+    return tl.dot(left, right, input_precision="ieee")  # TF32 otherwise, if both are float32
 
 
-class _Tiles:
-    """Moves the rows of a packed stream into tiles of equal length, filled with zeros, and back."""
-
-    def __init__(self, offsets: Tensor, tile: int) -> None:
-        places = torch.arange(tile, device=offsets.device)
-        self.inside = places < offsets.diff()[:, None]
-        self.rows = torch.where(self.inside, offsets[:-1, None] + places, 0)
-
-    def split(self, heads: Tensor, shared: int = 1) -> Tensor:
-        """(T, h, d) to (B, h shared, tile, d): each head stands for `shared` query heads."""
-        tiles = heads[self.rows] * self.inside[..., None, None]
-        return tiles.repeat_interleave(shared, dim=2).transpose(1, 2)
-
-    def join(self, tiles: Tensor, count: int, shared: int = 1) -> Tensor:
-        """(B, h shared, tile, d) to (T, h, d), the sum of the heads that share one."""
-        heads = tiles.transpose(1, 2)[self.inside].unflatten(1, (-1, shared)).sum(2)
-        joined: Tensor = heads.new_zeros(count, *heads.shape[1:])
-        return joined.index_copy_(0, self.rows[self.inside], heads)
+@triton.jit
+def _extent(offsets, sentence):
+    """Return the first row of a sentence, and its number of rows."""
+    start = tl.load(offsets + sentence)
+    return start, tl.load(offsets + sentence + 1) - start
 
 
-def _weights(queries: Tensor, keys: Tensor, inside: Tensor, causal: bool) -> Tensor:
-    """Return softmax(Q K^T / sqrt(d_k)) of each tile (B, h, tile, tile), in float32 or more."""
-    scores = torch.matmul(queries, keys.transpose(-2, -1))
-    scores = scores.to(sum_dtype(scores)) / math.sqrt(queries.shape[-1])
-    hidden = ~inside[:, None, None, :]
+@triton.jit
+def _load(heads, start, count, stride, head, width: tl.constexpr, block: tl.constexpr, tile: tl.constexpr):
+    """Load one head of a sentence: (tile, block), with zeros after its end and beyond the width."""
+    row = tl.arange(0, tile)[:, None]
+    column = tl.arange(0, block)[None, :]
+    place = (start + row).to(tl.int64) * stride + head * width + column
+    return tl.load(heads + place, mask=(row < count) & (column < width), other=0.0)
+
+
+@triton.jit
+def _store(heads, rows, start, count, stride, head, width: tl.constexpr, block: tl.constexpr, tile: tl.constexpr):
+    """Store what `_load` loads."""
+    row = tl.arange(0, tile)[:, None]
+    column = tl.arange(0, block)[None, :]
+    place = (start + row).to(tl.int64) * stride + head * width + column
+    tl.store(heads + place, rows.to(heads.dtype.element_ty), mask=(row < count) & (column < width))
+
+
+@triton.jit
+def _weights(query, key, key_count, scale, query_tile: tl.constexpr, key_tile: tl.constexpr, causal: tl.constexpr):
+    """Return softmax(Q K^T scale) in float32: (query_tile, key_tile)."""
+    scores = _dot(query, tl.trans(key)) * scale
+    place = tl.arange(0, key_tile)[None, :]
+    visible = place < key_count
     if causal:
-        hidden = hidden | torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
-    return torch.softmax(scores.masked_fill(hidden, -torch.inf), dim=-1).nan_to_num(0)  # an empty sentence has no keys
+        visible = visible & (place <= tl.arange(0, query_tile)[:, None])
+    scores = tl.where(visible, scores, HIDDEN)
+    exponentials = tl.exp(scores - tl.max(scores, 1)[:, None])
+    return exponentials / tl.sum(exponentials, 1)[:, None]
+
+
+@triton.jit
+def _has_tile(longest, size: tl.constexpr, largest: tl.constexpr):
+    """Return whether a sentence takes a tile of this size: the smallest that holds it."""
+    return ((longest <= size) | (size == largest)) & ((longest > size // 2) | (size == 32))
+
+
+@triton.jit
+def _attend_tile(
+    attended, queries, keys, values, query_start, query_count, key_start, key_count,
+    query_stride, key_stride, value_stride, scale, head,
+    heads: tl.constexpr, shared: tl.constexpr, key_width: tl.constexpr, value_width: tl.constexpr,
+    key_block: tl.constexpr, value_block: tl.constexpr,
+    query_tile: tl.constexpr, key_tile: tl.constexpr, causal: tl.constexpr,
+):  # fmt: skip
+    """Attend within one head of one sentence."""
+    query = _load(queries, query_start, query_count, query_stride, head, key_width, key_block, query_tile)
+    key = _load(keys, key_start, key_count, key_stride, head // shared, key_width, key_block, key_tile)
+    value = _load(values, key_start, key_count, value_stride, head // shared, value_width, value_block, key_tile)
+    weights = _weights(query, key, key_count, scale, query_tile, key_tile, causal)
+    result = _dot(weights.to(value.dtype), value)
+    _store(attended, result, query_start, query_count, heads * value_width, head, value_width, value_block, query_tile)
+
+
+@triton.jit
+def _forward(
+    attended, queries, keys, values, query_offsets, key_offsets, query_stride, key_stride, value_stride, scale,
+    heads: tl.constexpr, shared: tl.constexpr, key_width: tl.constexpr, value_width: tl.constexpr,
+    key_block: tl.constexpr, value_block: tl.constexpr,
+    query_tile: tl.constexpr, key_tile: tl.constexpr, tile: tl.constexpr, causal: tl.constexpr,
+):  # fmt: skip
+    sentence = tl.program_id(0)
+    head = tl.program_id(1)
+    query_start, query_count = _extent(query_offsets, sentence)
+    key_start, key_count = _extent(key_offsets, sentence)
+    longest = tl.maximum(query_count, key_count)
+    for power in tl.static_range(5, 8):
+        if 1 << power <= tile:  # noqa: SIM102 - the compiler knows this
+            if _has_tile(longest, 1 << power, tile) & (query_count > 0):
+                _attend_tile(
+                    attended, queries, keys, values, query_start, query_count, key_start, key_count,
+                    query_stride, key_stride, value_stride, scale, head, heads, shared, key_width, value_width,
+                    key_block, value_block, min(1 << power, query_tile), min(1 << power, key_tile), causal,
+                )  # fmt: skip
+
+
+@triton.jit
+def _differentiate_tile(
+    grad_queries, grad_keys, grad_values, gradient, queries, keys, values,
+    query_start, query_count, key_start, key_count, grad_query_stride, grad_key_stride, grad_value_stride,
+    gradient_stride, query_stride, key_stride, value_stride, scale, key_head,
+    shared: tl.constexpr, key_width: tl.constexpr, value_width: tl.constexpr,
+    key_block: tl.constexpr, value_block: tl.constexpr,
+    query_tile: tl.constexpr, key_tile: tl.constexpr, causal: tl.constexpr,
+):  # fmt: skip
+    """Compute the gradients of one key head of one sentence, and of the query heads that share it."""
+    key = _load(keys, key_start, key_count, key_stride, key_head, key_width, key_block, key_tile)
+    value = _load(values, key_start, key_count, value_stride, key_head, value_width, value_block, key_tile)
+    grad_key = tl.zeros([key_tile, key_block], tl.float32)
+    grad_value = tl.zeros([key_tile, value_block], tl.float32)
+    for member in range(shared):
+        head = key_head * shared + member
+        query = _load(queries, query_start, query_count, query_stride, head, key_width, key_block, query_tile)
+        upstream = _load(
+            gradient, query_start, query_count, gradient_stride, head, value_width, value_block, query_tile
+        )
+        weights = _weights(query, key, key_count, scale, query_tile, key_tile, causal)
+        grad_value += _dot(tl.trans(weights.to(value.dtype)), upstream)
+        grad_weights = _dot(upstream, tl.trans(value))
+        along = tl.sum(weights * grad_weights, 1)[:, None]
+        grad_scores = (weights * (grad_weights - along) * scale).to(query.dtype)
+        grad_query = _dot(grad_scores, key)
+        grad_key += _dot(tl.trans(grad_scores), query)
+        _store(
+            grad_queries, grad_query, query_start, query_count, grad_query_stride, head,
+            key_width, key_block, query_tile,
+        )  # fmt: skip
+    _store(grad_keys, grad_key, key_start, key_count, grad_key_stride, key_head, key_width, key_block, key_tile)
+    _store(
+        grad_values, grad_value, key_start, key_count, grad_value_stride, key_head,
+        value_width, value_block, key_tile,
+    )  # fmt: skip
+
+
+@triton.jit
+def _backward(
+    grad_queries, grad_keys, grad_values, gradient, queries, keys, values, query_offsets, key_offsets,
+    grad_query_stride, grad_key_stride, grad_value_stride,
+    gradient_stride, query_stride, key_stride, value_stride, scale,
+    heads: tl.constexpr, shared: tl.constexpr, key_width: tl.constexpr, value_width: tl.constexpr,
+    key_block: tl.constexpr, value_block: tl.constexpr,
+    query_tile: tl.constexpr, key_tile: tl.constexpr, tile: tl.constexpr, causal: tl.constexpr,
+):  # fmt: skip
+    sentence = tl.program_id(0)
+    key_head = tl.program_id(1)
+    query_start, query_count = _extent(query_offsets, sentence)
+    key_start, key_count = _extent(key_offsets, sentence)
+    longest = tl.maximum(query_count, key_count)
+    for power in tl.static_range(5, 8):
+        if 1 << power <= tile:  # noqa: SIM102 - the compiler knows this
+            if _has_tile(longest, 1 << power, tile) & (longest > 0):
+                _differentiate_tile(
+                    grad_queries, grad_keys, grad_values, gradient, queries, keys, values,
+                    query_start, query_count, key_start, key_count, grad_query_stride, grad_key_stride,
+                    grad_value_stride, gradient_stride, query_stride, key_stride, value_stride, scale, key_head,
+                    shared, key_width, value_width, key_block, value_block,
+                    min(1 << power, query_tile), min(1 << power, key_tile), causal,
+                )  # fmt: skip

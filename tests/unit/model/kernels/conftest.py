@@ -3,10 +3,13 @@
 import os
 from collections.abc import Iterator, Mapping
 from ctypes import CDLL
+from typing import cast
 
 import pytest
 import torch
 
+from nmt.compute.machine import Machine
+from nmt.model.backends.chosen import choose
 from nmt.model.kernels.c import library
 
 
@@ -16,7 +19,8 @@ def eager_libraries() -> Mapping[torch.dtype, CDLL] | None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CC", f"{os.environ.get('CC') or 'cc'} -DFEW=1")
         patch.setattr(library, "_library", library._library.__wrapped__)
-        return library._libraries(tuple(library.DEFINITIONS))
+        found = {dtype: library._library(dtype) for dtype in library.DEFINITIONS}
+        return None if None in found.values() else cast(Mapping[torch.dtype, CDLL], found)
 
 
 @pytest.fixture(params=[1, 4, 16], ids="{} threads".format)
@@ -30,8 +34,7 @@ def in_c(
         pytest.skip("needs a C compiler")
     threads = torch.get_num_threads()
     torch.set_num_threads(request.param)
-    monkeypatch.setattr(library, "_libraries", lambda _: eager_libraries)
-    assert library.use_operations(True)
+    monkeypatch.setattr(library, "_library", eager_libraries.__getitem__)
+    choose(Machine(torch.device("cpu"), torch.bfloat16), kernels=True)
     yield
-    library.use_operations(False)
     torch.set_num_threads(threads)

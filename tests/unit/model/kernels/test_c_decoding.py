@@ -13,6 +13,8 @@ from torch.nn import functional as F
 from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES, load
 from nmt.decoding.beam import Hypothesis, NextTokenScorer, beam_search, ensemble_scorers
+from nmt.model.backends.chosen import using
+from nmt.model.backends.eager import Eager
 from nmt.model.base import BaseModel
 from nmt.model.build import build_model
 from nmt.model.cpu import prepared_weights
@@ -24,9 +26,8 @@ from nmt.model.kernels.c.continuations import choose_continuations, chooses_in_c
 from nmt.model.kernels.c.products import PackedMatrix
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS
-from tests.unit.model.kernels import plain_only
 
-pytestmark = [plain_only, pytest.mark.usefixtures("in_c")]
+pytestmark = [pytest.mark.usefixtures("in_c")]
 VOCABULARY = 150
 SENTENCES = [[3 + 7 * place % 100 for place in range(count)] for count in (4, 19, 1, 7, 12)]
 SOURCES = Packed.from_sentences(SENTENCES)
@@ -213,9 +214,10 @@ def random_model(seed: int = 1, **settings: Any) -> TranslationModel:
 
 @contextmanager
 def without_operations() -> Iterator[None]:
-    library.use_operations(False)
-    yield
-    library.use_operations(True)
+    library.use_operations(())
+    with using(Eager()):
+        yield
+    library.use_operations(library.DEFINITIONS)
 
 
 def scorer_of(models: list[TranslationModel], copies: int) -> NextTokenScorer:

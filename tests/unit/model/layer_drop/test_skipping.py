@@ -13,7 +13,7 @@ from nmt.model import layer_drop as skipping
 from nmt.model.build import build_model
 from nmt.training.objective import Objective
 from tests.unit.model.reference import model_with
-from tests.unit.model.test_dropouts import SMALL, WORDS, batch
+from tests.unit.model.test_dropout import SMALL, WORDS, batch
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])

@@ -4,34 +4,29 @@ There is no padding: one sentence and head is computed at a time, in float32, wh
 """
 
 import ctypes
-from typing import Any, NamedTuple, cast
+import math
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from nmt.model.attention import AttentionSpec, widen
 from nmt.model.kernels.c.library import LANES, Attention, Stream, buffers, library
+from nmt.model.positions.base import ScoreBias
 
 
-class Sentences(NamedTuple):
-    """Where the sentences of both streams begin and end, and how they attend."""
+class AttendInC:
+    """Plain attention, see `Attend`."""
 
-    query_offsets: Tensor
-    """(B + 1,) int32: sentence b is the tokens from offsets[b] to offsets[b + 1]."""
-    key_offsets: Tensor
-    longest: int
-    """No sentence is longer than this."""
-    causal: bool
-    """Whether no query sees later keys."""
-    scale: float
-    """The factor of the scores."""
+    def __init__(self, spec: AttentionSpec) -> None:
+        self.spec = spec
 
-
-def attend(queries: Tensor, keys: Tensor, values: Tensor, sentences: Sentences) -> Tensor:
-    """Attend from queries (Tq, h, d_k) to keys (Tk, h_kv, d_k) and values (Tk, h_kv, d_v): (Tq, h, d_v).
-
-    All are in bf16 or float32, and widths are multiples of LANES.
-    """
-    return cast(Tensor, _Attention.apply(queries, keys, values, sentences))  # type: ignore[no-untyped-call]
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
+        """See `Attend`."""
+        scale, d_v = 1 / math.sqrt(queries.shape[2]), values.shape[2]
+        streams = (widen(each, LANES) for each in (queries, keys, values))  # whole vector registers
+        attended = cast(Tensor, _Attention.apply(*streams, self.spec, scale))  # type: ignore[no-untyped-call]
+        return attended[..., :d_v].flatten(-2)
 
 
 def rotate(heads: Tensor, sinusoids: Tensor) -> Tensor:
@@ -41,28 +36,28 @@ def rotate(heads: Tensor, sinusoids: Tensor) -> Tensor:
 
 class _Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, sentences: Sentences) -> Tensor:
+    def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, spec: AttentionSpec, scale: float) -> Tensor:
         queries, keys, values = map(_with_whole_tokens, (queries, keys, values))
         ctx.save_for_backward(queries, keys, values)
-        ctx.sentences = sentences
+        ctx.spec, ctx.scale = spec, scale
         attended = queries.new_empty(*queries.shape[:2], values.shape[2])
-        plan, scratch = _plan(queries, keys, values, sentences), _scratch(queries, values, sentences)
+        plan, scratch = _plan(queries, keys, values, spec, scale), _scratch(queries, values, spec)
         library(queries).attend(ctypes.byref(plan), attended.data_ptr(), scratch.data_ptr(), scratch.shape[1])
         return attended
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         queries, keys, values = ctx.saved_tensors
-        gradient, sentences = gradient.contiguous(), ctx.sentences
-        if sentences.query_offsets is sentences.key_offsets:
+        gradient, spec = gradient.contiguous(), ctx.spec
+        if spec.queries is spec.keys:
             gradients = _side_by_side(queries, keys, values)
         else:
             gradients = [torch.empty_like(queries), *_side_by_side(keys, values)]
-        plan, scratch = _plan(queries, keys, values, sentences), _scratch(queries, values, sentences)
+        plan, scratch = _plan(queries, keys, values, spec, ctx.scale), _scratch(queries, values, spec)
         library(queries).attend_backward(
             ctypes.byref(plan), gradient.data_ptr(), *map(Stream.of, gradients), scratch.data_ptr(), scratch.shape[1]
         )
-        return *gradients, None
+        return *gradients, None, None
 
 
 class _Rotation(torch.autograd.Function):
@@ -77,16 +72,16 @@ class _Rotation(torch.autograd.Function):
         return _rotated(gradient, sinusoids, sign=-1), None
 
 
-def _plan(queries: Tensor, keys: Tensor, values: Tensor, sentences: Sentences) -> Attention:
-    heads, offsets = queries.shape[1], (sentences.query_offsets, sentences.key_offsets)
+def _plan(queries: Tensor, keys: Tensor, values: Tensor, spec: AttentionSpec, scale: float) -> Attention:
+    heads, offsets = queries.shape[1], (spec.queries.offsets, spec.keys.offsets)
     return Attention(
         *map(Stream.of, (queries, keys, values)),
         *(each.data_ptr() for each in offsets),
         len(offsets[0]) - 1,
         heads,
         heads // keys.shape[1],
-        sentences.causal,
-        sentences.scale,
+        spec.causal,
+        scale,
     )
 
 
@@ -111,7 +106,7 @@ def _side_by_side(*streams: Tensor) -> list[Tensor]:
     return [part.unflatten(-1, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def _scratch(queries: Tensor, values: Tensor, sentences: Sentences) -> Tensor:
+def _scratch(queries: Tensor, values: Tensor, spec: AttentionSpec) -> Tensor:
     """Return room for the matrices of the longest sentence, whose length is rounded up, for each thread."""
-    length = -(-sentences.longest // LANES) * LANES
+    length = -(-spec.longest // LANES) * LANES
     return buffers(length * (5 * queries.shape[2] + 4 * values.shape[2] + 2 * length))

@@ -1,13 +1,12 @@
 """Operations in C for training and translating on a CPU, if a C compiler is installed.
 
 PyTorch makes several passes over memory where one is enough, and in bf16 rounds between them. Each operation here reads
-its inputs once. Without a compiler, or in another precision, plain PyTorch takes their place: ask `computes_in_c` or
-`trains_in_c` before you call an operation.
+its inputs once. The backend for CPUs calls them (`nmt.model.backends.cpu`).
 """
 
 import ctypes
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from ctypes import CDLL, POINTER, Structure, c_float, c_int16, c_int32, c_int64, c_void_p
 
 import torch
@@ -64,23 +63,16 @@ class _Used:
     """The operations that this process uses; None is PyTorch's."""
 
 
-def use_operations(wanted: bool, *, only: torch.dtype | None = None) -> bool:
-    """Use the operations from now on, or PyTorch's; return whether there is a working compiler for those wanted.
+def use_operations(precisions: Collection[torch.dtype]) -> bool:
+    """Use the operations in these precisions from now on, or PyTorch's; return whether they are used.
 
-    A process that only translates needs those of one precision.
+    They are not if there is no working compiler, or if an operation in one thread would be slower than PyTorch's.
     """
-    if not wanted:
-        _Used.libraries = None
-    elif only is None:
-        _Used.libraries = _libraries(tuple(DEFINITIONS))
-    elif _Used.libraries is None:
-        _Used.libraries = _libraries((only,))
+    found = {dtype: _library(dtype) for dtype in precisions}
+    shared = torch.get_num_threads() <= SERIAL_THREADS or _openmp() is not None
+    complete = {dtype: each for dtype, each in found.items() if each is not None and shared}
+    _Used.libraries = complete if complete and len(complete) == len(found) else None
     return _Used.libraries is not None
-
-
-def uses_operations(threads: int = 1) -> bool:
-    """Return whether this process uses the operations in C, where this number of threads share each operation."""
-    return _Used.libraries is not None and (threads <= SERIAL_THREADS or _openmp() is not None)
 
 
 def library(like: Tensor) -> CDLL:
@@ -91,34 +83,12 @@ def library(like: Tensor) -> CDLL:
 
 def computes_in_c(tensor: Tensor) -> bool:
     """Return whether the operations in C can compute on this tensor."""
-    return _has_operations(tensor.device, tensor.dtype)
-
-
-def trains_in_c(tensor: Tensor) -> bool:
-    """Return the same for operations of the model that only training uses."""
-    return can_train_in_c(tensor.device, tensor.dtype)
-
-
-def can_train_in_c(device: torch.device, precision: torch.dtype) -> bool:
-    """Return whether `trains_in_c` holds for tensors on this device in this precision."""
-    return torch.is_grad_enabled() and _has_operations(device, precision)
+    return tensor.device.type == "cpu" and tensor.dtype in (_Used.libraries or ())
 
 
 def buffers(numbers: int) -> Tensor:
     """Return room for this many numbers in float32 for each thread that shares an operation."""
     return torch.empty(torch.get_num_threads(), numbers)
-
-
-def _has_operations(device: torch.device, precision: torch.dtype) -> bool:
-    if device.type != "cpu" or precision not in (_Used.libraries or ()) or torch.compiler.is_compiling():
-        return False
-    return uses_operations(torch.get_num_threads())
-
-
-def _libraries(precisions: tuple[torch.dtype, ...]) -> Mapping[torch.dtype, CDLL] | None:
-    found = {dtype: _library(dtype) for dtype in precisions}
-    libraries = {dtype: each for dtype, each in found.items() if each is not None}
-    return libraries if len(libraries) == len(found) else None
 
 
 @functools.cache

@@ -1,14 +1,106 @@
-"""Operations in C on the rows of a gradient, with results in float32, without a copy of the rows in float32."""
+"""What the operations in C compute for each token on its own, in one pass each. Widths are multiples of LANES."""
+
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
-from nmt.model.kernels.c.library import LANES, computes_in_c, library
+from nmt.model.kernels.c.library import LANES, Dropout, buffers, library
 
 
-def computes_on_rows_in_c(gradient: Tensor) -> bool:
-    """Return whether the operations in C can compute on the rows of a gradient (T, d)."""
-    return computes_in_c(gradient) and gradient.dim() == 2 and gradient.shape[1] % LANES == 0
+class Draws(NamedTuple):
+    """The random numbers of a dropout, and which of them keep a coordinate."""
+
+    numbers: Tensor
+    """One int16 for each coordinate."""
+    first: int
+    """The smallest number that keeps a coordinate."""
+    scale: float
+    """The factor of the coordinates that are kept."""
+
+
+def drop(stream: Tensor, draws: Draws) -> Tensor:
+    """Return Dropout(stream)."""
+    return cast(Tensor, _Dropped.apply(stream, draws))  # type: ignore[no-untyped-call]
+
+
+def add_dropped(stream: Tensor, branch: Tensor, draws: Draws) -> Tensor:
+    """Return stream + Dropout(branch), both (..., d)."""
+    return cast(Tensor, _Added.apply(stream, branch, draws))  # type: ignore[no-untyped-call]
+
+
+def add_norm(stream: Tensor, branch: Tensor, norm: torch.nn.LayerNorm, draws: Draws) -> Tensor:
+    """Return LayerNorm(stream + Dropout(branch)), both (..., d)."""
+    arguments = stream, branch, norm.weight, norm.bias, norm.eps, draws
+    return cast(Tensor, _Normed.apply(*arguments))  # type: ignore[no-untyped-call]
+
+
+class _Dropped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, stream: Tensor, draws: Draws) -> Tensor:
+        ctx.draws = draws
+        return _dropped(stream, draws)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return _dropped(gradient, ctx.draws), None
+
+
+class _Added(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, stream: Tensor, branch: Tensor, draws: Draws) -> Tensor:
+        ctx.draws = draws
+        stream, branch = stream.contiguous(), branch.contiguous()
+        added = torch.empty_like(stream)
+        inputs = stream.data_ptr(), branch.data_ptr()
+        library(stream).add_dropped(*inputs, _structure(draws), added.data_ptr(), stream.numel())
+        return added
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        return gradient, _dropped(gradient, ctx.draws), None
+
+
+class _Normed(torch.autograd.Function):
+    """Computes the normalised sum again in backward: both inputs exist anyway."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, stream: Tensor, branch: Tensor, gain: Tensor, bias: Tensor, eps: float, draws: Draws
+    ) -> Tensor:
+        stream, branch = stream.contiguous(), branch.contiguous()
+        ctx.save_for_backward(stream, branch, gain)
+        ctx.eps, ctx.draws = eps, draws
+        normed, rows = torch.empty_like(stream), buffers(len(gain))
+        library(stream).add_norm(
+            stream.data_ptr(), branch.data_ptr(), _structure(draws), gain.data_ptr(), bias.data_ptr(), eps,
+            normed.data_ptr(), rows.data_ptr(), stream.numel() // len(gain), len(gain),
+        )  # fmt: skip
+        return normed
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        stream, branch, gain = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        to_stream, to_branch = torch.empty_like(stream), torch.empty_like(branch)
+        sums = buffers(3 * len(gain)).zero_()  # of each thread: for gain and bias, and room for a row
+        library(stream).add_norm_backward(
+            gradient.data_ptr(), stream.data_ptr(), branch.data_ptr(), _structure(ctx.draws), gain.data_ptr(), ctx.eps,
+            to_stream.data_ptr(), to_branch.data_ptr(), sums.data_ptr(), stream.numel() // len(gain), len(gain),
+        )  # fmt: skip
+        to_gain, to_bias, _ = sums.sum(0).chunk(3)
+        return to_stream, to_branch, to_gain, to_bias, None, None
+
+
+def _structure(draws: Draws) -> Dropout:
+    return Dropout(draws.numbers.data_ptr(), draws.first, draws.scale)
+
+
+def _dropped(stream: Tensor, draws: Draws) -> Tensor:
+    stream = stream.contiguous()
+    dropped = torch.empty_like(stream)
+    library(stream).add_dropped(None, stream.data_ptr(), _structure(draws), dropped.data_ptr(), stream.numel())
+    return dropped
 
 
 def sum_rows(rows: Tensor) -> Tensor:
@@ -20,18 +112,32 @@ def sum_rows(rows: Tensor) -> Tensor:
 
 
 def scaled_difference(rows: Tensor, row: Tensor, scale: Tensor) -> Tensor:
-    """Return (rows - row) * scale in the precision of `row`, for rows (T, d), a row (d,) and a number."""
-    if not computes_on_rows_in_c(rows) or row.dtype != torch.float32:
-        return torch.sub(rows, row).mul_(scale)
+    """Return (rows - row) * scale in float32, for rows (T, d), a row (d,) in float32 and a number."""
     rows, result = rows.contiguous(), row.new_empty(rows.shape)
     library(rows).scaled_difference(rows.data_ptr(), row.data_ptr(), float(scale), result.data_ptr(), *rows.shape)
     return result
 
 
 def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
-    """See `nmt.model.kernels.rectifier.rectifier_gradient`."""
+    """Return the gradient of x (T, d) and its sum over the rows (d,), given that of relu(x), and relu(x) itself."""
     gradient, rectified = gradient.contiguous(), rectified.contiguous()
     kept, sums = torch.empty_like(gradient), torch.empty(gradient.shape[1])
     tensors = (each.data_ptr() for each in (gradient, rectified, kept, sums))
     library(gradient).rectifier_gradient(*tensors, *gradient.shape)
     return kept, sums
+
+
+def softmax_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Replace logits (T, V) of any width by softmax(logits), minus 1 - smoothing at each row's label (T,).
+
+    Return the log-sum-exp of each row and the label's logit, both (T,) in float32.
+    """
+    label_logit = logits.gather(-1, labels[:, None])[:, 0].to(torch.float32, copy=True)
+    labels = labels.contiguous()
+    largest, total = torch.empty(2, len(logits))
+    rows = buffers(logits.shape[-1] + LANES)
+    library(logits).softmax_gradient(
+        logits.data_ptr(), labels.data_ptr(), smoothing,
+        largest.data_ptr(), total.data_ptr(), rows.data_ptr(), *logits.shape,
+    )  # fmt: skip
+    return largest + total.log(), label_logit

@@ -1,18 +1,47 @@
-"""The Triton kernels of `rectifier`: a program adds up some columns over its share of the rows."""
+"""Kernels over the rows of logits and gradients: the gradient of the cross-entropy, and sums over rows."""
+
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from nmt.model.kernels.operations import operation
+
+BLOCK = 4096
+"""Logits that a program holds at a time."""
 ROW_PROGRAMS, SUM_PROGRAMS = 256, 128
-"""The number of programs that share the rows of a column, for the gradient and for the sum alone."""
+"""The number of programs that share the rows of a column, for the gradient of a ReLU and for the sum alone."""
 COLUMNS, ROWS, SUM_ROWS = 128, 32, 16
 """The block that a program holds at a time: its columns, and its rows for the gradient and for the sum alone."""
 
 
+def _imitate_softmax_gradient_(logits: Tensor, *_others: Any) -> tuple[Tensor, Tensor]:
+    return logits.new_empty(len(logits), dtype=torch.float32), logits.new_empty(len(logits), dtype=torch.float32)
+
+
+@operation(_imitate_softmax_gradient_, changed=("logits",))
+def softmax_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """See `Eager.softmax_gradient_`: one pass reads the logits of a row, and one replaces them."""
+    rows, width = logits.shape
+    assert logits.is_contiguous()
+    normaliser, label_logit = (torch.empty(rows, dtype=torch.float32, device=logits.device) for _ in range(2))
+    if rows:
+        block = min(BLOCK, triton.next_power_of_2(width))
+        _softmax_gradient[(rows,)](
+            logits, labels, normaliser, label_logit, 1 - smoothing, width=width, block=block, num_warps=8
+        )
+    return normaliser, label_logit
+
+
+def _imitate_rectifier_gradient(gradient: Tensor, _rectified: Tensor) -> tuple[Tensor, Tensor]:
+    return gradient.new_empty(gradient.shape), gradient.new_empty(gradient.shape[1:], dtype=torch.float32)
+
+
+@operation(_imitate_rectifier_gradient)
 def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
-    """See `rectifier`."""
+    """See `Fast.rectifier_gradient`."""
     gradient, rectified = gradient.contiguous(), rectified.contiguous()
     rows, width = gradient.shape
     masked = torch.empty_like(gradient)
@@ -26,7 +55,7 @@ def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Ten
 
 
 def sum_rows(rows: Tensor) -> Tensor:
-    """See `rectifier`."""
+    """See `Fast.sum_rows`."""
     rows = rows.contiguous()
     count, width = rows.shape
     programs = min(SUM_PROGRAMS, triton.cdiv(count, SUM_ROWS))
@@ -36,6 +65,32 @@ def sum_rows(rows: Tensor) -> Tensor:
             partial_sums, rows, count, width=width, block_columns=COLUMNS, block_rows=SUM_ROWS
         )
     return partial_sums.sum(0)
+
+
+@triton.jit
+def _softmax_gradient(
+    logits, labels, normaliser, label_logit, label_probability, width: tl.constexpr, block: tl.constexpr
+):
+    # a constant width tells the compiler how rows are aligned, so that it can load several logits at a time
+    row = tl.program_id(0).to(tl.int64)
+    logits += row * width
+    label = tl.load(labels + row)
+    tl.store(label_logit + row, tl.load(logits + label).to(tl.float32))
+    column = tl.arange(0, block)
+    largest = tl.full((), -float("inf"), tl.float32)
+    total = tl.zeros((), tl.float32)
+    for start in range(0, width, block):
+        scores = tl.load(logits + start + column, mask=start + column < width, other=-float("inf")).to(tl.float32)
+        larger = tl.maximum(largest, tl.max(scores, 0))
+        total = total * tl.exp(largest - larger) + tl.sum(tl.exp(scores - larger), 0)
+        largest = larger
+    tl.store(normaliser + row, largest + tl.log(total))
+    for start in range(0, width, block):
+        inside = start + column < width
+        scores = tl.load(logits + start + column, mask=inside, other=-float("inf")).to(tl.float32)
+        gradient = tl.exp(scores - largest) / total
+        gradient -= tl.where(start + column == label, label_probability, 0.0)
+        tl.store(logits + start + column, gradient.to(logits.dtype.element_ty), mask=inside)
 
 
 @triton.jit

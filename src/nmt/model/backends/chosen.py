@@ -1,0 +1,71 @@
+"""The backend of this process: chosen once, from the device, the precision, the settings and the compilers it finds."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from nmt.compute.machine import Machine, has_bf16
+from nmt.model.backends.eager import Eager
+from nmt.model.kernels.c.library import use_operations
+
+
+class _Chosen:
+    backend: Eager = Eager()
+
+
+def backend() -> Eager:
+    """Return what computes the operations of models in this process: plain PyTorch until `choose` is called."""
+    return _Chosen.backend
+
+
+@contextmanager
+def using(other: Eager) -> Iterator[None]:
+    """Compute with another backend in this block."""
+    before, _Chosen.backend = _Chosen.backend, other
+    try:
+        yield
+    finally:
+        _Chosen.backend = before
+
+
+def choose(machine: Machine, *, kernels: bool, compiled: bool = False, trains: bool = True) -> Eager:
+    """Choose the backend of this process for a machine, and return it.
+
+    Args:
+        machine: The device and the precision of matrix products.
+        kernels: `runtime.kernels`: whether to compute in C on a CPU, if it has a C compiler, and in Triton on a GPU.
+        compiled: `runtime.compile`: torch.compile writes its own operations for a CPU.
+        trains: Whether models are trained. Translation needs operations in C in float32 only.
+
+    Raises:
+        UserError: Triton is installed, but does not work on this GPU.
+    """
+    use_operations(())
+    if machine.device.type == "cuda":
+        _Chosen.backend = _of_gpu(machine, kernels=kernels)
+    elif machine.device.type == "cpu":
+        _Chosen.backend = _of_cpu(machine, kernels=kernels and not compiled, trains=trains)
+    else:
+        _Chosen.backend = Eager()
+    return _Chosen.backend
+
+
+def _of_cpu(machine: Machine, *, kernels: bool, trains: bool) -> Eager:
+    from nmt.model.backends.cpu import Cpu  # noqa: PLC0415 - GPUs do not need it
+
+    precisions = {torch.float32, machine.precision} if trains else {torch.float32}
+    in_c = kernels and machine.precision in (torch.float32, torch.bfloat16)
+    return Cpu(precisions) if use_operations(precisions if in_c else ()) else Eager()
+
+
+def _of_gpu(machine: Machine, *, kernels: bool) -> Eager:
+    from nmt.model.backends.cuda import Cuda, has_triton  # noqa: PLC0415 - CPUs do not need it
+
+    if not (kernels and has_triton() and has_bf16(machine.device)):
+        return Cuda(machine.device)
+    from nmt.model.backends.triton import Triton  # noqa: PLC0415 - imports Triton, which takes long
+
+    chosen = Triton(machine.device)
+    chosen.try_out()
+    return chosen

@@ -1,0 +1,120 @@
+"""The operations of the model on a CPU, in C where PyTorch makes several passes over memory, or rounds between them."""
+
+from collections.abc import Collection
+
+import torch
+from torch import Tensor, nn
+
+from nmt.compute.cores import cpu_is_by_amd
+from nmt.model.attention import Attend, AttentionSpec
+from nmt.model.backends.fast import Fast
+from nmt.model.dropout import Dropout, first_kept, random_numbers
+from nmt.model.kernels.c import rows as in_c
+from nmt.model.kernels.c.attention import AttendInC, rotate
+from nmt.model.kernels.c.library import LANES
+
+MIN_SIZE = 64
+"""The fewest rows and columns from which on a product takes longer than oneDNN's overhead."""
+
+
+class Cpu(Fast):
+    """Computes in C in some precisions; in others, and in widths that fill no vector register, as `Fast` does."""
+
+    name = "cpu"
+
+    def __init__(self, precisions: Collection[torch.dtype]) -> None:
+        """Use the operations in C, which must have been compiled for these precisions."""
+        self.precisions = precisions
+        has_avx512 = "AVX512" in torch.backends.cpu.get_cpu_capability()
+        self.onednn = cpu_is_by_amd() and has_avx512 and torch.backends.mkldnn.is_available()
+        """Whether float32 products are oneDNN's: PyTorch calls MKL, which uses only AVX2 on AMD's processors, so that
+        oneDNN is twice as fast on those with AVX-512. On those without, MKL is faster by a twentieth."""
+
+    def attention(self, spec: AttentionSpec) -> Attend:
+        """See `Eager.attention`."""
+        return AttendInC(spec) if spec.plain and spec.precision in self.precisions else super().attention(spec)
+
+    def dropout(self, stream: Tensor, dropout: Dropout) -> Tensor:
+        """See `Eager.dropout`."""
+        if not dropout.rate or not self._computes(stream) or stream.numel() % LANES:
+            return super().dropout(stream, dropout)
+        return in_c.drop(stream, _draws(stream, dropout))
+
+    def residual(self, stream: Tensor, branch: Tensor, dropout: Dropout) -> Tensor:
+        """See `Eager.residual`."""
+        if not dropout.rate or not self._computes(stream, branch) or stream.numel() % LANES:
+            return super().residual(stream, branch, dropout)
+        return in_c.add_dropped(stream, branch, _draws(branch, dropout))
+
+    def residual_norm(self, stream: Tensor, branch: Tensor, dropout: Dropout, norm: nn.Module) -> Tensor:
+        """See `Eager.residual_norm`."""
+        suits = self._computes(stream, branch) and stream.shape[-1] % LANES == 0
+        if isinstance(norm, nn.LayerNorm) and norm.weight.dtype == torch.float32 and dropout.rate and suits:
+            return in_c.add_norm(stream, branch, norm, _draws(branch, dropout))
+        return super().residual_norm(stream, branch, dropout, norm)
+
+    def rotate(self, heads: Tensor, rotation: Tensor) -> Tensor:
+        """See `Eager.rotate`."""
+        if not self._computes(heads, rotation) or heads.shape[-1] % LANES:
+            return super().rotate(heads, rotation)
+        return rotate(heads, rotation)
+
+    def product(self, rows: Tensor, weight: Tensor, bias: Tensor, *, rectify: bool) -> Tensor:
+        """See `Fast.product`."""
+        if not self.onednn or rows.dtype != torch.float32 or min(len(rows), len(weight)) < MIN_SIZE:
+            return super().product(rows, weight, bias, rectify=rectify)
+        product = _by_onednn(rows, weight, bias)
+        return product.relu_() if rectify else product
+
+    def multiply(self, left: Tensor, right: Tensor) -> Tensor:
+        """See `Eager.multiply`."""
+        is_large = min(len(left), right.shape[1]) >= MIN_SIZE
+        is_whole = right.is_contiguous() or right.t().is_contiguous()  # oneDNN takes a hundred times as long for a part
+        if self.onednn and left.dtype == torch.float32 and is_large and is_whole:
+            return _by_onednn(left, right.t(), None)
+        return left @ right
+
+    def multiply_into(self, result: Tensor, left: Tensor, right: Tensor) -> None:
+        """See `Eager.multiply_into`."""
+        if self.onednn and left.dtype == torch.float32:
+            result.copy_(self.multiply(left, right))
+        else:
+            super().multiply_into(result, left, right)
+
+    def rectifier_gradient(self, gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Fast.rectifier_gradient`."""
+        if not self._computes(gradient) or gradient.shape[1] % LANES:
+            return super().rectifier_gradient(gradient, rectified)
+        return in_c.rectifier_gradient(gradient, rectified)
+
+    def sum_rows(self, rows: Tensor) -> Tensor:
+        """See `Fast.sum_rows`."""
+        if not self._computes(rows) or rows.shape[1] % LANES:
+            return super().sum_rows(rows)
+        return in_c.sum_rows(rows)
+
+    def scaled_difference(self, rows: Tensor, row: Tensor, scale: Tensor) -> Tensor:
+        """See `Eager.scaled_difference`."""
+        if not self._computes(rows) or rows.shape[1] % LANES or row.dtype != torch.float32:
+            return super().scaled_difference(rows, row, scale)
+        return in_c.scaled_difference(rows, row, scale)
+
+    def softmax_gradient_(self, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+        """See `Eager.softmax_gradient_`."""
+        if not self._computes(logits) or not logits.is_contiguous():
+            return super().softmax_gradient_(logits, labels, smoothing)
+        return in_c.softmax_gradient_(logits, labels, smoothing)
+
+    def _computes(self, *streams: Tensor) -> bool:
+        """Return whether the operations in C take these streams."""
+        first, last = streams[0].dtype, streams[-1].dtype
+        return first == last and first in self.precisions
+
+
+def _draws(stream: Tensor, dropout: Dropout) -> in_c.Draws:
+    return in_c.Draws(random_numbers(stream), first_kept(dropout.rate), 1 / (1 - dropout.rate))
+
+
+def _by_onednn(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    product: Tensor = torch.ops.mkldnn._linear_pointwise.default(rows, weight, bias, "none", [], "")
+    return product
