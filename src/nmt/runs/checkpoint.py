@@ -226,13 +226,7 @@ def read_meta(path: Path) -> CheckpointMeta:
 
 
 def check_weights(expected: Mapping[str, torch.Size], weights: Mapping[str, Tensor], path: Path) -> None:
-    """Refuse weights whose names or shapes are not those of the model.
-
-    Args:
-        expected: The shapes of the model's parameters, by name.
-        weights: The weights of the checkpoint.
-        path: The checkpoint, which the error names.
-    """
+    """Refuse the weights of the checkpoint at `path` if their names or shapes are not those that the model expects."""
     faults = [f"{name} is missing" for name in expected if name not in weights]
     faults += [f"{name} is not in the model" for name in weights if name not in expected]
     faults += [
