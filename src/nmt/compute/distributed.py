@@ -26,6 +26,8 @@ from nmt.launched import launched_processes
 T = TypeVar("T")
 SLOW_HOURS = 2
 """How long processes wait for one that writes a checkpoint."""
+SIGNS_OF_LOST_CONNECTION = ("gloo", "caused pair closure")
+"""Parts of the messages of gloo's errors, which have no type: the second one, if an earlier operation timed out."""
 POLL_SECONDS = 0.05
 """Seconds between rank 0's checks for processes that have not answered yet."""
 _patient_group: dist.ProcessGroup | None = None
@@ -68,7 +70,7 @@ def session(config: RuntimeConfig) -> Iterator[Machine]:
         dist.destroy_process_group()
         raise
     except RuntimeError as error:
-        if not isinstance(error, dist.DistError) and "gloo" not in str(error):  # which has no type of errors
+        if not isinstance(error, dist.DistError) and not any(sign in str(error) for sign in SIGNS_OF_LOST_CONNECTION):
             raise
         message = (
             f"nmt: rank {os.environ['RANK']} stops because another process has ended (its own error says why) "
