@@ -14,10 +14,9 @@ from nmt.synthesis.elsewhere import Chunk, Item, translating
 from nmt.synthesis.model import PackedModel, pack
 from tests.integration.conftest import corpus, settings, whole
 from tests.integration.toy import environment, succeed
-from tests.synthesis.test_command import contents, made, refused, write_text
+from tests.synthesis.test_command import contents, made, write_text
 from tests.synthesis.test_command import translating as overrides
-from tests.synthesis.test_elsewhere import fill_the_disk
-from tests.unit.data.ray.test_engine import command_lines, needs_ray, until
+from tests.unit.data.test_ray_engine import command_lines, needs_ray, until
 
 __all__ = ["corpus", "settings", "whole"]
 pytestmark = [needs_ray, pytest.mark.slow]
@@ -68,7 +67,7 @@ def test_the_shard_of_a_killed_worker_is_translated_by_another_one(
     packed = pack(config)
     monkeypatch.setattr("nmt.synthesis.elsewhere.translating", lambda *_: None)
     monkeypatch.setattr("nmt.synthesis.elsewhere.pack", lambda _: packed)
-    from nmt.data.ray.engine import RayEngine
+    from nmt.data.ray_engine import RayEngine
 
     start = RayEngine.device_workers
     monkeypatch.setattr(
@@ -77,18 +76,6 @@ def test_the_shard_of_a_killed_worker_is_translated_by_another_one(
     made(on_ray(words, tmp_path / "ray"))
     assert mark.exists()
     assert contents(tmp_path / "ray") == contents(tmp_path / "made")
-
-
-def test_a_full_disk_of_the_driver_keeps_what_is_done(words: list[str], tmp_path: Path) -> None:
-    made(words)
-    folder = tmp_path / "ray"
-    with pytest.MonkeyPatch.context() as patched:
-        fill_the_disk(patched, "train-00007")
-        assert "No space left on device" in refused(on_ray(words, folder))
-    kept = contents(folder)
-    assert 0 < len(kept) < 21
-    assert f"{21 - len(kept)} to translate" in made(on_ray(words, folder))
-    assert contents(folder) == contents(tmp_path / "made")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nmt.config.compose import compose
-from nmt.data.engine import DeviceWorkers, LocalProcesses
+from nmt.data.engine import Engine, Workers
 from nmt.runs.layout import TRAINER
 from nmt.synthesis import command, elsewhere
 from nmt.synthesis.elsewhere import Chunk
@@ -26,8 +26,6 @@ from tests.synthesis.test_command import words as words  # noqa: PLC0414
 class Backwards:
     """A worker that gets everything by pickle, and answers the last of all items first."""
 
-    count = 3
-
     def __init__(self, make: Callable[..., Callable[[Any], Any]], args: tuple[Any, ...]) -> None:
         make, args = pickle.loads(pickle.dumps((make, args)))
         self._function = make(*args)
@@ -40,12 +38,12 @@ class Backwards:
         pass
 
 
-class Elsewhere(LocalProcesses):
+class Elsewhere(Engine):
     """An engine whose workers have devices."""
 
     has_devices = True
 
-    def device_workers(self, purpose: str, make: Callable[..., Callable[[Any], Any]], *args: Any) -> DeviceWorkers:
+    def device_workers(self, purpose: str, make: Callable[..., Callable[[Any], Any]], *args: Any) -> Workers:
         return Backwards(make, args)
 
 

@@ -114,7 +114,7 @@ def _prepare(config: Config, meter: Meter, pairs: int) -> None:
 
     print(HEAD)
     engine = open_engine(config)
-    if engine.shares_quick_work:  # its workers are started once for all tasks
+    if config.data.engine == "ray":  # its workers are started once for all tasks
         meter.begin("start workers")
         with closing(engine.workers("start", _waiting)) as workers:
             list(workers.map(range(STARTED)))

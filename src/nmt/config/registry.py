@@ -76,8 +76,8 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
         ),
     },
     "data.engine": {
-        "processes": Choice("nmt.data.engine:LocalProcesses", "those of this machine"),
-        "ray": Choice("nmt.data.ray.engine:RayEngine", "a Ray cluster"),
+        "processes": Choice("nmt.data.engine:Engine", "those of this machine"),
+        "ray": Choice("nmt.data.ray_engine:RayEngine", "a Ray cluster"),
     },
     "decoding.utility": {
         "chrf": Choice("nmt.decoding.utilities:by_chrf", "chrF"),

@@ -1,10 +1,11 @@
 """Encode text files as token ids in parallel processes, which import this module: it must not import torch."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from itertools import chain, compress, islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,95 +21,21 @@ from nmt.text.tokenizer import Tokenizer
 
 CHUNK_PAIRS = 10_000
 """Pairs that a worker encodes together."""
-
 LINK_NUMBERS = 1 << 16
 """The numbers of links are below this one."""
 
 Chunk = tuple[bytes, ...]
 """The lines of the source side, of the target side, and of the alignments if there are any."""
+Flat = tuple[Ids, LengthArray]
+"""The numbers of sentences in one array, and how many each sentence has."""
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedChunk:
-    """The pairs of a chunk as ids, and how many were dropped because of their length."""
+class EncodedChunk(NamedTuple):
+    """The pairs of a chunk as numbers, and how many were dropped because of their length."""
 
-    source: Ids
-    source_lengths: LengthArray
-    target: Ids
-    target_lengths: LengthArray
-    links: tuple[Ids, LengthArray] | tuple[()]
-    """The numbers of links, and how many each pair has; empty without alignments."""
+    columns: list[Flat]
+    """The ids of the source side, of the target side, and the links if there are alignments."""
     dropped: int
-
-
-@dataclass(slots=True)
-class SideCounts:
-    """Counts of one side of a split."""
-
-    tokens: int = 0
-    longest: int = 0
-    unknown: int = 0
-
-    def add(self, ids: Ids, lengths: LengthArray) -> None:
-        """Count the tokens of a chunk."""
-        self.tokens += len(ids)
-        self.longest = max(self.longest, int(lengths.max(initial=0)))
-        self.unknown += int(np.count_nonzero(ids == UNK))
-
-
-@dataclass(slots=True)
-class SplitCounts:
-    """Counts of an encoded split."""
-
-    pairs: int = 0
-    dropped: int = 0
-    source: SideCounts = field(default_factory=SideCounts)
-    target: SideCounts = field(default_factory=SideCounts)
-
-    def add(self, chunk: "EncodedChunk") -> None:
-        """Count a chunk."""
-        self.pairs += len(chunk.source_lengths)
-        self.dropped += chunk.dropped
-        self.source.add(chunk.source, chunk.source_lengths)
-        self.target.add(chunk.target, chunk.target_lengths)
-
-    def record(self) -> Encoded:
-        """Return the record for the manifest."""
-        source, target = (
-            EncodedSide(side.tokens, round(side.tokens / max(self.pairs, 1), 2), side.longest, side.unknown)
-            for side in (self.source, self.target)
-        )
-        return Encoded(self.pairs, {PIECES: self.dropped}, source, target)
-
-
-@dataclass(frozen=True, slots=True)
-class Encoder:
-    """Encodes chunks of text and drops pairs with more than `max_pieces` on a side; 0 keeps all."""
-
-    tokenizer: Tokenizer
-    max_pieces: int
-
-    def encode(self, chunk: Chunk) -> EncodedChunk:
-        """Encode a chunk."""
-        lines = list(map(_lines, chunk))
-        source, target = self.tokenizer.encode_source(lines[0]), self.tokenizer.encode_target(lines[1])
-        dropped = 0
-        if limit := self.max_pieces:
-            kept = [len(left) <= limit and len(right) <= limit for left, right in zip(source, target, strict=True)]
-            dropped = len(kept) - sum(kept)
-            source, target = list(compress(source, kept)), list(compress(target, kept))
-            lines = [list(compress(column, kept)) for column in lines]
-        links: tuple[Ids, LengthArray] | tuple[()] = ()
-        if len(lines) > 2:
-            links = _flat(
-                encode_alignments(self.tokenizer, (source, target), (lines[0], lines[1], lines[2])), LINK_NUMBERS
-            )
-        return EncodedChunk(
-            *_flat(source, self.tokenizer.source_size),
-            *_flat(target, self.tokenizer.target_size),
-            links,
-            dropped,
-        )
 
 
 def encode_split(
@@ -132,28 +59,29 @@ def encode_split(
         engine: Where the work is done.
         advance: Called with the number of pairs done since the last call.
     """
-    encoder = Encoder(Tokenizer.load(folder), max_pieces)
-    vocabulary = max(encoder.tokenizer.source_size, encoder.tokenizer.target_size)
-    counts = SplitCounts()
-    texts = CorpusLayout(folder).texts(split, languages)
-    chunks = _chunks(*texts, *(folder / column_name(split, name) for name in columns))
-    with writing(folder, split, languages, vocabulary, columns) as writer:
-        for chunk in map_chunks(engine, "encodes text", chunks, _encoding, encoder.tokenizer.models, max_pieces):
-            sides = chunk.source, chunk.source_lengths, chunk.target, chunk.target_lengths
-            writer.append(*sides, *chunk.links)
-            counts.add(chunk)
-            advance(len(chunk.source_lengths) + chunk.dropped)
-        if not counts.pairs:
+    tokenizer = Tokenizer.load(folder)
+    paths = *CorpusLayout(folder).texts(split, languages), *(folder / column_name(split, name) for name in columns)
+    dropped, tokens, longest, unknown = 0, [0, 0], [0, 0], [0, 0]
+    with writing(folder, split, languages, max(tokenizer.source_size, tokenizer.target_size), columns) as writer:
+        chunk: EncodedChunk
+        for chunk in map_chunks(engine, "encodes text", _chunks(paths), encoding, tokenizer.models, max_pieces):
+            writer.append(*chain.from_iterable(chunk.columns))
+            dropped += chunk.dropped
+            for side, (ids, lengths) in enumerate(chunk.columns[:2]):
+                tokens[side] += len(ids)
+                longest[side] = max(longest[side], int(lengths.max(initial=0)))
+                unknown[side] += int(np.count_nonzero(ids == UNK))
+            advance(len(chunk.columns[0][1]) + chunk.dropped)
+        if not writer.pairs:
             raise UserError(f"no pair of {split} has {max_pieces} pieces or fewer per side: raise data.max_pieces.")
-    return counts.record()
+    sides = [
+        EncodedSide(count, round(count / writer.pairs, 2), *each)
+        for count, *each in zip(tokens, longest, unknown, strict=True)
+    ]
+    return Encoded(writer.pairs, {PIECES: dropped}, *sides)
 
 
-def _encoding(models: tuple[bytes, ...], max_pieces: int) -> Callable[[Chunk], EncodedChunk]:
-    """Return the function that encodes chunks, given the content of the tokenizer's models."""
-    return Encoder(Tokenizer(*models), max_pieces).encode
-
-
-def _chunks(*paths: Path) -> Iterator[Chunk]:
+def _chunks(paths: Sequence[Path]) -> Iterator[Chunk]:
     """Yield the lines of text files with one line per pair in chunks, undecoded."""
     with ExitStack() as stack:
         files = [stack.enter_context(path.open("rb")) for path in paths]
@@ -161,11 +89,29 @@ def _chunks(*paths: Path) -> Iterator[Chunk]:
             yield chunk
 
 
-def _lines(content: bytes) -> list[str]:
-    return content.decode().split("\n")[:-1]
+def encoding(models: tuple[bytes, ...], max_pieces: int) -> Callable[[Chunk], EncodedChunk]:
+    """Return the function that encodes chunks, and drops pairs with more than `max_pieces` on a side; 0 keeps all."""
+    tokenizer = Tokenizer(*models)
+
+    def encode(chunk: Chunk) -> EncodedChunk:
+        lines = [content.decode().split("\n")[:-1] for content in chunk]
+        source, target = tokenizer.encode_source(lines[0]), tokenizer.encode_target(lines[1])
+        limit = max_pieces or sys.maxsize
+        kept = [len(left) <= limit and len(right) <= limit for left, right in zip(source, target, strict=True)]
+        dropped = len(kept) - sum(kept)
+        if dropped:
+            source, target = list(compress(source, kept)), list(compress(target, kept))
+            lines = [list(compress(column, kept)) for column in lines]
+        columns = [_flat(source, tokenizer.source_size), _flat(target, tokenizer.target_size)]
+        if len(lines) > 2:
+            links = encode_alignments(tokenizer, (source, target), (lines[0], lines[1], lines[2]))
+            columns.append(_flat(links, LINK_NUMBERS))
+        return EncodedChunk(columns, dropped)
+
+    return encode
 
 
-def _flat(sentences: list[list[int]], vocabulary: int) -> tuple[Ids, LengthArray]:
+def _flat(sentences: list[list[int]], vocabulary: int) -> Flat:
     """Return the ids of sentences in one array, and the lengths of the sentences."""
     lengths = np.fromiter(map(len, sentences), np.int32, len(sentences))
     ids = np.fromiter(chain.from_iterable(sentences), id_type(vocabulary), int(lengths.sum(dtype=np.int64)))

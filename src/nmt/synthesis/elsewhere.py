@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from nmt.compute.machine import prepare_machine
 from nmt.config.tree import Config
-from nmt.data.engine import DeviceWorkers, open_engine
+from nmt.data.engine import Workers, open_engine
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
 from nmt.storage.files import replacing
@@ -78,9 +78,7 @@ def translate_elsewhere(config: Config, text: InputText, folder: SynthesisFolder
             _write(text, folder, missing, workers, translator.machine)
 
 
-def _write(
-    text: InputText, folder: SynthesisFolder, numbers: Sequence[int], workers: DeviceWorkers, machine: str
-) -> None:
+def _write(text: InputText, folder: SynthesisFolder, numbers: Sequence[int], workers: Workers, machine: str) -> None:
     """Write shards as soon as they are translated, in any order."""
     found = chunks(text, folder, numbers)
     items = (Chunk(number, list(lines), folder.lines_of(number)) for number, lines in found)

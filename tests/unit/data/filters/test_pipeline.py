@@ -10,7 +10,7 @@ import pytest
 
 from nmt.config.compose import compose
 from nmt.config.data import DataConfig
-from nmt.data.engine import Engine, LocalProcesses, Workers
+from nmt.data.engine import Engine, Workers
 from nmt.data.filters.overlap import HeldOut
 from nmt.data.filters.pipeline import (
     FILTERS,
@@ -158,7 +158,7 @@ def test_workers_keep_and_count_the_same(settings: dict[str, Any], size: int) ->
 
 def test_processes_keep_and_count_the_same() -> None:
     pairs: list[Pair] = [(str(number % 40), "a " * (number % 7)) for number in range(200)]
-    data, engine = DataConfig(deduplicate=True, max_words=5), LocalProcesses(compose(["runtime.workers=2"]))
+    data, engine = DataConfig(deduplicate=True, max_words=5), Engine(compose(["runtime.workers=2"]))
     assert run(pairs, data, 50, engine=engine) == run(pairs, data)
 
 

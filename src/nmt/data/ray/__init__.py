@@ -1,1 +1,0 @@
-"""Data preparation on a cluster of Ray, or on a local one."""
