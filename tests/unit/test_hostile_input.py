@@ -29,9 +29,7 @@ from nmt.errors import ConfigError, UserError
 from nmt.runs.checkpoint import load
 from nmt.runs.layout import RunLayout
 from nmt.storage.files import checksum, seal
-from nmt.text.blocks import blocks
-from nmt.text.lines import MAX_LINE_BYTES, read_lines, read_stream
-from nmt.text.streams import open_output
+from nmt.text.lines import MAX_LINE_BYTES, blocks, open_output, read_lines, read_stream
 from tests.unit.tiny_run import write_tiny_run
 
 BOMB = "a: &a [x, x]\n" + "".join(

@@ -9,8 +9,7 @@ from nmt.config.tree import Config
 from nmt.decoding.engine import WINDOW_CHARACTERS, WINDOW_LINES
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
-from nmt.text.blocks import blocks
-from nmt.text.streams import STANDARD, check_used_once, open_output, read_input
+from nmt.text.lines import STANDARD, blocks, check_used_once, open_output, read_input
 
 
 def run(config: Config) -> None:

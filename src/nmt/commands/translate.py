@@ -17,7 +17,7 @@ from nmt.decoding.request import Request
 from nmt.decoding.translation import Candidate, Translation
 from nmt.errors import UserError
 from nmt.text.alignments import write_links
-from nmt.text.streams import check_used_once, is_interactive, open_output, read_input
+from nmt.text.lines import check_used_once, is_interactive, open_output, read_input
 
 
 def run(config: Config) -> None:

@@ -14,9 +14,9 @@ from nmt.config.folders import expanded
 from nmt.data.sources.source import Pair
 from nmt.errors import UserError
 from nmt.storage.files import checksum
-from nmt.text.alignments import GoldAlignment, Link, check_links, links_to_learn, read_alignments, read_gold, write_gold
+from nmt.text.alignments import GoldAlignment, Link, links_to_learn, read_alignments, read_gold, write_gold
 from nmt.text.tokenizer import Tokenizer
-from nmt.text.word_pieces import spoken_pieces
+from nmt.text.words import spoken_pieces
 
 NAME = "alignments"
 Lines = Sequence[str]
@@ -25,45 +25,43 @@ Words = Sequence[Sequence[int]]
 """The pieces of each word of a sentence; no words if they could not be matched."""
 
 
-def alignments_file(name: str, setting: str) -> Path:
-    """Return the file with alignments that a setting names."""
-    path = expanded(name)
+def given_file(data: DataConfig, split: str) -> Path:
+    """Return the file with the alignments of a split that the settings name."""
+    path = expanded(data.train_alignments if split == "train" else data.test_alignments)
     if not path.is_file():
-        raise UserError(f"{path} does not exist or is not a file: check {setting}.")
+        raise UserError(f"{path} does not exist or is not a file: check data.{split}_alignments.")
     return path
 
 
-def check_line(split: str, number: int, alignment: GoldAlignment, pair: Pair) -> None:
-    """Refuse a line of a split's alignments that does not belong to its pair."""
-    try:
-        check_links(alignment, pair[0], pair[1])
-    except ValueError as error:
-        raise UserError(
-            f"data.{split}_alignments, line {number}, has {error}: align the text of data.{split}"
-        ) from error
-
-
-def given_checksum(data: DataConfig) -> str:
-    """Return the checksum of the file with the alignments of the training text."""
-    return checksum(alignments_file(data.train_alignments, "data.train_alignments"))
+def given_checksum(data: DataConfig, split: str = "train") -> str:
+    """Return the checksum of the file with the alignments of a split."""
+    return checksum(given_file(data, split))
 
 
 def with_alignments(data: DataConfig, pairs: Iterator[Pair], known: Iterator[GoldAlignment] | None) -> Iterator[Pair]:
-    """Yield pairs with their alignments at the end: those that the source knows, or those of the file.
+    """Yield training pairs with their alignments at the end: those that the source knows, or those of the file."""
+    return aligned("train", pairs, known or read_alignments(given_file(data, "train")))
 
-    Refuse alignments that do not belong to the pairs.
-    """
-    alignments = known or read_alignments(alignments_file(data.train_alignments, "data.train_alignments"))
+
+def aligned(split: str, pairs: Iterable[Pair], alignments: Iterable[GoldAlignment]) -> Iterator[Pair]:
+    """Yield pairs of a split with their alignments at the end; refuse alignments that do not belong to the pairs."""
     lines = count = 0
     for pair, alignment in zip_longest(pairs, alignments):
         lines += alignment is not None
         count += pair is not None
         if pair is not None and alignment is not None:
-            check_line("train", count, alignment, pair)
+            words = len(pair[0].split()), len(pair[1].split())
+            for i, j in sorted(alignment.possible):
+                if i >= words[0] or j >= words[1]:
+                    raise UserError(
+                        f"data.{split}_alignments, line {count}, has a link {i}-{j}, but the sentences have {words[0]} "
+                        f"and {words[1]} words: align the text of data.{split}"
+                    )
             yield (*pair, alignment)
     if lines != count:
         raise UserError(
-            f"data.train_alignments has {lines:,} lines, but data.train has {count:,} pairs: it needs one line per pair"
+            f"data.{split}_alignments has {lines:,} lines, but data.{split} has {count:,} pairs: it needs one line "
+            "per pair"
         )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nmt.config.data import is_text
 from nmt.config.tree import Config
-from nmt.data.alignments import NAME, alignments_file, check_line
+from nmt.data.alignments import NAME, aligned, given_checksum, given_file
 from nmt.data.corpora import CorpusSplit
 from nmt.data.layout import CorpusLayout, column_name
 from nmt.data.manifest import PreparationTasks, read_manifest
@@ -34,17 +34,19 @@ def write_gold_alignments(
 
     def write() -> JsonObject:
         tag_words = len(split.data.tag.split())
-        found = [each.after(tag_words) for each in read()]
-        _check(config.data_folder, split, found)
+        texts = (read_lines(path) for path in CorpusLayout(config.data_folder).texts(split.name, split.languages))
+        found = [
+            alignment
+            for *_, alignment in aligned("test", zip(*texts, strict=True), (each.after(tag_words) for each in read()))
+        ]
         write_text(config.data_folder / file, "".join(f"{write_gold(each)}\n" for each in found))
         return {"links": sum(len(each.possible) for each in found), "sure": sum(len(each.sure) for each in found)}
 
-    given = split.data.test_alignments
     inputs: JsonObject = {
         "source": fingerprint,
         "languages": list(split.languages),
         "tag": split.data.tag or None,
-        "sha256": checksum(alignments_file(given, "data.test_alignments")) if given else None,
+        "sha256": given_checksum(split.data, "test") if split.data.test_alignments else None,
     }
     task = align_task(split.name)
     tasks.run(task, inputs, [file], write)
@@ -55,8 +57,8 @@ def _reader(split: CorpusSplit) -> Callable[[], Iterator[GoldAlignment]] | None:
     """Return what reads the true alignments of a split: from the given file or the source; None if neither has any."""
     if split.is_training_text or not is_text(split.data.target_lang):
         return None
-    if split.split == "test" and (given := split.data.test_alignments):
-        return lambda: read_alignments(alignments_file(given, "data.test_alignments"))
+    if split.split == "test" and split.data.test_alignments:
+        return lambda: read_alignments(given_file(split.data, "test"))
     known = registry.source_of(split.data, split.split).alignments
     return partial(known, split.data, split.split) if known else None
 
@@ -70,12 +72,3 @@ def alignments_of(folder: Path, split: str) -> list[GoldAlignment]:
     if not path.is_file() or checksum(path) != record.outputs.get(path.name):
         raise UserError(f"{path} is not what was prepared: run `make data` with the same settings")
     return list(read_alignments(path))
-
-
-def _check(folder: Path, split: CorpusSplit, found: list[GoldAlignment]) -> None:
-    """Refuse alignments that do not belong to the sentences of a split."""
-    sources, targets = (list(read_lines(path)) for path in CorpusLayout(folder).texts(split.name, split.languages))
-    if len(found) != len(sources):
-        raise UserError(f"data.test_alignments has {len(found):,} lines, but data.test has {len(sources):,} sentences")
-    for number, (alignment, source, target) in enumerate(zip(found, sources, targets, strict=True), 1):
-        check_line("test", number, alignment, (source, target))

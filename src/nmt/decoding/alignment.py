@@ -10,7 +10,7 @@ from nmt.decoding.batches import batches_by_length
 from nmt.decoding.word_details import membership
 from nmt.text.alignments import Link
 from nmt.text.special import BOS, EOS
-from nmt.text.word_pieces import spoken_pieces
+from nmt.text.words import spoken_pieces
 
 if TYPE_CHECKING:
     from nmt.decoding.attention import Weights

@@ -24,8 +24,8 @@ from nmt.decoding.search import WellFormed
 from nmt.decoding.translation import Candidate, Likelihood, ScoredToken, Translation
 from nmt.errors import UserError
 from nmt.text.alignments import Link
-from nmt.text.blocks import blocks
 from nmt.text.glossary import Glossary
+from nmt.text.lines import blocks
 from nmt.text.special import EOS
 from nmt.text.tokenizer import Tokenizer
 

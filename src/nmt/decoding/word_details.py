@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.decoding.translation import ScoredToken
-from nmt.text.word_pieces import Word
+from nmt.text.words import Word
 
 if TYPE_CHECKING:
     from nmt.decoding.attention import Weights

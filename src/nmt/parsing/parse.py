@@ -13,7 +13,7 @@ from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
 from nmt.parsing.linearise import Repairs, repair
 from nmt.parsing.trees import bracketed, drawn
-from nmt.text.streams import check_used_once, is_interactive, open_output, read_input
+from nmt.text.lines import check_used_once, is_interactive, open_output, read_input
 
 WRITERS = {"bracketed": bracketed, "drawn": drawn}
 """Functions that write a tree, by `parse.format`."""

@@ -15,7 +15,7 @@ from nmt.runs.checkpoint import load
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import RunLayout
 from nmt.runs.scores import scores_to_show, short_name
-from nmt.text.streams import STANDARD, open_output
+from nmt.text.lines import STANDARD, open_output
 from nmt.text.tokenizer import Tokenizer
 
 

@@ -10,7 +10,7 @@ from nmt.decoding.word_details import word_attention, word_probabilities
 from nmt.errors import ConfigError, LimitError, UserError
 from nmt.serving.messages import RETRY, Answer, Batch, Failure, ModelFacts, Task, report_error
 from nmt.text.special import BOS, EOS
-from nmt.text.word_pieces import match_words
+from nmt.text.words import match_words
 
 
 def load_model(config: Config, folder: str) -> LoadedModel:

@@ -15,7 +15,7 @@ from nmt.decoding.engine import Done, Engine
 from nmt.errors import UserError
 from nmt.storage.files import replacing
 from nmt.synthesis.folder import SynthesisFolder
-from nmt.text.streams import STANDARD, is_device, read_input
+from nmt.text.lines import STANDARD, is_device, read_input
 
 SCORE = "score"
 """Column of the log-probability per word piece."""

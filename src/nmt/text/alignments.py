@@ -56,14 +56,6 @@ def read_gold(line: str) -> GoldAlignment:
     return GoldAlignment(frozenset(links["-"]), frozenset(links["-"] | links["p"]))
 
 
-def check_links(gold: GoldAlignment, source: str, target: str) -> None:
-    """Raise ValueError if a link names a word that the sentences do not have."""
-    words = len(source.split()), len(target.split())
-    for link in sorted(gold.possible):
-        if not all(index < count for index, count in zip(link, words, strict=True)):
-            raise ValueError(f"a link {link[0]}-{link[1]}, but the sentences have {words[0]} and {words[1]} words")
-
-
 def links_to_learn(gold: GoldAlignment) -> tuple[Link, ...]:
     """Return the sure links, and the possible ones of target words without a sure one."""
     linked = {target for _, target in gold.sure}

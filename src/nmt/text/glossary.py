@@ -1,12 +1,12 @@
 """Terms and their translations, and which of them stand in a line."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 from nmt.errors import UserError
-from nmt.text.streams import read_input
+from nmt.text.lines import read_input
 from nmt.text.words import WORD
 
 WORD_OR_CHARACTER = re.compile(rf"{WORD.pattern}|\S")
@@ -20,39 +20,18 @@ class _Node:
     target: str | None = None
 
 
-class _Reached(dict[str, "_Reached"]):
-    """The nodes that some words of a line lead to, by each next word; what a word leads to is computed only once."""
-
-    def __init__(self, nodes: Sequence[_Node]) -> None:
-        super().__init__()
-        self._nodes = nodes
-        self.target = next((node.target for node in nodes if node.target is not None), None)
-
-    def __missing__(self, word: str) -> "_Reached":
-        """Compute what a word leads to, and keep it unless that is nothing, because most words of a line are such."""
-        nodes = [following for node in self._nodes for following in _following(node, word)]
-        if not nodes:
-            return _NOTHING
-        reached = self[word] = _Reached(nodes)
-        return reached
-
-
-_NOTHING = _Reached(())
-
-
 class Glossary:
     """Terms of the source language and how they must be translated."""
 
     def __init__(self, terms: Mapping[str, str]) -> None:
         """Take the translation of each term."""
-        self._beginnings = _Node()
+        self._start = _Node()
         for source, target in terms.items():
-            node = self._beginnings
+            node = self._start
             for word in words_of(source):
                 node = node.following.setdefault(word, _Node())
             if node.target is None:  # terms that differ only in spaces are the same, and the first counts
                 node.target = target
-        self._start = _Reached([self._beginnings])
         self.targets = list(terms.values())
         """The translations of all terms."""
 
@@ -78,39 +57,28 @@ class Glossary:
         A lower-case word of a term also stands in a line in upper case, such as at its beginning; other words only as
         they are written.
         """
-        if not self._beginnings.following:
-            return ()
-        return tuple(dict.fromkeys(self._found(words_of(line))))
-
-    def _found(self, words: Sequence[str]) -> Iterator[str]:
-        place = 0
+        words, found, place = words_of(line) if self._start.following else [], dict[str, None](), 0
         while place < len(words):
             size, target = self._longest(words, place)
             if target is not None:
-                yield target
+                found[target] = None
             place += max(1, size)
+        return tuple(found)
 
     def _longest(self, words: Sequence[str], start: int) -> tuple[int, str | None]:
         """Return the number of words of the longest term that begins at a place, and its translation."""
         found: tuple[int, str | None] = 0, None
-        reached = self._start
+        nodes = [self._start]
         for place in range(start, len(words)):
-            reached = reached[words[place]]
-            if reached is _NOTHING:
+            spellings = dict.fromkeys((words[place], words[place].lower()))
+            nodes = [node.following[each] for node in nodes for each in spellings if each in node.following]
+            if not nodes:
                 break
-            if reached.target is not None:
-                found = place + 1 - start, reached.target
+            if (target := next((node.target for node in nodes if node.target is not None), None)) is not None:
+                found = place + 1 - start, target
         return found
 
 
 def words_of(text: str) -> list[str]:
     """Return the words and the other characters of a text, as terms are compared with it."""
     return WORD_OR_CHARACTER.findall(text)
-
-
-def _following(node: _Node, word: str) -> Iterator[_Node]:
-    """Yield what follows if the next word of a line is `word`: that word of a term, or the same in lower case."""
-    lower = word.lower()
-    for spelling in (word, lower) if lower != word and lower.islower() else (word,):
-        if spelling in node.following:
-            yield node.following[spelling]

@@ -1,20 +1,27 @@
-"""Read lines of text: from plain, .gz or .xz files, or from a stream that is already open."""
+"""Read lines of text from files, pipes, addresses and standard input; write bytes to any of these."""
 
 import gzip
 import lzma
+import sys
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
+from nmt.config.folders import expanded, is_address
 from nmt.errors import UserError
+from nmt.storage.remote import local_file, replacing_named
+
+T = TypeVar("T")
 
 MAX_LINE_BYTES = 1 << 20
 """The longest line allowed: a file without line ends is refused before it fills the memory."""
-
+STANDARD = "-"
+"""The name that stands for standard input or standard output."""
 COMPRESSED = {
     b"\x1f\x8b": "gzip",
     b"\xfd7zXZ": "xz",
@@ -38,6 +45,74 @@ def read_stream(file: BinaryIO | None, name: str) -> Iterator[str]:
         raise UserError(f"{name} is closed: give it something to read.")
     with _explaining_read_errors(name):
         yield from _decoded(file, name)
+
+
+def read_input(name: str, key: str = "input") -> Iterator[str]:
+    """Yield the lines of a file (plain, .gz or .xz), which may be at an address, of a pipe, or of standard input.
+
+    Errors call the setting `key`.
+    """
+    if name == STANDARD:
+        return read_stream(sys.stdin.buffer if sys.stdin else None, "standard input")
+    file = local_file(name, key)
+    if not (file.is_file() or is_device(name)):
+        raise UserError(f"{key}={name} does not exist or is not a file: name a file, or - for standard input")
+    return read_lines(file)
+
+
+def check_used_once(read: Sequence[str], written: Sequence[str]) -> None:
+    """Refuse a file that is written and is another output or an input, too, and a standard stream used twice."""
+    if read.count(STANDARD) > 1:
+        raise UserError("standard input would be read twice: name a file for all but one input")
+    if written.count(STANDARD) > 1:
+        raise UserError("two outputs would be mixed on standard output: name a file for all but one")
+    files = [name for name in written if name != STANDARD and not is_device(name)]
+    places = Counter(_place(name) for name in (*read, *files) if name != STANDARD)
+    if used := next((name for name in files if places[_place(name)] > 1), None):
+        raise UserError(f"{used} would be written, but is another output or an input, too: name another file")
+
+
+def _place(name: str) -> str:
+    """Return the same text for all names of a file."""
+    return name if is_address(name) else str(expanded(name).resolve())
+
+
+def is_interactive(name: str) -> bool:
+    """Return whether the input is typed at a terminal."""
+    return name == STANDARD and bool(sys.stdin) and sys.stdin.isatty()
+
+
+def is_device(name: str) -> bool:
+    """Return whether something is at a path that is neither a file nor a folder: a pipe, or a device."""
+    if is_address(name):
+        return False
+    path = expanded(name)
+    return path.exists() and not (path.is_file() or path.is_dir())
+
+
+@contextmanager
+def open_output(name: str) -> Iterator[BinaryIO]:
+    """Open standard output, or a file that appears under its name or at its address only once it is complete.
+
+    A pipe or a device under this name gets the output as it comes.
+    """
+    if name != STANDARD and not is_device(name):
+        with replacing_named(name, "output") as path, path.open("wb") as file:
+            yield file
+        return
+    if name == STANDARD and not sys.stdout:
+        raise UserError("standard output is closed: name a file with output=")
+    try:
+        if name == STANDARD:
+            yield sys.stdout.buffer
+        else:
+            with expanded(name).open("wb") as file:
+                yield file
+    except BrokenPipeError:  # the reader, such as `head`, has all it wants: not an error
+        raise
+    except OSError as error:
+        place = "standard output" if name == STANDARD else name
+        raise UserError(f"cannot write {place}: {error.strerror or error}.") from error
 
 
 def on_one_line(text: str) -> str:
@@ -88,3 +163,17 @@ def _explaining_read_errors(name: str) -> Iterator[None]:
         raise UserError(f"{name} is damaged or cut short ({error}): fetch it again.") from error
     except OSError as error:
         raise UserError(f"cannot read {name}: {error.strerror or error}.") from error
+
+
+def blocks(items: Iterable[T], max_items: int, size: Callable[[T], int], max_size: int) -> Iterator[list[T]]:
+    """Yield blocks of at most `max_items` items; a block also ends once its sizes add up to `max_size` or more."""
+    block: list[T] = []
+    block_size = 0
+    for item in items:
+        block.append(item)
+        block_size += size(item)
+        if len(block) == max_items or block_size >= max_size:
+            yield block
+            block, block_size = [], 0
+    if block:
+        yield block

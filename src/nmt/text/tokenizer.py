@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 import sentencepiece
@@ -12,7 +12,6 @@ from nmt.storage.files import replacing
 from nmt.text.lines import on_one_line
 from nmt.text.sentencepiece_model import USER_DEFINED, read_pieces
 from nmt.text.special import BOS, EOS, PAD, UNK
-from nmt.text.white_space import rare_spaces, with_single_spaces
 
 JOINT_FILE = "tokenizer.model"
 SOURCE_FILE = "tokenizer.source.model"
@@ -21,6 +20,7 @@ MAKE_DATA = "delete it and run `make data` with your settings"
 """What to do if the tokenizer of a corpus cannot be used."""
 SPACE_MARK = "▁"
 """The mark in a vocabulary for the space before a word."""
+WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
 
 
 class Tokenizer:
@@ -30,16 +30,25 @@ class Tokenizer:
         self, source: bytes, target: bytes | None = None, *, name: str = "tokenizer", remedy: str = MAKE_DATA
     ) -> None:
         """Take the content of one model for both languages, or of two models; errors call it `name`."""
-        self._models: tuple[bytes, ...] = (source,) if target is None else (source, target)
+        self.models: tuple[bytes, ...] = (source,) if target is None else (source, target)
+        """The content of the one or two models, from which the same tokenizer can be made."""
         self._source = _processor(source, name, remedy)
         self._target = self._source if target is None else _processor(target, name, remedy)
+        self.vocabularies = _pieces(self._source), _pieces(self._target)
+        """The tokens of the source and the target vocabulary, in the order of their ids."""
+        self.source_size, self.target_size = map(len, self.vocabularies)
+        self.joint = self.vocabularies[0] == self.vocabularies[1]
+        """Whether the two languages share one vocabulary, even if each has its own model."""
 
     @classmethod
     def load(cls, folder: Path, remedy: str = MAKE_DATA) -> "Tokenizer":
         """Load the one or two models in a folder; errors say that the user should do what `remedy` says."""
-        names = (SOURCE_FILE, TARGET_FILE) if (folder / SOURCE_FILE).exists() else (JOINT_FILE,)
-        models = [_read(folder / name, remedy) for name in names]
-        return cls(*models, name=" and ".join(str(folder / name) for name in names), remedy=remedy)
+        paths = [folder / name for name in trained_file_names(joint=not (folder / SOURCE_FILE).exists())]
+        try:
+            models = [path.read_bytes() for path in paths]
+        except OSError as error:
+            raise UserError(f"cannot read the tokenizer {error.filename}: {error.strerror}: {remedy}") from error
+        return cls(*models, name=" and ".join(map(str, paths)), remedy=remedy)
 
     def save(self, folder: Path) -> None:
         """Write the one or two models into a folder."""
@@ -48,49 +57,24 @@ class Tokenizer:
                 partial.write_bytes(content)
 
     @property
-    def joint(self) -> bool:
-        """Whether the two languages share one vocabulary, even if each has its own model."""
-        return len(self._models) == 1 or _pieces(self._source) == _pieces(self._target)
-
-    @property
     def files(self) -> dict[str, bytes]:
         """The content of its files, by name."""
-        return dict(zip(trained_file_names(joint=len(self._models) == 1), self._models, strict=True))
-
-    @property
-    def source_size(self) -> int:
-        """Size of the source vocabulary, including special tokens."""
-        return int(self._source.get_piece_size())
-
-    @property
-    def target_size(self) -> int:
-        """Size of the target vocabulary, including special tokens."""
-        return int(self._target.get_piece_size())
+        return dict(zip(trained_file_names(joint=len(self.models) == 1), self.models, strict=True))
 
     @property
     def checksum(self) -> str:
         """SHA-256 of the content of the models."""
-        return hashlib.sha256(b"".join(self._models)).hexdigest()
-
-    @property
-    def models(self) -> tuple[bytes, ...]:
-        """The content of the one or two models, from which the same tokenizer can be made."""
-        return self._models
+        return hashlib.sha256(b"".join(self.models)).hexdigest()
 
     @property
     def contents(self) -> tuple[bytes, bytes]:
         """The source model and the target model; the same one twice if joint."""
-        return self._models[0], self._models[-1]
-
-    @cached_property
-    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The tokens of the source and the target vocabulary, in the order of their ids."""
-        return _pieces(self._source), _pieces(self._target)
+        return self.models[0], self.models[-1]
 
     @cached_property
     def source_tags(self) -> frozenset[int]:
         """The source ids of user-defined pieces: the tags with which a source sentence may begin."""
-        pieces = read_pieces(self._models[0], "the tokenizer of the source side")
+        pieces = read_pieces(self.models[0])
         return frozenset(index for index, piece in enumerate(pieces) if piece.kind == USER_DEFINED)
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
@@ -104,7 +88,7 @@ class Tokenizer:
     @cached_property
     def with_spaces(self) -> tuple[Callable[[str], str], ...]:
         """Return, for source and target, the function that makes single spaces of white space that is rare in it."""
-        return tuple(partial(with_single_spaces, rare=rare_spaces(pieces)) for pieces in self.vocabularies)
+        return tuple(map(_with_single_spaces, self.vocabularies))
 
     def encode_target(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the ids of target sentences."""
@@ -112,11 +96,11 @@ class Tokenizer:
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the tokens of source ids as the vocabulary spells them."""
-        return [str(self._source.id_to_piece(int(piece))) for piece in ids]
+        return [self.vocabularies[0][piece] for piece in ids]
 
     def target_pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the tokens of target ids as the vocabulary spells them."""
-        return [str(self._target.id_to_piece(int(piece))) for piece in ids]
+        return [self.vocabularies[1][piece] for piece in ids]
 
     def target_ids(self, pieces: Sequence[str]) -> list[int]:
         """Return the target ids of tokens as the vocabulary spells them."""
@@ -124,11 +108,11 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of a target sentence, without PAD, BOS, EOS and the line breaks of pieces for bytes."""
-        return on_one_line(self._target.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
+        return on_one_line(_decode(self._target, ids))
 
     def decode_source(self, ids: Sequence[int]) -> str:
         """Return the text of a source sentence, without PAD, BOS and EOS."""
-        return str(self._source.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
+        return _decode(self._source, ids)
 
 
 def trained_file_names(*, joint: bool) -> tuple[str, ...]:
@@ -136,11 +120,14 @@ def trained_file_names(*, joint: bool) -> tuple[str, ...]:
     return (JOINT_FILE,) if joint else (SOURCE_FILE, TARGET_FILE)
 
 
-def _read(path: Path, remedy: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read the tokenizer {path}: {error.strerror}: {remedy}") from error
+def _with_single_spaces(pieces: Sequence[str]) -> Callable[[str], str]:
+    """Return what makes single spaces of white space that is rare in the training text, given the vocabulary.
+
+    It is rare, as tabs and no-break spaces usually are, if no piece of several characters has it.
+    """
+    usual = set("".join(piece for piece in pieces if len(piece) > 1))
+    rare = {ord(each): " " for each in WHITE_SPACE if each not in usual}
+    return lambda line: " ".join(filter(None, line.translate(rare).split(" ")))
 
 
 def _pieces(processor: sentencepiece.SentencePieceProcessor) -> tuple[str, ...]:
@@ -153,15 +140,18 @@ def _encode(processor: sentencepiece.SentencePieceProcessor, lines: Sequence[str
     return list(processor.encode(list(lines), out_type=int, num_threads=1))
 
 
+def _decode(processor: sentencepiece.SentencePieceProcessor, ids: Sequence[int]) -> str:
+    return str(processor.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
+
+
 def _processor(model: bytes, name: str, remedy: str) -> sentencepiece.SentencePieceProcessor:
-    if not model:
-        raise _damaged(name, remedy)
     sentencepiece.set_min_log_level(3)
     try:
-        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        processor = sentencepiece.SentencePieceProcessor()
+        processor.LoadFromSerializedProto(model)
         _pieces(processor)
     except (RuntimeError, UnicodeDecodeError) as error:  # UnicodeDecodeError: a token is not valid text
-        raise _damaged(name, remedy) from error
+        raise UserError(f"{name} is damaged or not a SentencePiece model: {remedy}") from error
     ids = (processor.unk_id(), processor.pad_id(), processor.bos_id(), processor.eos_id())
     if ids != (UNK, PAD, BOS, EOS):
         raise UserError(
@@ -169,7 +159,3 @@ def _processor(model: bytes, name: str, remedy: str) -> sentencepiece.SentencePi
             f"but {UNK}, {PAD}, {BOS}, {EOS} are needed: {remedy}"
         )
     return processor
-
-
-def _damaged(name: str, remedy: str) -> UserError:
-    return UserError(f"{name} is damaged or not a SentencePiece model: {remedy}")

@@ -24,9 +24,9 @@ SPECIAL_PIECES = len({UNK, PAD, BOS, EOS})
 THREADS = 16
 """Fixed, because the last digits of a unigram model depend on it."""
 SAMPLE_SEED = 1
+"""Fixed, so that the vocabulary depends only on the text and not on the seed of the run."""
 MAX_SENTENCES = 5_000_000
 """A larger text is sampled, which limits memory."""
-"""Fixed, so that the vocabulary depends only on the text and not on the seed of the run."""
 BLOCK_LINES = 1 << 20
 """Lines from which a sample is drawn at a time."""
 MAX_HYPERGEOMETRIC = 10**9
@@ -103,22 +103,16 @@ def sample(lines: Iterable[str], count: int, size: int) -> Iterator[str]:
         return
     generator = np.random.default_rng(SAMPLE_SEED)
     while count:
-        block = min(count, BLOCK_LINES)
-        take = _draw(generator, size, count, block)
+        block, others = min(count, BLOCK_LINES), count - size
+        if max(size, others) < MAX_HYPERGEOMETRIC:
+            take = int(generator.hypergeometric(size, others, block))
+        else:  # a block is so small a part that drawing with replacement hardly differs
+            take = min(max(int(generator.binomial(block, size / count)), block - others), block, size)
         chosen = np.zeros(block, dtype=bool)
         chosen[generator.choice(block, take, replace=False)] = True
         yield from compress(islice(lines, block), chosen.tolist())
         count -= block
         size -= take
-
-
-def _draw(generator: np.random.Generator, size: int, count: int, block: int) -> int:
-    """Return how many of the next `block` lines belong to a sample of `size` of the remaining `count` lines."""
-    others = count - size
-    if max(size, others) < MAX_HYPERGEOMETRIC:
-        return int(generator.hypergeometric(size, others, block))
-    # of that many lines, a block is so small a part that drawing with replacement hardly differs
-    return min(max(int(generator.binomial(block, size / count)), block - others), block, size)
 
 
 def _explain(reason: str, seen: LinesSeen, config: TokenizerConfig) -> str:

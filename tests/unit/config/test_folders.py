@@ -7,7 +7,7 @@ import pytest
 from nmt.config.compose import compose
 from nmt.config.folders import expanded, folder_to_write
 from nmt.errors import UserError
-from nmt.text.streams import open_output, read_input
+from nmt.text.lines import open_output, read_input
 
 
 def test_a_home_that_does_not_exist_is_an_error_of_the_user() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.decoding.translation import ScoredToken
 from nmt.decoding.word_details import word_attention, word_probabilities
-from nmt.text.word_pieces import Word
+from nmt.text.words import Word
 
 
 def test_probability_of_a_word_is_the_product_of_those_of_its_pieces() -> None:

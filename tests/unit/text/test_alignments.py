@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UserError
-from nmt.text.alignments import GoldAlignment, check_links, read_alignments, read_gold, write_gold, write_links
+from nmt.text.alignments import GoldAlignment, read_alignments, read_gold, write_gold, write_links
 
 
 def gold(sure: set[tuple[int, int]], possible: set[tuple[int, int]]) -> GoldAlignment:
@@ -17,10 +17,6 @@ def test_sure_and_possible_links_are_read_and_written() -> None:
     assert write_gold(gold({(0, 0), (10, 3)}, {(2, 1)})) == "0-0 2p1 10-3"
     assert read_gold("") == gold(set(), set())
     assert write_links([(0, 0), (2, 1)]) == "0-0 2-1"
-
-
-def test_a_link_that_is_sure_and_possible_is_sure() -> None:
-    assert read_gold("0p0 0-0") == gold({(0, 0)}, set())
 
 
 def test_the_other_direction_exchanges_the_words() -> None:
@@ -36,10 +32,3 @@ def test_a_damaged_line_is_named(line: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"gold, line 2: .* is no link") as error:
         list(read_alignments(path))
     assert len(str(error.value)) < 300 + len(str(path))
-
-
-def test_links_beyond_the_sentences_are_refused() -> None:
-    check_links(gold({(0, 0)}, {(1, 2)}), "the dog", "der große Hund")
-    for link in ((2, 0), (0, 3)):
-        with pytest.raises(ValueError, match="but the sentences have 2 and 3 words"):
-            check_links(gold({link}, set()), "the dog", "der große Hund")

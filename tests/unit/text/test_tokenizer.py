@@ -112,15 +112,6 @@ def test_a_loaded_tokenizer_equals_the_saved_one(tmp_path: Path, joint: Tokenize
     assert loaded.encode_source(sentences(20, 1)) == joint.encode_target(sentences(20, 1))
 
 
-def test_separate_vocabularies_encode_and_decode_each_language(tmp_path: Path) -> None:
-    Tokenizer(trained(), trained(vocab_size=70)).save(tmp_path)
-    loaded = Tokenizer.load(tmp_path)
-    assert not loaded.joint
-    assert (loaded.source_size, loaded.target_size) == (90, 70)
-    assert max(max(ids) for ids in loaded.encode_target(sentences(50))) < 70
-    assert loaded.decode(loaded.encode_target(["the red ship"])[0]) == "the red ship"
-
-
 @pytest.mark.parametrize("damage", [b"", b"not a model", "half", "no text"])
 def test_a_damaged_file_is_named_in_one_line(
     tmp_path: Path, joint: Tokenizer, damage: bytes | str, capfd: pytest.CaptureFixture[str]
@@ -200,17 +191,3 @@ def test_a_sample_of_more_than_a_billion_lines_is_drawn() -> None:
 def test_sample_of_many_lines_keeps_order_and_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(train_tokenizer, "MAX_HYPERGEOMETRIC", 0)
     test_sample_keeps_order_and_size(monkeypatch, size)
-
-
-@pytest.mark.parametrize("limit", [train_tokenizer.MAX_HYPERGEOMETRIC, 0])
-def test_a_sample_covers_the_text_uniformly(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    monkeypatch.setattr(train_tokenizer, "BLOCK_LINES", 1000)
-    monkeypatch.setattr(train_tokenizer, "MAX_HYPERGEOMETRIC", limit)
-    taken = [int(line) for line in train_tokenizer.sample(map(str, range(10_000)), 10_000, 2000)]
-    quarters = [sum(1 for line in taken if line // 2500 == quarter) for quarter in range(4)]
-    assert all(400 < count < 600 for count in quarters)
-
-
-@pytest.mark.parametrize("size", [0, 100, 200])
-def test_a_sample_larger_than_the_text_is_the_whole_text(size: int) -> None:
-    assert list(train_tokenizer.sample(map(str, range(100)), 100, size)) == list(map(str, range(100)))

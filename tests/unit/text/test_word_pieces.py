@@ -3,7 +3,7 @@
 import pytest
 
 from nmt.text.tokenizer import Tokenizer
-from nmt.text.word_pieces import Word, match_words, pieces_of_words, spoken_pieces
+from nmt.text.words import Word, match_words, pieces_of_words, spoken_pieces
 from tests.unit.small_models import LINES, make_tokenizer
 
 

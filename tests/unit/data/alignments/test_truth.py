@@ -56,7 +56,7 @@ def test_a_tag_counts_as_a_word_of_the_source(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("gold", "message"),
     [
-        (GOLD[:2], "data.test_alignments has 2 lines, but data.test has 3 sentences"),
+        (GOLD[:2], "data.test_alignments has 2 lines, but data.test has 3 pairs"),
         ([*GOLD[:2], "2-0"], "line 3, has a link 2-0, but the sentences have 2 and 2 words"),
         ([GOLD[0], "0:0", ""], "gold, line 2: '0:0' is no link"),
     ],

@@ -18,7 +18,7 @@ from nmt.data.sources import registry
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.errors import UserError
 from nmt.storage import remote
-from nmt.text.streams import open_output, read_input
+from nmt.text.lines import open_output, read_input
 from tests.integration.toy import pairs
 
 

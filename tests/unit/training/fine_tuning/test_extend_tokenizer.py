@@ -27,12 +27,6 @@ def test_old_pieces_keep_their_ids_and_new_text_becomes_known(kind: str) -> None
     assert sum(map(len, extended.encode_source(NEW))) < sum(map(len, old.encode_source(NEW)))
 
 
-def test_a_vocabulary_per_language_is_extended_on_each_side() -> None:
-    old = Tokenizer(learn(OLD, 45), learn(OLD, 42))
-    extended = extend(old, Tokenizer(learn(NEW, 60), learn(OLD + NEW, 60)), 64, "base")
-    assert (extended.source_size, extended.target_size) == (64, 64)
-
-
 @pytest.mark.parametrize(
     ("learned", "size", "words"),
     [

@@ -7,7 +7,7 @@ from threading import Thread
 import pytest
 
 from nmt.errors import UserError
-from nmt.text.streams import check_used_once, read_input
+from nmt.text.lines import check_used_once, read_input
 
 
 def test_a_pipe_and_a_device_are_inputs(tmp_path: Path) -> None:
