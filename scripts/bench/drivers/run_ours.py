@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import count, islice
@@ -21,8 +21,7 @@ from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
 from nmt.data.batches import Batching, PairLengths, plan_epoch
-from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, assemble, global_batches
-from nmt.data.prefetcher import Prefetcher
+from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, assemble, global_batches, prefetched
 from nmt.data.store import PairStore
 from nmt.decoding import batches as decoding_batches
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
@@ -46,7 +45,7 @@ def speed(job: Job) -> Result:
         tokens = tokens_that_fit(trainer, store, config.data.max_pieces + 1)
         trainer.config = replace(trainer.config, device_tokens=tokens)
     measurement = Measurement(job, wait=partial(wait, device))
-    with Prefetcher(measured_batches(trainer, store, seed=config.seed)) as batches:
+    with closing(prefetched(measured_batches(trainer, store, seed=config.seed))) as batches:
         for batch in batches:
             trainer.update(batch.pinned() if device.type == "cuda" else batch)
             if measurement.update(counts(batch)):
@@ -134,7 +133,7 @@ def batches_of(config: Config, rank: int = 0, devices: int = 1, threads: int = 1
         devices=devices,
         threads=threads,
     )
-    with Prefetcher(stream) as batches:
+    with closing(prefetched(stream)) as batches:
         yield batches
 
 

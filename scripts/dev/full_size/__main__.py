@@ -26,8 +26,7 @@ from nmt.config.compose import compose
 from nmt.config.tree import Config
 from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.engine import open_engine
-from nmt.data.loader import DataPosition, global_batches
-from nmt.data.prefetcher import Prefetcher
+from nmt.data.loader import DataPosition, global_batches, prefetched
 from nmt.data.prepare import prepare
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore
@@ -159,7 +158,7 @@ def _read_batches(config: Config, store: PairStore, meter: Meter) -> None:
     stream = global_batches(
         store, Batching.of(config.training, config.seed), device_tokens=0, start=DataPosition(), rank=0, devices=1
     )
-    with Prefetcher(stream) as batches:
+    with closing(prefetched(stream)) as batches:
         next(batches)  # waits for the plan
         meter.begin("read batches")
         meter.uses[-1].pairs = sum(len(next(batches).micro_batches[0].sentences) for _ in range(BATCHES))

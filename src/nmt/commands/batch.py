@@ -6,7 +6,7 @@ from nmt.config.tree import Config
 from nmt.data.batches import Batching, IntArray, PairLengths, PlanOf
 from nmt.data.loader import DataPosition
 from nmt.data.mixture import open_training_text
-from nmt.data.noise.noise import noise_of
+from nmt.data.noise import make_noise
 from nmt.data.prepared import require_prepared
 from nmt.data.store import Pairs
 from nmt.errors import UserError
@@ -31,7 +31,7 @@ def run(config: Config) -> None:
         f"numbers {', '.join(map(str, pairs.tolist()))}",
         file=sys.stderr,
     )
-    if noise := noise_of(config, tokenizer):
+    if noise := make_noise(config.noise, tokenizer, config.seed, config.data.max_pieces):
         noisy = noise(store, pairs, position.epoch)
         shown = [_pieces(noisy, tokenizer, place) for place in range(len(noisy))]
     else:

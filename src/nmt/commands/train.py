@@ -1,7 +1,7 @@
 """`nmt train`: train a model, or resume its training."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import TextIO
@@ -9,9 +9,8 @@ from typing import TextIO
 from nmt.compute import distributed
 from nmt.config.tree import Config
 from nmt.data.batches import Batching
-from nmt.data.loader import global_batches
-from nmt.data.noise.noise import Noise, noise_of
-from nmt.data.prefetcher import Prefetcher
+from nmt.data.loader import GlobalBatch, global_batches, prefetched
+from nmt.data.noise import Noise, make_noise
 from nmt.data.store import Pairs
 from nmt.model.backends.chosen import backend
 from nmt.own_text.prepare import plan_training
@@ -49,7 +48,8 @@ def run(config: Config) -> None:
             _print(message)
             return
         planned.announce()
-        tokenizer, noise = data.tokenizer, noise_of(config, data.tokenizer)
+        tokenizer = data.tokenizer
+        noise = make_noise(config.noise, tokenizer, config.seed, config.data.max_pieces)
         begin = None if origin is None else partial(begin_from, tokenizer=tokenizer, origin=origin, config=config)
         trainer = build_trainer(config, machine, (tokenizer.source_size, tokenizer.target_size), begin)
         state, begun_from = TrainingState(trainer), origin_record(config, checkpoint, origin)
@@ -62,7 +62,7 @@ def run(config: Config) -> None:
         with (
             closing(checkpoint_manager(config, data, begun_from, in_background=in_background)) as manager,
             start_tracker(config, trainer.step, begun_from, precision) if is_main else NullTracker() as tracker,
-            _batches(config, trainer, data.train, noise) as batches,
+            closing(_batches(config, trainer, data.train, noise)) as batches,
         ):
             tracker.log("start", trainer.step)
             validation = partial(validate, trainer, config, data.valid, tokenizer)
@@ -85,7 +85,7 @@ def _exclusive_run_folder(config: Config) -> Iterator[None]:
         yield
 
 
-def _batches(config: Config, trainer: Trainer, train: Pairs, noise: Noise | None) -> Prefetcher:
+def _batches(config: Config, trainer: Trainer, train: Pairs, noise: Noise | None) -> Generator[GlobalBatch, None, None]:
     """Return the global batches from the trainer's position in the data on, assembled in the background."""
     stream = global_batches(
         train,
@@ -100,7 +100,7 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, noise: Noise | None
         with_links=trainer.needs_links,
         with_words=trainer.gradient.needs_words,
     )
-    return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")
+    return prefetched(stream, pin_memory=trainer.machine.device.type == "cuda")
 
 
 def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:

@@ -5,7 +5,9 @@ sizes that `Shapes` chooses, with short sentences of padding that the loss ignor
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -15,12 +17,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from nmt.data import alignments
 from nmt.data.batches import Batching, IntArray, PairLengths, planned_batches, split_batch
-from nmt.data.links import Links, PackSentences, pack
-from nmt.data.micro_batch_size import changed_micro_batch_tokens
-from nmt.data.noise.noise import Noise
-from nmt.data.shapes import Shapes
-from nmt.data.store import SOURCE, TARGET, Ids, Pairs
+from nmt.data.noise import Noise
+from nmt.data.shapes import Shapes, changed_micro_batch_tokens
+from nmt.data.store import SIDES, SOURCE, TARGET, Ids, Pairs
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 
@@ -28,6 +29,20 @@ NO_LIMIT = (sys.maxsize, sys.maxsize)
 """The largest numbers of word pieces of a source and of a target sentence, if there is no limit."""
 CPU_SHAPES = Shapes()
 """The default sizes of streams."""
+PREFETCHED_BATCHES = 4
+"""Global batches assembled ahead of the one that is being trained on."""
+
+
+class Links(NamedTuple):
+    """The word alignments of a micro-batch: N links from target tokens to source tokens."""
+
+    targets: Tensor
+    """(N,) row of the target stream that predicts the linked piece; the next row reads it."""
+    sources: Tensor
+    """(N,) position of the linked piece in its source sentence."""
+    weights: Tensor
+    """(N,) weight in the loss. Divided by the labels of the global batch, those of a target token sum to 1 / the number
+    of linked target tokens of the global batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +62,14 @@ class MicroBatch:
 
     def to(self, device: torch.device) -> "MicroBatch":
         """Return this micro-batch on another device."""
-        labels = self.labels.to(device, non_blocking=device.type == "cuda")
-        links = self.links.to(device) if self.links else None
+        asynchronous = device.type == "cuda"
+        links = self.links and Links(*(each.to(device, non_blocking=asynchronous) for each in self.links))
+        labels = self.labels.to(device, non_blocking=asynchronous)
         return MicroBatch(self.source.to(device), self.target.to(device), labels, self.sentences, links)
 
     def pinned(self) -> "MicroBatch":
         """Return this micro-batch in page-locked memory."""
-        links = self.links.pinned() if self.links else None
+        links = self.links and Links(*(each.pin_memory() for each in self.links))
         return MicroBatch(self.source.pinned(), self.target.pinned(), self.labels.pin_memory(), self.sentences, links)
 
 
@@ -95,7 +111,7 @@ def assemble(
     sentences: IntArray,
     max_pieces: tuple[int, int] = NO_LIMIT,
     shapes: Shapes = CPU_SHAPES,
-    pack_links: PackSentences | None = None,
+    link_weight: float | None = None,
 ) -> MicroBatch:
     """Pack sentence pairs into a micro-batch.
 
@@ -104,7 +120,7 @@ def assemble(
         sentences: Indices of the pairs. If there are none, the micro-batch has no labels and adds nothing to the loss.
         max_pieces: Each source and each target sentence is cut after this many word pieces.
         shapes: The sizes that streams are filled up to.
-        pack_links: Packs the word alignments; only for sentences that are not cut.
+        link_weight: The weight that the links of a target token share; None for no links. Sentences must not be cut.
     """
     links = None
     if len(sentences):
@@ -114,18 +130,26 @@ def assemble(
         target = _with_mark(target_pieces, target_lengths, BOS, at_end=False)
         labels = _with_mark(target_pieces, target_lengths, EOS, at_end=True)
         source_lengths, target_lengths = source_lengths + 1, target_lengths + 1
-        links = pack_links(sentences, target_lengths) if pack_links else None
+        if link_weight is not None:
+            links = _links(store, sentences, target_lengths, link_weight)
     else:
         source, target, labels = torch.tensor([EOS]), torch.tensor([BOS]), torch.tensor([PAD])
         source_lengths = target_lengths = np.array([1])
     source_filler, target_filler = shapes.filler(source_lengths, target_lengths)
+    packed_target = _packed(target, np.append(target_lengths, target_filler), shapes)
     return MicroBatch(
         _packed(source, np.append(source_lengths, source_filler), shapes),
-        _packed(target, np.append(target_lengths, target_filler), shapes),
-        _filled(labels, int(target_lengths.sum() + target_filler.sum())),
+        packed_target,
+        _filled(labels, len(packed_target.tokens)),
         sentences,
         links,
     )
+
+
+def _with_mark(pieces: Ids, lengths: IntArray, mark: int, *, at_end: bool) -> Tensor:
+    """Insert a special token before or after each sentence of a stream."""
+    ends = lengths.cumsum()
+    return torch.from_numpy(np.insert(pieces.astype(np.int64), ends if at_end else ends - lengths, mark))
 
 
 def _packed(tokens: Tensor, lengths: IntArray, shapes: Shapes) -> Packed:
@@ -141,14 +165,33 @@ def _filled(tokens: Tensor, count: int) -> Tensor:
     return F.pad(tokens, (0, count - len(tokens)), value=PAD)
 
 
+def _links(text: Pairs, pairs: IntArray, target_lengths: IntArray, weight: float) -> Links:
+    """Return the links of a micro-batch, given the lengths of its target sentences with their marks."""
+    owners, links = _read_links(text, pairs)
+    starts = target_lengths.cumsum() - target_lengths
+    targets = starts[owners] + links[:, 0]  # row 0, the start mark, predicts piece 0
+    _, token, counts = np.unique(targets, return_inverse=True, return_counts=True)
+    weights = torch.from_numpy((weight / counts)[token]).to(torch.float32)
+    return Links(torch.from_numpy(targets), torch.from_numpy(links[:, 1]), weights)
+
+
+def _link_weight(text: Pairs, pairs: IntArray, labels: int) -> float:
+    """Return the weight that the links of a target token share in a global batch with this number of labels."""
+    owners, links = _read_links(text, pairs)
+    linked = len(np.unique(owners << 32 | links[:, 0]))
+    return labels / linked if linked else 0.0
+
+
+def _read_links(text: Pairs, pairs: IntArray) -> tuple[IntArray, IntArray]:
+    """Return for each link the number of its pair, from 0, and (N, 2) target piece and source piece."""
+    numbers, counts = text.gather(alignments.NAME, pairs)
+    return np.repeat(np.arange(len(pairs)), counts // 2), numbers.astype(np.int64).reshape(-1, 2)
+
+
 def _distinct_words(store: Pairs, sentences: IntArray, shapes: Shapes) -> Tensor:
     """Return the distinct words of sentence pairs, the special words and filler, in ascending order."""
-    counts = np.bincount([PAD, BOS, EOS])
-    for side in (SOURCE, TARGET):
-        of_side = np.bincount(store.gather(side, sentences, sys.maxsize)[0], minlength=len(counts))
-        of_side[: len(counts)] += counts
-        counts = of_side
-    averaged = counts > 0
+    words = [store.gather(side, sentences)[0] for side in SIDES]
+    averaged = np.bincount(np.concatenate([*words, np.array([PAD, BOS, EOS], words[0].dtype)])) > 0
     distinct = int(averaged.sum())
     averaged[np.flatnonzero(~averaged)[: shapes.words(distinct) - distinct]] = True  # their gradient is zero
     return torch.from_numpy(np.flatnonzero(averaged))
@@ -160,12 +203,6 @@ def _corpus_counts(store: Pairs, sentences: IntArray, lengths: PairLengths) -> d
     tokens = np.bincount(corpora, lengths.source[sentences] + lengths.target[sentences], count).astype(int)
     pairs = np.bincount(corpora, minlength=count)
     return dict(zip(store.corpora, zip(pairs.tolist(), tokens.tolist(), strict=True), strict=False))
-
-
-def _with_mark(pieces: Ids, lengths: IntArray, mark: int, *, at_end: bool) -> Tensor:
-    """Insert a special token before or after each sentence of a stream."""
-    ends = lengths.cumsum()
-    return torch.from_numpy(np.insert(pieces.astype(np.int64), ends if at_end else ends - lengths, mark))
 
 
 def global_batches(
@@ -199,9 +236,7 @@ def global_batches(
         with_words: Whether to count the distinct words of each global batch, if several devices share it.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    # `plan_epoch`, unless corpora are mixed
-    plan_of = store.planner(lengths, batching)
-    for epoch, plan, index in planned_batches(plan_of, start.epoch, start.batch):
+    for epoch, plan, index in planned_batches(store.planner(lengths, batching), start.epoch, start.batch):
         sentences = plan[index]
         text, pairs, sizes, limit = store, sentences, lengths, device_tokens
         if noise:  # the plan is made from the lengths before it, and micro-batches from those after it
@@ -213,8 +248,8 @@ def global_batches(
         target_tokens = int(sizes.target[pairs].sum())
         tokens = target_tokens + int(sizes.source[pairs].sum())
         after = DataPosition(epoch, index + 1) if index + 1 < len(plan) else DataPosition(epoch + 1)
-        pack_links = pack(text, pairs, target_tokens) if with_links else None
-        micro_batches = [assemble(text, each, shapes=shapes, pack_links=pack_links) for each in on_this_device]
+        link_weight = _link_weight(text, pairs, target_tokens) if with_links else None
+        micro_batches = [assemble(text, each, shapes=shapes, link_weight=link_weight) for each in on_this_device]
         if noise:  # the numbers of the pairs in the training text, not in the changed text
             micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
         words = _distinct_words(text, pairs, shapes) if with_words and devices > 1 else None
@@ -226,3 +261,23 @@ def split_for_devices(
 ) -> list[IntArray]:
     """Split a global batch for devices that each run `threads` micro-batches in parallel."""
     return split_batch(sentences, lengths, devices * threads, device_tokens // threads)
+
+
+def prefetched(batches: Iterator[GlobalBatch], *, pin_memory: bool = False) -> Generator[GlobalBatch, None, None]:
+    """Yield batches that a background thread assembles, a few ahead; closing the iterator ends the thread.
+
+    Page-locked memory speeds up their copy to a GPU.
+    """
+
+    def fetch() -> GlobalBatch | None:
+        batch = next(batches, None)
+        return batch.pinned() if batch and pin_memory else batch
+
+    thread = ThreadPoolExecutor(1, "batches")
+    try:
+        waiting = deque(thread.submit(fetch) for _ in range(PREFETCHED_BATCHES))
+        while batch := waiting.popleft().result():
+            waiting.append(thread.submit(fetch))
+            yield batch
+    finally:
+        thread.shutdown(cancel_futures=True)

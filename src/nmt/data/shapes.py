@@ -13,7 +13,6 @@ from nmt.compute.machine import Machine
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.data.batches import IntArray
-from nmt.data.micro_batch_size import full_micro_batch_tokens
 from nmt.model.backends.cuda import has_flash_attention
 from nmt.model.build import needs_padded_attention
 from nmt.model.interface import TranslationModel
@@ -29,6 +28,11 @@ GPU_TOKEN_STEPS = 24
 """Sizes of streams on a GPU differ by at least about this share of a full micro-batch."""
 MIN_LONGEST, MIN_SENTENCES = 32, 8
 """The smallest sizes if `Shapes.buckets` is set."""
+ROOM_TO_GROW = 1.25
+"""How many times as long as planned a micro-batch may become, when its text is changed, before it is split.
+
+BPE-dropout of 0.1 makes sentences about 15% longer.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,26 @@ def micro_batch_shapes(model: TranslationModel, config: TrainingConfig, machine:
     """Return the shapes of the micro-batches of a step, if each has at most `device_tokens`; 0 for no limit."""
     tokens = full_micro_batch_tokens(config.batch_tokens, device_tokens, distributed.world_size())
     return Shapes.on(machine, model.config, tokens)
+
+
+def micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:
+    """Return the limit of source tokens, and of target tokens, for which a micro-batch is planned."""
+    share = -(-batch_tokens // devices)
+    return min(device_tokens or share, share)
+
+
+def changed_micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:
+    """Return the limit for a micro-batch whose sentences may have become longer than planned.
+
+    A longer micro-batch is split, so that it never needs more memory than was checked.
+    """
+    return device_tokens or int(-(-batch_tokens // devices) * ROOM_TO_GROW)
+
+
+def full_micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:
+    """Return about how many source or target tokens each of the equal micro-batches of a full global batch has."""
+    share = -(-batch_tokens // devices)
+    return -(-share // -(-share // micro_batch_tokens(batch_tokens, device_tokens, devices)))
 
 
 def _round_up(count: int, multiple: int) -> int:

@@ -204,7 +204,7 @@ class PairWriter:
         for _, offsets, _ in self._files:
             offsets.write(np.zeros(1, OFFSET_TYPE).tobytes())
 
-    def append(self, *arrays: Ids | LengthArray) -> None:
+    def append(self, *arrays: IntArray) -> None:
         """Append pairs: for each column, the concatenated numbers, and how many each pair has."""
         for column, (ids, lengths) in enumerate(zip(arrays[0::2], arrays[1::2], strict=True)):
             tokens, offsets, dtype = self._files[column]

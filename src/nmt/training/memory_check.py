@@ -15,7 +15,7 @@ from nmt.config.tree import Config
 from nmt.data.batches import Batching
 from nmt.data.largest_batches import largest_micro_batches
 from nmt.data.loader import MicroBatch
-from nmt.data.micro_batch_size import micro_batch_tokens, with_room_to_grow
+from nmt.data.shapes import ROOM_TO_GROW, micro_batch_tokens
 from nmt.data.store import Pairs
 from nmt.errors import CommonError, UserError
 from nmt.estimate.memory import FLOAT32_BYTES, activation_storage, state_numbers, training_memory
@@ -74,7 +74,7 @@ def tokens_that_fit(trainer: Trainer, store: Pairs, longest_sentence: int, *, ch
         changed: Whether noise may make batches longer than planned.
     """
     config = trainer.config
-    planned = with_room_to_grow(config.batch_tokens) if changed else config.batch_tokens
+    planned = int(config.batch_tokens * ROOM_TO_GROW) if changed else config.batch_tokens
     if _fits(trainer, store, planned, config.device_tokens):
         return config.device_tokens
     tokens = micro_batch_tokens(config.batch_tokens, config.device_tokens, distributed.world_size())

@@ -6,7 +6,7 @@ import pytest
 
 import nmt.data.batches as planning
 from nmt.data.batches import Batching, EpochPlan, PairLengths, plan_epoch, planned_batches, split_batch
-from nmt.data.micro_batch_size import changed_micro_batch_tokens, full_micro_batch_tokens, micro_batch_tokens
+from nmt.data.shapes import changed_micro_batch_tokens, full_micro_batch_tokens, micro_batch_tokens
 
 
 def random_lengths(pairs: int, seed: int = 0, longest: int = 60) -> PairLengths:
@@ -45,30 +45,11 @@ def test_batches_of_random_lengths_are_full_samples_of_the_text() -> None:
     assert np.std(means) < 1.3 * lengths.target.std() / pairs_per_batch**0.5  # as of independent draws
 
 
-def test_sentences_of_a_batch_are_sorted_by_length_so_that_micro_batches_are_equal() -> None:
-    lengths = random_lengths(5000)
-    epoch = plan_epoch(lengths, Batching(2000, seed=3, by_length=False), epoch=1)
-    for index in range(len(epoch)):
-        assert (np.diff(lengths.target[epoch[index]]) >= 0).all()
-
-
 @pytest.mark.parametrize("longest", [65_534, 65_535, 65_536, 131_000])
 def test_sentences_of_any_length_are_sorted_by_length(longest: int) -> None:
     side = np.array([longest, 3, longest - 1, 1, 2, 40_000])
     plan = plan_epoch(PairLengths(side, side), Batching(200_000, seed=1), epoch=0)
     assert side[plan.order].tolist() == sorted(side.tolist())
-
-
-def test_plan_equals_a_plain_greedy_loop() -> None:
-    lengths = random_lengths(500)
-    epoch = plan_epoch(lengths, Batching(150, seed=1), epoch=0)
-    expected: list[list[int]] = [[]]
-    for sentence in epoch.order.tolist():
-        longer = [*expected[-1], sentence]
-        if max(lengths.source[longer].sum(), lengths.target[longer].sum()) > 150:
-            expected.append([])
-        expected[-1].append(sentence)
-    assert sorted(epoch[i].tolist() for i in range(len(epoch))) == sorted(expected)
 
 
 def planned_at_once(lengths: PairLengths, batching: Batching, epoch: int) -> EpochPlan:
@@ -110,13 +91,6 @@ def test_plan_depends_on_seed_and_epoch_only(by_length: bool) -> None:
     assert first.order.tolist() != other_seed.order.tolist()
 
 
-def test_batches_come_in_random_order() -> None:
-    lengths = random_lengths(5000)
-    epoch = plan_epoch(lengths, Batching(300, seed=1), epoch=0)
-    means = [lengths.target[epoch[i]].mean() for i in range(len(epoch))]
-    assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.2
-
-
 def test_a_sentence_over_budget_is_a_batch_of_its_own() -> None:
     lengths = PairLengths(np.array([3, 50, 3]), np.array([3, 4, 3]))
     epoch = plan_epoch(lengths, Batching(10, seed=1), epoch=0)
@@ -142,22 +116,6 @@ def test_micro_batches_hold_all_sentences_within_their_budget(devices: int, devi
 def test_fewer_sentences_than_devices_leave_empty_micro_batches() -> None:
     micro_batches = split_batch(np.arange(3), random_lengths(3), devices=8, device_tokens=0)
     assert [len(micro_batch) for micro_batch in micro_batches] == [1, 1, 1, 0, 0, 0, 0, 0]
-
-
-def test_there_are_no_more_micro_batches_than_needed() -> None:
-    lengths = PairLengths(np.full(100, 10), np.full(100, 10))
-    assert len(split_batch(np.arange(100), lengths, devices=2, device_tokens=250)) == 4
-
-
-def test_a_sentence_too_long_for_16_bits_changes_nothing_else() -> None:
-    lengths = random_lengths(400)
-    longer = PairLengths(np.append(lengths.source, 70_000), np.append(lengths.target, 70_000))
-    epoch = plan_epoch(longer, Batching(150, seed=1), epoch=0)
-    batches = [epoch[i].tolist() for i in range(len(epoch))]
-    assert [400] in batches
-    order = epoch.order[:-1].tolist()
-    assert epoch.order[-1] == 400
-    assert [longer.target[i] for i in order] == sorted(lengths.target.tolist())
 
 
 def test_planned_batches_are_those_of_each_epochs_own_plan() -> None:

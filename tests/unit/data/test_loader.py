@@ -1,4 +1,6 @@
+import threading
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
 
@@ -6,8 +8,7 @@ import numpy as np
 import pytest
 
 from nmt.data.batches import Batching
-from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
-from nmt.data.prefetcher import Prefetcher
+from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches, prefetched
 from nmt.data.shapes import TOKEN_MULTIPLE, Shapes
 from nmt.data.store import PairStore, writing
 from nmt.text.special import BOS, EOS, PAD
@@ -110,20 +111,20 @@ def test_token_counts_include_special_tokens(store: PairStore) -> None:
     assert sum(batch.tokens - batch.target_tokens for batch in epoch) == sum(len(source) + 1 for source in SOURCES)
 
 
-def test_prefetcher_yields_the_same_batches_and_stops(store: PairStore) -> None:
-    with Prefetcher(stream(store)) as prefetcher:
-        assert [summary(batch) for batch in islice(prefetcher, 9)] == [
+def test_prefetching_yields_the_same_batches_and_stops(store: PairStore) -> None:
+    with closing(prefetched(stream(store))) as batches:
+        assert [summary(batch) for batch in islice(batches, 9)] == [
             summary(batch) for batch in islice(stream(store), 9)
         ]
-    assert not prefetcher._thread.is_alive()
+    assert not any(thread.name.startswith("batches") for thread in threading.enumerate())
 
 
-def test_prefetcher_raises_errors_of_its_thread(store: PairStore) -> None:
+def test_prefetching_raises_errors_of_its_thread(store: PairStore) -> None:
     def failing() -> Iterator[GlobalBatch]:
         yield from islice(stream(store), 2)
         raise OSError("the disk is gone")
 
-    with Prefetcher(failing()) as prefetcher:
-        list(islice(prefetcher, 2))
+    with closing(prefetched(failing())) as batches:
+        list(islice(batches, 2))
         with pytest.raises(OSError, match="the disk is gone"):
-            next(prefetcher)
+            next(batches)

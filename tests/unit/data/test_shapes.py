@@ -9,8 +9,7 @@ import torch
 from nmt.compute.machine import Machine
 from nmt.config.model import ModelConfig
 from nmt.data.batches import Batching, IntArray, PairLengths, plan_epoch, split_batch
-from nmt.data.micro_batch_size import full_micro_batch_tokens
-from nmt.data.shapes import Shapes
+from nmt.data.shapes import Shapes, full_micro_batch_tokens
 
 GPU = Machine(torch.device("cuda"), torch.bfloat16)
 MODEL = ModelConfig()

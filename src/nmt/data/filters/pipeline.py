@@ -17,8 +17,7 @@ from nmt.data.filters import rules
 from nmt.data.filters.overlap import HeldOut, Keeps, runs_differ, sentences_differ
 from nmt.data.records import Manifest, collect_task, encode_task
 from nmt.data.sources.source import Pair
-from nmt.text.lines import blocks
-from nmt.text.lines import on_one_line
+from nmt.text.lines import blocks, on_one_line
 from nmt.text.plain import Hashes, pair_hashes, sentence_hashes
 
 CHUNK_PAIRS, CHUNK_CHARACTERS = 10_000, 1 << 24

@@ -14,8 +14,7 @@ from nmt.config.compose import compose
 from nmt.config.model import ModelConfig
 from nmt.data.alignments import NAME
 from nmt.data.batches import Batching, PairLengths, plan_epoch
-from nmt.data.links import Links
-from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches
+from nmt.data.loader import CPU_SHAPES, GlobalBatch, Links, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import SIDES, PairStore, writing
 from nmt.decoding.alignment import guided_layer

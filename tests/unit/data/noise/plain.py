@@ -7,7 +7,7 @@ from zlib import crc32
 import numpy as np
 import sentencepiece
 
-from nmt.data.noise.sentences import Sentences
+from nmt.data.noise import Sentences
 
 MASK = (1 << 64) - 1
 STRIDE = 0x9E3779B97F4A7C15

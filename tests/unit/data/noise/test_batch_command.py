@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nmt.text.tokenizer import Tokenizer
-from tests.integration.toy import call, refuse
+from tests.integration.toy import call
 
 
 def test_batch_prints_the_pieces_that_noise_makes(settings: list[str]) -> None:
@@ -18,14 +18,3 @@ def test_batch_prints_the_pieces_that_noise_makes(settings: list[str]) -> None:
     assert shown == [f" {line}".replace("▁", " ") for line in text]
     pieces = [part for line in noisy.stdout.splitlines() for part in line.replace("\t", " ").split(" ")]
     assert len(pieces) > sum(map(len, tokenizer.encode_source([part for line in text for part in line.split("\t▁")])))
-
-
-def test_noise_that_does_not_fit_is_refused_in_one_line(settings: list[str], tmp_path: Path) -> None:
-    bad = [
-        (["noise.bpe_dropout_source=1.5"], "noise.bpe_dropout_source=1.5 must be at least 0 and below 1"),
-        (["noise.bpe_dropout=0.1"], "did you mean"),
-        (["noise.bpe_dropout_target=0.1", "tokenizer.model_type=unigram"], "needs text in pieces of BPE"),
-    ]
-    for words, message in bad:
-        error = refuse(["train", *settings, f"paths.outputs={tmp_path}", *words])
-        assert message in error

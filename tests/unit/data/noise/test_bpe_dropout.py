@@ -7,9 +7,7 @@ import pytest
 import sentencepiece
 
 from nmt.config.data import TokenizerConfig
-from nmt.data.noise.bpe_dropout import bpe_dropout
-from nmt.data.noise.draws import Draws, uniform
-from nmt.data.noise.merges import Merges
+from nmt.data.noise import Keys, Merges, bpe_dropout, keys_of, uniform
 from nmt.demo.source import draw
 from nmt.text.sentencepiece_model import Piece, read_pieces
 from nmt.text.train_tokenizer import train
@@ -33,20 +31,23 @@ def processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
     return sentencepiece.SentencePieceProcessor(model_proto=model)
 
 
-def noised(model: bytes, ids: list[list[int]], share: float, draws: Draws) -> list[list[int]]:
-    merges = Merges.of(read_pieces(model, "the model"))
-    return plain.lists(bpe_dropout(plain.sentences_of(ids), merges, share, draws.keys(KIND)))
+def keys(count: int, epoch: int = 0) -> Keys:
+    return keys_of(1, epoch, np.arange(count), KIND)
+
+
+def noised(pieces: list[Piece], ids: list[list[int]], share: float, epoch: int = 0) -> list[list[int]]:
+    return plain.lists(bpe_dropout(plain.sentences_of(ids), Merges.of(pieces), share, keys(len(ids), epoch)))
 
 
 def test_random_numbers_are_those_of_split_mix() -> None:
     sentences = np.array([0, 7, 2**31])
-    keys = Draws(3, 2, sentences).keys(KIND)
+    keys = keys_of(3, 2, sentences, KIND)
     assert keys.tolist() == [plain.key_of(3, 2, number, KIND) for number in sentences.tolist()]
     counters = np.array([0, 5, 1 << 40])
     expected = [plain.draw(int(key), int(counter)) for key, counter in zip(keys, counters, strict=True)]
     assert uniform(keys, counters).tolist() == expected
-    others = [Draws(4, 2, sentences), Draws(3, 1, sentences), Draws(2, 3, sentences)]
-    assert len({each.keys(KIND)[0] for each in others} | {keys[0], Draws(3, 2, sentences).keys("words")[0]}) == 5
+    others = [keys_of(*each)[0] for each in ((4, 2, sentences, KIND), (3, 1, sentences, KIND), (2, 3, sentences, KIND))]
+    assert len({*others, keys[0], keys_of(3, 2, sentences, "words")[0]}) == 5
 
 
 def test_without_dropout_the_pieces_are_those_of_sentencepiece(
@@ -54,8 +55,8 @@ def test_without_dropout_the_pieces_are_those_of_sentencepiece(
 ) -> None:
     ids = processor.encode(lines)
     characters = [[processor.piece_to_id(each) for each in "".join(processor.id_to_piece(line))] for line in ids[:-1]]
-    assert noised(model, ids, 0.0, Draws(1, 0, np.arange(len(ids)))) == ids
-    assert noised(model, characters, 0.0, Draws(1, 0, np.arange(len(ids) - 1))) == ids[:-1]
+    assert noised(read_pieces(model), ids, 0.0) == ids
+    assert noised(read_pieces(model), characters, 0.0) == ids[:-1]
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.97])
@@ -63,7 +64,7 @@ def test_pieces_are_those_of_the_plain_algorithm(
     model: bytes, processor: sentencepiece.SentencePieceProcessor, lines: list[str], share: float
 ) -> None:
     ids = processor.encode(lines)
-    found = noised(model, ids, share, Draws(1, 3, np.arange(len(ids))))
+    found = noised(read_pieces(model), ids, share, epoch=3)
     expected = [
         plain.bpe_dropout(processor, line, share, plain.key_of(1, 3, number, KIND)) for number, line in enumerate(ids)
     ]
@@ -101,9 +102,7 @@ def test_results_have_their_exact_probabilities(share: float) -> None:
     total = 3000
     expected = probabilities(tuple("ababa"), share)
     assert sum(expected.values()) == pytest.approx(1)
-    merges = Merges.of(PIECES)
-    draws = Draws(5, 0, np.arange(total))
-    found = plain.lists(bpe_dropout(plain.sentences_of([[1, 2, 1, 2, 1]] * total), merges, share, draws.keys(KIND)))
+    found = noised(PIECES, [[1, 2, 1, 2, 1]] * total, share)
     counts = Counter(tuple(PIECES[each].text for each in sentence) for sentence in found)
     assert set(counts) <= set(expected)
     for result, probability in expected.items():
@@ -112,8 +111,6 @@ def test_results_have_their_exact_probabilities(share: float) -> None:
 
 def test_special_pieces_and_pieces_without_characters_are_not_split() -> None:
     pieces = [*PIECES, Piece("ac", -4.0), Piece("</s>", 0, 3), Piece("<0x0A>", 0, 6)]
-    merges = Merges.of(pieces)
     ids = [[0, 6, 7, 8, 3, 0]]
-    assert plain.lists(bpe_dropout(plain.sentences_of(ids), merges, 0.0, Draws(1, 0, np.arange(1)).keys(KIND))) == ids
-    nothing = plain.sentences_of([[], []])
-    assert plain.lists(bpe_dropout(nothing, merges, 0.5, Draws(1, 0, np.arange(2)).keys(KIND))) == [[], []]
+    assert noised(pieces, ids, 0.0) == ids
+    assert noised(pieces, [[], []], 0.5) == [[], []]

@@ -1,13 +1,11 @@
 """Noise on pairs: each kind compared with its plain definition, and independence of everything but the sentence."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from nmt.config.compose import compose
 from nmt.config.data import NoiseConfig, TokenizerConfig
-from nmt.data.noise.noise import Noise, make_noise
+from nmt.data.noise import Noise, make_noise
 from nmt.data.store import PairStore, in_memory
 from nmt.demo.source import draw
 from nmt.errors import ConfigError, UserError
@@ -101,21 +99,9 @@ def test_noise_needs_a_tokenizer_that_fits() -> None:
     assert make_noise(NoiseConfig(word_dropout=0.1), unigram, 1, 99) is not None
 
 
-@pytest.mark.parametrize(
-    ("noise", "message"),
-    [
-        ({"bpe_dropout_source": 1.0}, "noise.bpe_dropout_source=1.0 must be at least 0 and below 1"),
-        ({"bpe_dropout_target": -0.1}, "noise.bpe_dropout_target=-0.1 must be"),
-        ({"word_dropout": 2}, "noise.word_dropout=2 must be"),
-        ({"word_dropout": float("nan")}, "noise.word_dropout=nan must be"),
-    ],
-)
-def test_impossible_shares_are_refused(noise: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        NoiseConfig(**noise)
-
-
 def test_noise_that_cannot_be_applied_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"noise\.word_dropout=1\.0 must be at least 0 and below 1"):
+        NoiseConfig(word_dropout=1.0)
     dropout, unigram = "noise.bpe_dropout_source=0.1", "tokenizer.model_type=unigram"
     with pytest.raises(ConfigError, match=r"noise\.bpe_dropout_source=0\.1 needs text in pieces of BPE"):
         compose([dropout, unigram])

@@ -1,1 +1,0 @@
-"""Random changes of the training text, drawn anew in each epoch."""
