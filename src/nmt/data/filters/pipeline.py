@@ -110,12 +110,14 @@ def apply(
 ) -> Iterator[list[Pair]]:
     """Yield the pairs of each chunk that pass all filters; count in `dropped` those that each filter drops.
 
-    An engine's workers share the work; without one, or if it has no others, this process does it.
+    An engine's workers share the work, unless all filters are quick; otherwise this process does it.
     """
     dropped.update(dict.fromkeys((each.name for each in filters), 0))
     if not filters:
         yield from chunks
         return
+    if all(each.is_quick for each in filters):
+        engine = None  # to send the text would take as long
     names = list(dropped)
     in_order = next((number for number, each in enumerate(filters) if each.make is None), None)
     first_seen = FirstSeen()

@@ -159,10 +159,10 @@ def _parquet(path: Path, choose: Choose, *, nested: bool) -> Rows:
             inner = [each.name for each in schema.field(TRANSLATION).type]
         chosen = choose([*inner, *(name for name in schema.names if name not in inner)])
         wanted = [f"{TRANSLATION}.{name}" if name in inner else name for name in chosen]
-        batches = file.iter_batches(BATCH_ROWS, columns=wanted)
-        for number, row in enumerate(chain.from_iterable(batch.to_pylist() for batch in batches), 1):
-            cells = {**row, **(row[TRANSLATION] or {})} if inner else row
-            yield number, [cells.get(name) for name in chosen]
+        flat = pyarrow.Table.flatten if inner else lambda table: table
+        tables = (pyarrow.Table.from_batches([batch]) for batch in file.iter_batches(BATCH_ROWS, columns=wanted))
+        columns = ([table.column(name).to_pylist() for name in wanted] for table in map(flat, tables))
+        yield from enumerate(chain.from_iterable(zip(*each, strict=True) for each in columns), 1)
 
 
 def count_rows(path: Path) -> int:
