@@ -91,7 +91,7 @@ def _flops(corpus: Corpus, result: dict[str, Any]) -> int:
     """Return the FLOPs of the model for the measured tokens, without any other computation of the engine."""
     model, vocabulary = corpus.config.model, corpus.tokenizer.target_size
     size = count_parameters(model, vocabulary, vocabulary)
-    return training_flops(model, size, vocabulary * model.d_model, result["source_tokens"], result["target_tokens"])
+    return training_flops(size, vocabulary * model.d_model, result["source_tokens"], result["target_tokens"])
 
 
 def render(rows: Sequence[dict[str, Any]]) -> str:

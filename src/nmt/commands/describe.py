@@ -20,7 +20,7 @@ from nmt.data.prepared import prepared_tokenizer
 from nmt.data.records import TrainedTokenizer, encode_task
 from nmt.errors import ConfigError, for_this_installation
 from nmt.estimate.hardware import Estimate, duration, estimate, find_device, measured_peak, precision_on
-from nmt.estimate.memory import ActivationStorage, Memory, activation_storage, micro_batches, run_memory
+from nmt.estimate.memory import Memory, Storage, micro_batches, run_memory
 from nmt.estimate.parameters import ParameterCounts, count_parameters, step_flops
 
 TREE_SYMBOLS = 100
@@ -143,18 +143,18 @@ class _Device(NamedTuple):
     precision: str
     peak: float
     """Operations per second."""
-    storage: ActivationStorage
+    storage: Storage
 
 
 def _device(config: Config) -> _Device:
     """Return the type of device that is named, or that of this machine."""
     if name := config.describe.device:
         precision, found = precision_on(name, config.runtime.precision), find_device(name)
-        storage = activation_storage(gpu=True, half=precision != "fp32", fused=found.fused)
+        storage = Storage(gpu=True, half=precision != "fp32", fused=found.fused)
         return _Device(name, precision, found.peak(precision), storage)
     machine = prepare_machine(config.runtime)
     gpu, half = machine.device.type == "cuda", machine.precision in HALF_PRECISIONS
-    storage = activation_storage(gpu=gpu, half=half, fused=not gpu or has_bf16(machine.device))
+    storage = Storage(gpu=gpu, half=half, fused=not gpu or has_bf16(machine.device))
     return _Device(device_name(machine.device), machine.precision_name, measured_peak(machine), storage)
 
 

@@ -32,11 +32,11 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
         "decoder_only": Choice("nmt.model.decoder_only:DecoderOnly", "source and translation as one causal stream"),
     },
     "model.positions": {
-        "sinusoidal": Choice("nmt.model.positions.sinusoidal:Sinusoidal", "the paper's"),
-        "learned": Choice("nmt.model.positions.learned:Learned", "Table 3, row E"),
-        "relative": Choice("nmt.model.positions.relative:Relative", "learned vectors of clipped distances"),
-        "rotary": Choice("nmt.model.positions.rotary:Rotary", "rotated queries and keys"),
-        "alibi": Choice("nmt.model.positions.alibi:Alibi", "scores fall linearly with distance"),
+        "sinusoidal": Choice("nmt.model.positions:Sinusoidal", "the paper's"),
+        "learned": Choice("nmt.model.positions:Learned", "Table 3, row E"),
+        "relative": Choice("nmt.model.positions:Relative", "learned vectors of clipped distances"),
+        "rotary": Choice("nmt.model.positions:Rotary", "rotated queries and keys"),
+        "alibi": Choice("nmt.model.positions:Alibi", "scores fall linearly with distance"),
     },
     "model.norm": {
         "layer": Choice("nmt.model.norms:LAYER", "the paper's LayerNorm"),

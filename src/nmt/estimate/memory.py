@@ -1,21 +1,17 @@
-"""The memory of a training step, by formula: no model is built.
-
-What forward saves for backward is counted tensor by tensor, as the modules of `nmt.model` save them.
-"""
+"""The memory of a training step, by formula: what forward saves for backward, tensor by tensor, in `nmt.model`."""
 
 import math
 from typing import NamedTuple
 
-from nmt.config.model import ModelConfig
+from nmt.config.model import DECODER_ONLY, ModelConfig
 from nmt.config.registry import load
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.estimate.parameters import ParameterCounts, passes_per_batch
 from nmt.model.activations import activation_of
 from nmt.model.backends.eager import LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK
-from nmt.model.build import architecture_of, needs_padded_attention
-from nmt.model.interface import Stack
-from nmt.model.positions.base import positions_of
+from nmt.model.build import needs_padded_attention
+from nmt.model.positions import positions_of
 
 FLOAT32_BYTES = 4
 GATHERED_LAYERS = 2
@@ -41,70 +37,45 @@ class Memory(NamedTuple):
         return sum(self)
 
 
-class ActivationStorage(NamedTuple):
-    """How a device stores what backward needs."""
+class Storage(NamedTuple):
+    """How a device computes, which decides what forward saves."""
 
-    width: int
-    """Bytes per number of the residual stream, and in the inputs and outputs of matrix products."""
-    padded: bool
-    """Whether attention multiplies padded blocks, as on a CPU, instead of being flash attention."""
-    slack: float
-    """Bytes held per byte in use, because free blocks of the heap only partly fit later requests."""
-    process: int
-    """Bytes before a model exists."""
-    dropout_mask: int
-    """Bytes per coordinate of a dropout mask."""
-    recomputed: bool
-    """Whether backward computes the dropout masks of residual connections again, as on a GPU with fused operations."""
-    norm_width: int
-    """Bytes per number of the input of a norm, unless that is fused with the residual connection."""
-    scores: int
-    """The most scores of words that the loss holds at a time."""
-    score_width: int
-    """Bytes per score: on a CPU, a score is also held in float32."""
+    gpu: bool
+    half: bool
+    """Whether streams have 16 bits."""
+    fused: bool = True
+    """Whether the operations of `nmt.model.kernels` compute."""
+    least: bool = False
+    """Whether to count only what is in use, and not what free blocks add to it."""
 
+    @property
+    def width(self) -> int:
+        """Bytes per number of a stream."""
+        return 2 if self.half else FLOAT32_BYTES
 
-def activation_storage(*, gpu: bool, half: bool, fused: bool = True) -> ActivationStorage:
-    """Return how a GPU or a CPU stores activations, with matrix products in 16 or 32 bits.
+    @property
+    def padded(self) -> bool:
+        """Whether attention multiplies padded blocks: GPUs have other attention in 16 bits only."""
+        return not self.half if self.gpu else not self.fused
 
-    A GPU without bf16 does not run the `fused` operations.
-    """
-    width = 2 if half else FLOAT32_BYTES
-    if gpu:
-        return ActivationStorage(
-            width,
-            padded=not half,
-            slack=1.05,
-            process=600_000_000,
-            dropout_mask=1,
-            recomputed=fused,
-            norm_width=FLOAT32_BYTES,
-            scores=LOGITS_PER_GPU_CHUNK,
-            score_width=width,
-        )
-    return ActivationStorage(
-        width,
-        padded=True,
-        slack=1.4,
-        process=320_000_000,
-        dropout_mask=width,
-        recomputed=False,
-        norm_width=width,
-        scores=LOGITS_PER_CHUNK,
-        score_width=2 * FLOAT32_BYTES,
-    )
+    @property
+    def mask(self) -> int:
+        """Bytes per coordinate of a dropout mask: random numbers of 16 bits in C, torch's own on GPUs."""
+        return 1 if self.gpu else 2
+
+    @property
+    def slack(self) -> float:
+        """Bytes held per byte in use, as measured: free blocks only partly fit later requests."""
+        return 1.0 if self.least else 1.05 if self.gpu else 1.4
+
+    def logits(self, count: int) -> int:
+        """Return the bytes of the loss's scores of words; a CPU also holds them in float32."""
+        held = min(count, LOGITS_PER_GPU_CHUNK if self.gpu else LOGITS_PER_CHUNK)
+        return held * (self.width if self.gpu else 2 * FLOAT32_BYTES)
 
 
 def training_memory(
-    config: ModelConfig,
-    parameters: int,
-    vocabulary: int,
-    source_tokens: int,
-    target_tokens: int,
-    length: int,
-    on: ActivationStorage,
-    *,
-    state: int | None = None,
+    config: ModelConfig, parameters: int, vocabulary: int, tokens: tuple[int, int], length: int, on: Storage, state: int
 ) -> Memory:
     """Estimate the memory of a step.
 
@@ -112,48 +83,83 @@ def training_memory(
         config: Settings of the model.
         parameters: Number of its parameters.
         vocabulary: Words of the target vocabulary.
-        source_tokens: Source tokens of a micro-batch.
-        target_tokens: Target tokens of a micro-batch.
-        length: Typical number of tokens of a sentence.
-        on: How the device stores activations.
-        state: Numbers that the optimizer keeps, see `state_numbers`; by default Adam's two per parameter.
-    """
-    stacks = architecture_of(config).stacks(config)
-    activations = (
-        (source_tokens + target_tokens) * _embedding(config, on)
-        + sum(_stack(config, stack, source_tokens, target_tokens, length, on) for stack in stacks)
-        + target_tokens * on.width * config.d_model  # the gradient of the last layer's output
-        + _temporary(config, stacks, source_tokens, target_tokens, on)
-        + 2 * FLOAT32_BYTES * vocabulary * config.d_model  # the projection's gradient, before and after scaling
-        + min(target_tokens * vocabulary, on.scores) * on.score_width
-    )
-    copies = on.width * parameters if on.width < FLOAT32_BYTES else 0
-    return Memory(
-        parameters=FLOAT32_BYTES * parameters + copies,
-        gradients=FLOAT32_BYTES * parameters,
-        optimizer=FLOAT32_BYTES * (2 * parameters if state is None else state),
-        activations=round(on.slack * activations),
-        process=on.process,
-    )
-
-
-def run_memory(
-    config: Config, size: ParameterCounts, words: int, devices: int, length: int, on: ActivationStorage
-) -> Memory:
-    """Estimate the memory of a run per device.
-
-    Args:
-        config: Settings of the run.
-        size: Parameters of its model.
-        words: Words of the target vocabulary.
-        devices: The number of devices.
+        tokens: Source and target tokens of a micro-batch.
         length: Typical number of tokens of a sentence, which matters if attention pads sentences.
-        on: How the device stores activations.
+        on: How the device computes.
+        state: Numbers that the optimizer keeps, see `state_numbers`.
     """
+    source, target = tokens
+    widest = max(tokens)
+    if config.architecture == DECODER_ONLY:
+        widest = source + target
+        saved = config.decoder_depth * widest * _layer(config, 2 * length, on)
+    else:
+        layer, cross = _layer(config, length, on), _cross_attention(config, length, on)
+        saved = config.encoder_depth * source * layer
+        saved += config.decoder_depth * (target * (layer + cross) + source * _keys_values(config, on))
+    activations = (
+        saved
+        + (source + target) * config.d_model * (on.mask if config.dropout else 0)
+        + widest * on.width * (2 * config.d_ff + 3 * config.d_model)  # gradients inside a layer, and of the stream
+        + 2 * FLOAT32_BYTES * vocabulary * config.d_model  # the projection's gradient, before and after scaling
+        + on.logits(target * vocabulary)
+    )
+    copies = on.width if on.half else 0
+    return Memory(
+        parameters=(FLOAT32_BYTES + copies) * parameters,
+        gradients=FLOAT32_BYTES * parameters,
+        optimizer=FLOAT32_BYTES * state,
+        activations=round(on.slack * activations),
+        process=600_000_000 if on.gpu else 320_000_000,
+    )
+
+
+def _layer(config: ModelConfig, keys: int, on: Storage) -> int:
+    """Return the bytes per token that self-attention and feed-forward save."""
+    padded = on.padded or needs_padded_attention(config)
+    attention = _query(config, keys, on, padded=padded) + positions_of(config).bias_saved_numbers() * FLOAT32_BYTES
+    attention += 0 if padded else _keys_values(config, on)
+    if positions_of(config).rotates:  # the values keep the product that queries and keys were rotated from
+        attention += (config.heads + config.key_value_heads) * config.key_size * on.width
+    dropped = on.width + on.mask if config.activation_dropout else 0
+    feed_forward = (activation_of(config).saved_tensors * on.width + dropped) * config.d_ff
+    return attention + feed_forward + 2 * _residual(config, on)
+
+
+def _cross_attention(config: ModelConfig, keys: int, on: Storage) -> int:
+    """Return the bytes per target token that cross-attention saves, without the keys and values of the source."""
+    padded = on.padded or config.attention_dropout > 0
+    return _query(config, keys, on, padded=padded) + _residual(config, on)
+
+
+def _query(config: ModelConfig, keys: int, on: Storage, *, padded: bool) -> int:
+    """Return the bytes per query: itself and the mixed values; in padded blocks float32, its weights and a key."""
+    if not padded:
+        return config.heads * (config.key_size + config.value_size) * on.width
+    weights = keys * (3 if config.attention_dropout else 1)  # before and after dropout, and the mask
+    numbers = 2 * config.key_size + config.value_size + weights
+    return config.heads * (config.value_size * on.width + numbers * FLOAT32_BYTES)
+
+
+def _keys_values(config: ModelConfig, on: Storage) -> int:
+    return config.key_value_heads * (config.key_size + config.value_size) * on.width
+
+
+def _residual(config: ModelConfig, on: Storage) -> int:
+    """Return the bytes per token: a sub-layer's input and output, or with pre-norm the sum and its norm; the mask."""
+    drawn_again = on.gpu and on.fused
+    mask = on.mask if config.dropout and not drawn_again else 0
+    # PyTorch's RMSNorm saves its input and a step in float32
+    read = on.width if config.norm == "layer" or drawn_again else 2 * FLOAT32_BYTES
+    return config.d_model * (on.width + read + mask)
+
+
+def run_memory(config: Config, size: ParameterCounts, words: int, devices: int, length: int, on: Storage) -> Memory:
+    """Estimate the memory of a run per device; see `training_memory`."""
     training, divided = config.training, divides_weights(config) and devices > 1
     tokens = passes_per_batch(training) * micro_batches(config, devices)[1]
     state = state_numbers(training, size, devices if training.shard_optimizer else 1)
-    memory = training_memory(config.model, size.total, words, tokens, tokens, length, on, state=state)
+    memory = training_memory(config.model, size.total, words, (tokens, tokens), length, on, state)
     return _divided(memory, config.model, size, on, devices) if divided else memory
 
 
@@ -179,14 +185,13 @@ def state_numbers(training: TrainingConfig, size: ParameterCounts, shards: int =
     return -(-means // shards) + moving_average
 
 
-def _divided(whole: Memory, config: ModelConfig, size: ParameterCounts, on: ActivationStorage, devices: int) -> Memory:
+def _divided(whole: Memory, config: ModelConfig, size: ParameterCounts, on: Storage, devices: int) -> Memory:
     """Return the memory per device if devices divide weights, gradients and averages.
 
     A device also holds gathered weights in the precision of training: those outside of layers with their gradient, two
     layers, and the gradient of one. Gradients are added up in float32, those of a layer at a time.
     """
-    stacks, parts = architecture_of(config).stacks(config), {"encoder": size.encoder, "decoder": size.decoder}
-    layer = max(math.ceil(parts[stack.part] / stack.layers) for stack in stacks)
+    layer = max(math.ceil(size.encoder / config.encoder_depth), math.ceil(size.decoder / config.decoder_depth))
     part = math.ceil(FLOAT32_BYTES * size.total / devices)
     added_up = FLOAT32_BYTES * max(layer, size.embedding)
     return whole._replace(
@@ -194,68 +199,3 @@ def _divided(whole: Memory, config: ModelConfig, size: ParameterCounts, on: Acti
         gradients=part + on.width * (size.embedding + layer) + added_up,
         optimizer=math.ceil(whole.optimizer / devices),
     )
-
-
-def _stack(
-    config: ModelConfig, stack: Stack, source_tokens: int, target_tokens: int, length: int, on: ActivationStorage
-) -> int:
-    """Bytes that a stack of layers saves."""
-    keys = length * (stack.reads_source + stack.reads_target)
-    attention = _self_query(config, keys, on) + _key_value(config, on)
-    layer = attention + _feed_forward(config, on) + 2 * _residual(config, on)
-    cross = _query(config, length, on) + _residual(config, on) if stack.cross_attention else 0
-    memory = _key_value(config, on)
-    saved = _tokens(stack, source_tokens, target_tokens) * (layer + cross)
-    return stack.layers * (saved + (source_tokens * memory if stack.cross_attention else 0))
-
-
-def _tokens(stack: Stack, source_tokens: int, target_tokens: int) -> int:
-    return stack.reads_source * source_tokens + stack.reads_target * target_tokens
-
-
-def _embedding(config: ModelConfig, on: ActivationStorage) -> int:
-    return config.d_model * on.dropout_mask if config.dropout else 0
-
-
-def _residual(config: ModelConfig, on: ActivationStorage) -> int:
-    """Bytes per token: the sub-layer's input, and what dropout and norm save."""
-    fused = on.recomputed and config.norm == "layer" and config.norm_placement == "post"  # saves the sub-layer's output
-    mask = 0 if on.recomputed or not config.dropout else on.dropout_mask
-    return config.d_model * (on.width + (on.width if fused else on.norm_width) + mask)
-
-
-def _self_query(config: ModelConfig, keys: int, on: ActivationStorage) -> int:
-    """Bytes per query token of self-attention, for which flash attention may not suit the model."""
-    weights_on = on._replace(padded=on.padded or needs_padded_attention(config))
-    return _query(config, keys, weights_on) + positions_of(config).bias_saved_numbers() * FLOAT32_BYTES
-
-
-def _query(config: ModelConfig, keys: int, on: ActivationStorage) -> int:
-    """Bytes per query token: the query, its attention weights (flash: their normaliser only) and the attended value."""
-    mask = on.dropout_mask if config.attention_dropout else 0
-    padded = on.padded or config.attention_dropout > 0
-    weights = config.heads * ((FLOAT32_BYTES + mask) * keys if padded else FLOAT32_BYTES)
-    return config.heads * (config.key_size + config.value_size) * on.width + weights
-
-
-def _key_value(config: ModelConfig, on: ActivationStorage) -> int:
-    return config.heads * (config.key_size + config.value_size) * on.width
-
-
-def _feed_forward(config: ModelConfig, on: ActivationStorage) -> int:
-    dropped = on.width + on.dropout_mask if config.activation_dropout else 0
-    return (activation_of(config).saved_tensors * on.width + dropped) * config.d_ff
-
-
-def _temporary(
-    config: ModelConfig,
-    stacks: tuple[Stack, ...],
-    source_tokens: int,
-    target_tokens: int,
-    on: ActivationStorage,
-) -> int:
-    """Bytes that backward needs at any moment: gradients of the stream and the encoder's output, and inside a layer."""
-    tokens = max(_tokens(stack, source_tokens, target_tokens) for stack in stacks)
-    layer = 2 * on.width * config.d_ff + 2 * on.width * config.d_model
-    encoder_output = source_tokens * on.width * config.d_model
-    return tokens * layer + (encoder_output if any(stack.cross_attention for stack in stacks) else 0)

@@ -1,15 +1,14 @@
-"""The number of parameters of a model and the operations of a training step, by formula: no model is built."""
+"""The number of parameters of a model, and the operations of a training step."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
-from nmt.config.model import ModelConfig
+import torch
+
+from nmt.config.model import DECODER_ONLY, ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
-from nmt.model.activations import activation_of
-from nmt.model.build import architecture_of
-from nmt.model.interface import Stack
-from nmt.model.norms import norm_of
-from nmt.model.positions.base import positions_of
+from nmt.model.build import build_model
 
 
 class ParameterCounts(NamedTuple):
@@ -27,19 +26,28 @@ class ParameterCounts(NamedTuple):
 
 
 def count_parameters(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> ParameterCounts:
-    """Return the parameters of a model for vocabularies of these sizes."""
-    words = target_vocabulary if config.tie_embeddings else source_vocabulary + 2 * target_vocabulary
-    vectors = words + sum(positions_of(config).table_sizes().values())
-    stacks = {"encoder": 0, "decoder": 0}
-    for stack in architecture_of(config).stacks(config):
-        stacks[stack.part] += _stack(config, stack)
-    bias = target_vocabulary * config.output_bias
-    return ParameterCounts(embedding=vectors * config.d_model + bias, **stacks)
+    """Return the parameters of a model for vocabularies of these sizes.
+
+    One layer of each stack is built, without memory, and counts as often as the settings say.
+    """
+    depths = {"encoder": config.encoder_depth, "decoder": config.decoder_depth}
+    shallow = replace(config, layers=1, encoder_layers=0, decoder_layers=0)
+    counts = {"embedding": 0, "encoder": 0, "decoder": 0}
+    with torch.device("meta"):
+        model = build_model(shallow, source_vocabulary, target_vocabulary)
+    for name, parameter in model.named_parameters():
+        part, _, rest = name.partition(".")
+        part, repeated = part.removesuffix("_norm"), rest.startswith("0.")
+        part = part if part in depths else "embedding"
+        counts[part] += parameter.numel() * (depths[part] if repeated and part in depths else 1)
+    return ParameterCounts(**counts)
 
 
 def describe_depth(config: ModelConfig) -> str:
     """Return the number of layers of each stack: "6 + 6" for the paper's base model."""
-    return " + ".join(str(stack.layers) for stack in architecture_of(config).stacks(config))
+    if config.architecture == DECODER_ONLY:
+        return str(config.decoder_depth)
+    return f"{config.encoder_depth} + {config.decoder_depth}"
 
 
 def passes_per_batch(training: TrainingConfig) -> int:
@@ -50,53 +58,13 @@ def passes_per_batch(training: TrainingConfig) -> int:
 def step_flops(config: Config, size: ParameterCounts, target_words: int) -> int:
     """Return the floating-point operations of a training step on a full global batch."""
     tokens = passes_per_batch(config.training) * config.training.batch_tokens
-    return training_flops(config.model, size, target_words * config.model.d_model, tokens, tokens)
+    return training_flops(size, target_words * config.model.d_model, tokens, tokens)
 
 
-def training_flops(
-    config: ModelConfig, size: ParameterCounts, projection: int, source_tokens: int, target_tokens: int
-) -> int:
+def training_flops(size: ParameterCounts, projection: int, source_tokens: int, target_tokens: int) -> int:
     """Return the floating-point operations of a step: 6 per token and parameter that the token passes.
 
-    The products of queries with keys and of attention weights with values are not counted.
-
-    Args:
-        config: Settings of the model.
-        size: Its parameters.
-        projection: Parameters of the matrix before the softmax.
-        source_tokens: Source tokens of the step.
-        target_tokens: Target tokens of the step.
+    The projection before the softmax has `projection` parameters. The products within attention are not counted.
     """
-    products = projection * target_tokens
-    for stack in architecture_of(config).stacks(config):
-        tokens = stack.reads_source * source_tokens + stack.reads_target * target_tokens
-        products += getattr(size, stack.part) * tokens
-    return 6 * products
-
-
-def _stack(config: ModelConfig, stack: Stack) -> int:
-    sublayers = 2 + stack.cross_attention
-    attentions = (1 + stack.cross_attention) * _attention(config) + positions_of(config).bias_parameters()
-    layer = attentions + _feed_forward(config) + sublayers * _norm(config)
-    return stack.layers * layer + (_norm(config) if config.norm_placement == "pre" else 0)
-
-
-def _attention(config: ModelConfig) -> int:
-    queries = config.heads * config.key_size
-    keys = config.key_value_heads * config.key_size
-    values = config.key_value_heads * config.value_size
-    inputs = sum(_linear(config.d_model, width) for width in (queries, keys, values))
-    return inputs + _linear(config.heads * config.value_size, config.d_model)
-
-
-def _feed_forward(config: ModelConfig) -> int:
-    branches = 1 + activation_of(config).gated
-    return branches * _linear(config.d_model, config.d_ff) + _linear(config.d_ff, config.d_model)
-
-
-def _norm(config: ModelConfig) -> int:
-    return norm_of(config).vectors * config.d_model
-
-
-def _linear(inputs: int, outputs: int) -> int:
-    return inputs * outputs + outputs
+    read = target_tokens if size.encoder else source_tokens + target_tokens  # a decoder alone reads the source, too
+    return 6 * (size.encoder * source_tokens + size.decoder * read + projection * target_tokens)

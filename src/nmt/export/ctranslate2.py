@@ -22,7 +22,7 @@ from nmt.export.target import (
     example_sentence,
     positions,
 )
-from nmt.model.positions.sinusoidal import sinusoids
+from nmt.model.positions import sinusoids
 from nmt.packages import import_optional
 from nmt.text.special import BOS, EOS, UNK
 from nmt.text.tokenizer import Tokenizer

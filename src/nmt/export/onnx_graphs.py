@@ -16,9 +16,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from nmt.model.attention import attention_weights, share_heads
+from nmt.model.attention import ScoreBias, attention_weights, share_heads
 from nmt.model.interface import TranslationModel
-from nmt.model.positions.base import Places, ScoreBias
+from nmt.model.positions import Places
 from nmt.packages import import_optional
 from nmt.text.special import BOS, PAD
 

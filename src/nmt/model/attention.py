@@ -13,15 +13,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt.model.dropout import dropout_mask
 from nmt.model.packed import Packed, Padding
-from nmt.model.positions.base import ScoreBias
 
 MASK_ALIGNMENT = 8
 """Rows of a mask for PyTorch's fused attention start at a multiple of this; otherwise each call would copy the mask."""
+
+ScoreBias = nn.Module
+"""Called with queries (..., h, Lq, d_k) and the distances (..., Lq, Lk) from each query to each key, positive for
+later keys; returns the numbers to add to the scores: (..., h, Lq, Lk)."""
 
 
 class Attend(Protocol):

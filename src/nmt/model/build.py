@@ -5,7 +5,7 @@ from collections.abc import Callable
 from nmt.config.model import ModelConfig
 from nmt.config.registry import load
 from nmt.model.interface import TranslationModel
-from nmt.model.positions.base import positions_of
+from nmt.model.positions import positions_of
 
 
 def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> TranslationModel:

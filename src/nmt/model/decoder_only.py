@@ -9,18 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.model import ModelConfig
-from nmt.model.attention import Attend, Plan, Recorder
+from nmt.model.attention import Attend, Plan, Recorder, ScoreBias
 from nmt.model.backends.chosen import backend
-from nmt.model.base import BaseModel, initialize_small
-from nmt.model.interface import AttentionMaps, Stack
+from nmt.model.interface import AttentionMaps, TranslationModel, initialize_small
 from nmt.model.kv_cache import KeysValues, KVCache
 from nmt.model.layers import EncoderLayer
 from nmt.model.norms import norm_of
 from nmt.model.packed import Packed
-from nmt.model.positions.base import Places, ScoreBias
+from nmt.model.positions import Places
 
 
-class DecoderOnly(BaseModel):
+class DecoderOnly(TranslationModel):
     """A stack of layers without cross-attention that reads the source, then the translation."""
 
     def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
@@ -30,11 +29,6 @@ class DecoderOnly(BaseModel):
         self.decoder_norm = norm_of(config).build(config.d_model) if pre else nn.Identity()
         if config.initialization == "small":
             initialize_small(self)
-
-    @staticmethod
-    def stacks(config: ModelConfig) -> tuple[Stack, ...]:
-        """See `TranslationModel.stacks`."""
-        return (Stack("decoder", config.decoder_depth, reads_source=True, reads_target=True, cross_attention=False),)
 
     def forward(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the last layer's output (T, d_model) for each target token, given those before it and the source."""

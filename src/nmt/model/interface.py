@@ -1,30 +1,27 @@
-"""What every architecture offers to training, search, estimates, exports and reports."""
+"""What every architecture offers to training, search, exports and reports.
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Protocol, Self
+Architectures share word vectors and positions at the bottom, and the scores of all words at the top.
+"""
+
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from nmt.config.model import ModelConfig
-from nmt.model.attention import Plan
+from nmt.model.attention import AttentionSpec, Plan
+from nmt.model.backends.chosen import backend
+from nmt.model.dropout import Dropout
 from nmt.model.kv_cache import KVCache
+from nmt.model.layer_drop import run_or_skip
 from nmt.model.packed import Packed
-from nmt.model.word_vectors import Factors
+from nmt.model.positions import Places, Transform, positions_of
+from nmt.model.word_vectors import Factors, WordVectors, random_vectors
 
-
-class Stack(NamedTuple):
-    """A stack of similar layers, described so that parameters, operations and memory can be estimated by formula."""
-
-    part: str
-    """encoder or decoder: the prefix of the names of its parameters."""
-    layers: int
-    reads_source: bool
-    """Whether source tokens pass through it."""
-    reads_target: bool
-    """Whether target tokens pass through it."""
-    cross_attention: bool
-    """Whether its layers also attend to the encoder's output."""
+SMALL_STANDARD_DEVIATION = 0.02
+"""The standard deviation of the initial weights with `model.initialization=small`."""
 
 
 class AttentionMaps(NamedTuple):
@@ -38,40 +35,36 @@ class AttentionMaps(NamedTuple):
     """From target tokens to source tokens."""
 
 
-class TranslationModel(Protocol):
-    """A translation model. Every architecture is an `nn.Module` with the methods below."""
+class TranslationModel(nn.Module):
+    """A translation model: embeds tokens and scores words. Architectures add the layers between.
 
-    config: ModelConfig
-    training: bool
+    The names of the layers' parameters begin with "encoder.N." or "decoder.N.".
+    """
 
-    @staticmethod
-    def stacks(config: ModelConfig) -> tuple[Stack, ...]:
-        """Return the stacks of layers that a model with these settings has."""
+    fused_encoder: Callable[[Tensor, Places, Packed], Tensor] | None = None
+    """Runs all layers over source sentences in one operation, if there is one."""
+    fused_decoder: Callable[[Tensor, Places, KVCache], Tensor] | None = None
+    """Runs all layers of a decoding step in one operation, if there is one; they attend to the source as well."""
 
-    def __call__(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
+    def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
+        super().__init__()
+        self.config = config
+        self.vectors = WordVectors(config, source_vocabulary, target_vocabulary)
+        self.positions = positions_of(config)
+        for side, size in self.positions.table_sizes().items():
+            self.register_parameter(f"{side}_positions", random_vectors(size, config.d_model))
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the last layer's output (T, d_model) for each target token, given those before it and the source.
 
         Attention is computed as the backend says, or `plan`, if there is one.
         """
-
-    @property
-    def projection(self) -> Tensor:
-        """The matrix (V, d_model) before the softmax."""
-
-    def factors(self, output: Tensor) -> Factors:
-        """Return rows and a matrix whose products are the scores of all words, given the last layer's output (T, d)."""
-
-    def build_position_tables(self, longest: int) -> None:
-        """Compute the tables for sentences of at most `longest` tokens now, in the precision of training.
-
-        A compiled forward pass would otherwise be compiled again when it meets a longer sentence.
-        """
-
-    def logits(self, output: Tensor) -> Tensor:
-        """Return the scores (..., V) of all words, given the last layer's output (..., d_model)."""
+        raise NotImplementedError
 
     def start(self, source: Packed) -> KVCache:
         """Read the source and return a KV cache for `advance`."""
+        raise NotImplementedError
 
     def advance(self, tokens: Tensor, parents: Tensor, state: KVCache) -> Tensor:
         """Return the scores (R, V) of the tokens that follow `tokens` (R,).
@@ -79,19 +72,84 @@ class TranslationModel(Protocol):
         Row r continues row `parents[r]` of the previous call; in the first call, row r is sentence r.
         The rows of a sentence are adjacent, and every sentence still being decoded has the same number of rows.
         """
+        raise NotImplementedError
 
     def attention(self, source: Packed, target: Packed) -> list[AttentionMaps]:
         """Return the attention weights of each sentence pair."""
+        raise NotImplementedError
 
-    # The methods of nn.Module that callers use:
-    def parameters(self) -> Iterator[nn.Parameter]: ...  # noqa: D102
-    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]: ...  # noqa: D102
-    def modules(self) -> Iterator[nn.Module]: ...  # noqa: D102
-    def named_modules(self) -> Iterator[tuple[str, nn.Module]]: ...  # noqa: D102
-    def state_dict(self) -> dict[str, Any]: ...  # noqa: D102
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> Any: ...  # noqa: D102
-    def train(self, mode: bool = True) -> Self: ...  # noqa: D102
-    def eval(self) -> Self: ...  # noqa: D102
-    def double(self) -> Self: ...  # noqa: D102
-    def to(self, device: torch.device) -> Self: ...  # noqa: D102
-    def compile(self, *, dynamic: bool, mode: str | None = None) -> None: ...  # noqa: D102
+    def run_layer(self, layer: nn.Module, stream: Tensor, *inputs: object) -> Tensor:
+        """Return a layer's output (T, d_model), given its stream (T, d_model) and further inputs."""
+        if self.config.layer_drop:
+            return run_or_skip(self.config.layer_drop, layer, stream, *inputs)
+        output: Tensor = layer(stream, *inputs)
+        return output
+
+    def embed(self, side: str, tokens: Tensor, places: Places) -> Tensor:
+        """Return scaled word vectors plus positions (T, d_model), for the side named source or target."""
+        return backend().dropout(self._add_positions(side, tokens, places), self.dropout)
+
+    def _add_positions(self, side: str, tokens: Tensor, places: Places) -> Tensor:
+        return self.positions.add(self.vectors(side, tokens), places, getattr(self, f"{side}_positions", None))
+
+    @torch.no_grad()
+    def build_position_tables(self, longest: int) -> None:
+        """Compute the tables for sentences of at most `longest` tokens now, in the precision of training.
+
+        A compiled forward pass would otherwise be compiled again when it meets a longer sentence.
+        """
+        token = torch.zeros(1, dtype=torch.int64, device=self.projection.device)
+        places = Places(token, longest)
+        self._add_positions("source", token, places)
+        self.transform(places)
+
+    @property
+    def projection(self) -> Tensor:
+        """The matrix (V, d_model) before the softmax."""
+        return self.vectors.matrix("projection")
+
+    def factors(self, output: Tensor) -> Factors:
+        """Return what the loss multiplies to get the scores of all words; see `WordVectors.factors`."""
+        return self.vectors.factors(output)
+
+    @property
+    def precision(self) -> torch.dtype:
+        """The precision of the residual stream and of matrix products."""
+        return self.vectors.working_matrix("projection").dtype
+
+    def logits(self, output: Tensor) -> Tensor:
+        """Return the scores (..., V) of all words, given the last layer's output (..., d_model)."""
+        return self.vectors.logits(output)
+
+    def transform(self, places: Places) -> Transform | None:
+        """Return what self-attention applies to its queries and keys."""
+        return self.positions.transform(places, self.precision)
+
+    def attention_spec(
+        self, queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None
+    ) -> AttentionSpec:
+        """Return what plans must know of attention from `queries` to `keys`; self-attention has one stream for both."""
+        width = max(self.config.key_size, self.config.value_size)
+        biased = queries is keys and self.positions.biases_scores
+        dropout = self.config.attention_dropout if self.training else 0.0
+        return AttentionSpec(queries, keys, causal, width, self.precision, biased, prefix, dropout)
+
+
+def initialize_small(model: nn.Module) -> None:
+    """Give all matrices small weights, so that sub-layers add little to the residual stream at first.
+
+    Matrices without memory, of models of which only the shapes matter, are skipped: PyTorch would import its compiler.
+    """
+    for parameter in model.parameters():
+        if parameter.dim() > 1 and not parameter.is_meta:
+            nn.init.normal_(parameter, std=SMALL_STANDARD_DEVIATION)
+
+
+def trainable(model: TranslationModel) -> list[nn.Parameter]:
+    """Return the parameters that training changes."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def matches_any(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a name matches one of the patterns, in which * stands for any text."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.model.attention import Attend, AttendSource, exact_type
+from nmt.model.attention import Attend, AttendSource, ScoreBias, exact_type
 from nmt.model.packed import Packed, Padding
-from nmt.model.positions.base import ScoreBias
 from nmt.model.shared_sources import SharedSources
 
 SPARE_STEPS = 4

@@ -17,7 +17,7 @@ from nmt.model.backends.chosen import backend
 from nmt.model.dropout import Dropout
 from nmt.model.linear import Linear
 from nmt.model.norms import norm_of
-from nmt.model.positions.base import Transform, positions_of
+from nmt.model.positions import Transform, positions_of
 
 
 class EncoderLayer(nn.Module):

@@ -1,7 +1,7 @@
 """The Transformer (section 3 of the paper) over packed streams.
 
-From `BaseModel` it has `embed` (word vectors plus positions, then dropout), `transform` (what positions do to queries
-and keys), `attention_spec` (what a plan must know to choose how to attend), `run_layer`, and the scores of words.
+From `TranslationModel` it has `embed` (word vectors plus positions, then dropout), `transform` (what positions do to
+queries and keys), `attention_spec` (what a plan must know to choose how to attend), `run_layer`, and scores of words.
 On some CPUs `fused_encoder` and `fused_decoder` run all layers in one operation, for translation only.
 
 Shapes: T tokens of all source or all target sentences, R rows of a decoding step, V words of the target vocabulary.
@@ -16,19 +16,18 @@ from torch import Tensor, nn
 from nmt.config.model import ModelConfig
 from nmt.model.attention import Attend, AttendEncoderOutput, AttendSource, Plan, Recorder
 from nmt.model.backends.chosen import backend
-from nmt.model.base import BaseModel, initialize_small
-from nmt.model.interface import AttentionMaps, Stack
+from nmt.model.interface import AttentionMaps, TranslationModel, initialize_small
 from nmt.model.kv_cache import MANY_SPARE_STEPS, KVCache
 from nmt.model.layers import DecoderLayer, EncoderLayer
 from nmt.model.norms import norm_of
 from nmt.model.packed import Packed
-from nmt.model.positions.base import Places
+from nmt.model.positions import Places
 
 MAX_FUSED_LENGTH = 128
 """The longest sentence whose attention, a query at a time, costs little compared with the products."""
 
 
-class Transformer(BaseModel):
+class Transformer(TranslationModel):
     """The paper's encoder and decoder."""
 
     def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
@@ -40,14 +39,6 @@ class Transformer(BaseModel):
         self.decoder_norm = norm_of(config).build(config.d_model) if pre else nn.Identity()
         if config.initialization == "small":
             initialize_small(self)
-
-    @staticmethod
-    def stacks(config: ModelConfig) -> tuple[Stack, ...]:
-        """Return what the stacks of layers read, for estimates."""
-        return (
-            Stack("encoder", config.encoder_depth, reads_source=True, reads_target=False, cross_attention=False),
-            Stack("decoder", config.decoder_depth, reads_source=False, reads_target=True, cross_attention=True),
-        )
 
     def forward(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the decoder's output (T, d_model) for each target token, given those before it and the source."""

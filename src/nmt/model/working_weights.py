@@ -8,10 +8,9 @@ have changed, and every product until the next change uses it.
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt.compute.machine import HALF_PRECISIONS
 from nmt.model.interface import TranslationModel
@@ -75,5 +74,5 @@ def in_precision(model: TranslationModel, precision: torch.dtype) -> Translation
 
 def copy_in_precision(model: TranslationModel, precision: torch.dtype) -> TranslationModel:
     """Return a copy for decoding, all of it in one precision; changes of the model do not affect it."""
-    copied = copy.deepcopy(cast(nn.Module, model)).requires_grad_(False).to(precision).eval()
-    return cast(TranslationModel, copied)
+    copied: TranslationModel = copy.deepcopy(model).requires_grad_(False).to(precision).eval()
+    return copied

@@ -16,8 +16,7 @@ from nmt.config.saved import from_yaml
 from nmt.config.training import PARTS, TrainingConfig
 from nmt.config.tree import Config
 from nmt.errors import UserError, nearest
-from nmt.model.interface import TranslationModel
-from nmt.model.parameters import matches_any, trainable
+from nmt.model.interface import TranslationModel, matches_any, trainable
 from nmt.runs.checkpoint import Checkpoint, CheckpointRecord, load
 from nmt.runs.origin import find_origin
 from nmt.text.extend_tokenizer import compositions

@@ -14,7 +14,7 @@ from nmt.compute.workers import concurrent_workers, run_all_in_threads, run_in_t
 from nmt.config.training import TrainingConfig
 from nmt.data.loader import GlobalBatch, MicroBatch
 from nmt.model.dropout import seed_thread_dropout, share_seed
-from nmt.model.parameters import trainable
+from nmt.model.interface import trainable
 from nmt.training.loss import Losses
 from nmt.training.loss_scale import LossScale
 from nmt.training.recorded_passes import RecordedPasses

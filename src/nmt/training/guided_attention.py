@@ -4,9 +4,8 @@ import torch
 from torch import Tensor
 
 from nmt.data.loader import MicroBatch
-from nmt.model.attention import Attend, AttentionSpec, Plan, attention_scores
+from nmt.model.attention import Attend, AttentionSpec, Plan, ScoreBias, attention_scores
 from nmt.model.packed import Padding
-from nmt.model.positions.base import ScoreBias
 
 
 def guided_loss(queries: Tensor, keys: Tensor, batch: MicroBatch) -> Tensor:

@@ -18,7 +18,7 @@ from nmt.data.loader import MicroBatch
 from nmt.data.shapes import ROOM_TO_GROW, micro_batch_tokens
 from nmt.data.store import Pairs
 from nmt.errors import CommonError, UserError
-from nmt.estimate.memory import FLOAT32_BYTES, activation_storage, state_numbers, training_memory
+from nmt.estimate.memory import FLOAT32_BYTES, Storage, state_numbers, training_memory
 from nmt.estimate.parameters import count_parameters, passes_per_batch
 from nmt.training.trainer import Trainer
 
@@ -133,11 +133,10 @@ def _exceeds_memory(trainer: Trainer, batch: MicroBatch) -> bool:
         model.config,
         sum(parameter.numel() for parameter in model.parameters()) // shards,
         len(projection),
-        passes * len(batch.source.tokens),
-        passes * len(batch.target.tokens),
+        (passes * len(batch.source.tokens), passes * len(batch.target.tokens)),
         length=1,
+        on=Storage(gpu=False, half=trainer.machine.precision in HALF_PRECISIONS, least=True),
         state=trainer.state_bytes // FLOAT32_BYTES,
-        on=activation_storage(gpu=False, half=trainer.machine.precision in HALF_PRECISIONS)._replace(slack=1.0),
     )
     return estimate.total > memory_of(trainer.machine.device)
 

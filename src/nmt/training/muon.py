@@ -11,9 +11,8 @@ from torch import Tensor
 from nmt.compute import distributed
 from nmt.compute.workers import run_all_in_threads
 from nmt.config.training import TrainingConfig
-from nmt.model.interface import TranslationModel
+from nmt.model.interface import TranslationModel, trainable
 from nmt.model.linear import Linear
-from nmt.model.parameters import trainable
 from nmt.training.optimizer import adam_of
 
 MOMENTUM = 0.95

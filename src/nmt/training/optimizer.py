@@ -9,8 +9,7 @@ from nmt.compute import distributed
 from nmt.compute.replication import sharded_optimizer
 from nmt.config.registry import load
 from nmt.config.training import TrainingConfig
-from nmt.model.interface import TranslationModel
-from nmt.model.parameters import trainable
+from nmt.model.interface import TranslationModel, trainable
 
 
 def build_optimizer(model: TranslationModel, config: TrainingConfig, precision: torch.dtype) -> torch.optim.Optimizer:

@@ -1,4 +1,4 @@
-"""What the formulas say is kept for backward, against what modules really save."""
+"""What the formulas say is kept for backward, against what models really save."""
 
 from dataclasses import replace
 
@@ -9,15 +9,11 @@ from torch import Tensor
 
 from nmt.compute.machine import Machine
 from nmt.config.model import ModelConfig
-from nmt.config.registry import CHOICES, load
 from nmt.config.training import TrainingConfig
 from nmt.data.loader import MicroBatch
-from nmt.estimate.memory import (
-    activation_storage,
-    state_numbers,
-    training_memory,
-)
+from nmt.estimate.memory import Storage, state_numbers, training_memory
 from nmt.estimate.parameters import ParameterCounts, count_parameters
+from nmt.model.backends.chosen import choose
 from nmt.model.backends.eager import LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
@@ -27,15 +23,27 @@ from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import training_with
 
 WORDS, LENGTH, SENTENCES = 60, 12, 20
-BASE = ModelConfig(layers=2, d_model=48, d_ff=96, heads=4)
+BASE = ModelConfig(layers=2, d_model=64, d_ff=96, heads=4)
+CONFIGS = [
+    BASE,
+    replace(BASE, layers=3),
+    replace(BASE, dropout=0.0),
+    replace(BASE, d_k=16, d_v=32),
+    replace(BASE, heads=8, d_k=16, d_v=16, kv_heads=2),
+    replace(BASE, activation="gelu", norm_placement="pre"),
+    replace(BASE, activation="swiglu", norm="rms", norm_placement="pre", positions="rotary"),
+    replace(BASE, encoder_layers=1, decoder_layers=3),
+    replace(BASE, positions="alibi"),
+    replace(BASE, positions="relative"),
+    replace(BASE, architecture="decoder_only"),
+]
 
 
 def saved(config: ModelConfig, half: bool) -> int:
     """Bytes of the distinct tensors that a forward pass saves, but for parameters and their copies."""
     torch.manual_seed(1)
     model = build_model(config, WORDS, WORDS)
-    lines = [[5] * (LENGTH - index % 2) for index in range(SENTENCES)]
-    stream = Packed.from_sentences(lines)
+    stream = Packed.from_sentences([[5] * (LENGTH - index % 2) for index in range(SENTENCES)])
     known = {parameter.data_ptr() for parameter in model.parameters()}
     shapes = {tuple(parameter.shape) for parameter in model.parameters()}
     shapes |= {shape[::-1] for shape in shapes}
@@ -54,78 +62,59 @@ def saved(config: ModelConfig, half: bool) -> int:
     return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
 
 
-@pytest.mark.parametrize("half", [False])
-@pytest.mark.parametrize(
-    "config",
-    [
-        BASE,
-        replace(BASE, layers=3),
-        replace(BASE, dropout=0.0),
-        replace(BASE, d_k=8, d_v=20),
-        replace(BASE, heads=12),
-        replace(BASE, activation="gelu", norm_placement="pre"),
-        replace(BASE, activation="swiglu"),
-        replace(BASE, encoder_layers=1, decoder_layers=3),
-        replace(BASE, encoder_layers=4),
-        *(
-            replace(BASE, positions=name)
-            for name in CHOICES["model.positions"]
-            if load("model.positions", name).biases_scores
-        ),
-    ],
-)
+@pytest.mark.parametrize("half", [True, False])
+@pytest.mark.parametrize("config", CONFIGS)
 def test_the_formula_is_near_what_is_saved(config: ModelConfig, half: bool) -> None:
+    if choose(Machine(torch.device("cpu"), torch.bfloat16), kernels=True).name != "cpu":
+        pytest.skip("needs a C compiler")
     tokens, size = LENGTH * SENTENCES - SENTENCES // 2, count_parameters(config, WORDS, WORDS).total
-    on = activation_storage(gpu=False, half=half)._replace(slack=1.0, scores=0)
+    on = Storage(gpu=False, half=half, least=True)
     estimated, without_tokens = (
-        training_memory(config, size, WORDS, count, count, LENGTH, on).activations for count in (tokens, 0)
+        training_memory(config, size, WORDS, (count, count), LENGTH, on, 0).activations for count in (tokens, 0)
     )
-    temporary = tokens * (2 * on.width * config.d_ff + 3 * 4 * config.d_model)
-    assert estimated - without_tokens - temporary == pytest.approx(saved(config, half), rel=0.12)
+    widest = tokens * (2 if config.architecture == "decoder_only" else 1)
+    temporary = widest * on.width * (2 * config.d_ff + 3 * config.d_model) + on.logits(tokens * WORDS)
+    sublayers = 2 * config.encoder_depth + 3 * config.decoder_depth
+    if config.architecture == "decoder_only":
+        sublayers = 2 * 2 * config.decoder_depth
+    # the operations in C keep random numbers of 16 bits, which autograd does not see
+    masks = 2 * tokens * config.d_model * (sublayers + 2) if config.dropout else 0
+    expected = saved(config, half) + masks
+    assert estimated - without_tokens - temporary == pytest.approx(expected, rel=0.15)
 
 
 def test_devices_divide_the_memory_of_a_sharded_optimizer() -> None:
-    on, size, training = activation_storage(gpu=True, half=True), ParameterCounts(400, 300, 300), TrainingConfig()
-    whole = training_memory(BASE, 1000, WORDS, 10, 10, 5, on)
-    for shards in (1, 8):
-        state = state_numbers(training, size, shards)
-        sharded = training_memory(BASE, 1000, WORDS, 10, 10, 5, on, state=state)
-        assert sharded == whole._replace(optimizer=whole.optimizer // shards)
+    size, training = ParameterCounts(400, 300, 300), TrainingConfig()
+    assert [state_numbers(training, size, shards) for shards in (1, 8)] == [2000, 250]
+    assert state_numbers(replace(training, ema=0.9), size, 8) == 1250
 
 
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 def test_the_formula_counts_the_optimizers_state(ema: float) -> None:
     training, machine = training_with(ema=ema), Machine(torch.device("cpu"), torch.float32)
-    model = build_model(BASE, WORDS, WORDS)
-    trainer = Trainer(model, training, machine, seed=1, parallel=1)
+    trainer = Trainer(build_model(BASE, WORDS, WORDS), training, machine, seed=1, parallel=1)
     assert trainer.state_bytes == 4 * state_numbers(training, count_parameters(BASE, WORDS, WORDS))
 
 
 def test_weights_are_counted_four_times_and_their_copies() -> None:
-    memory = training_memory(BASE, 1000, WORDS, 0, 0, 1, activation_storage(gpu=False, half=False))
+    memory = training_memory(BASE, 1000, WORDS, (0, 0), 1, Storage(gpu=False, half=False), 2000)
     assert (memory.parameters, memory.gradients, memory.optimizer) == (4000, 4000, 8000)
-    assert training_memory(BASE, 1000, WORDS, 0, 0, 1, activation_storage(gpu=True, half=True)).parameters == 6000
+    assert training_memory(BASE, 1000, WORDS, (0, 0), 1, Storage(gpu=True, half=True), 2000).parameters == 6000
 
 
 def test_the_loss_holds_as_many_scores_as_it_computes_at_a_time() -> None:
-    few, many = 6_250, 50_000
     for gpu, half, width, most in (
         (True, True, 2, LOGITS_PER_GPU_CHUNK),
         (True, False, 4, LOGITS_PER_GPU_CHUNK),
         (False, True, 8, LOGITS_PER_CHUNK),
     ):
-        on = activation_storage(gpu=gpu, half=half)._replace(slack=1.0)
-        for tokens in (few, many):
-            held, nothing = (
-                training_memory(BASE, 1000, 37_000, 0, tokens, 1, each).activations
-                for each in (on, on._replace(scores=0))
-            )
-            assert held - nothing == width * min(37_000 * tokens, most)
+        assert Storage(gpu, half).logits(1000) == 1000 * width
+        assert Storage(gpu, half).logits(1 << 40) == most * width
 
 
 def test_flash_attention_keeps_no_weights() -> None:
     short, long = (
-        training_memory(BASE, 1000, WORDS, 500, 500, length, activation_storage(gpu=True, half=True)).total
+        training_memory(BASE, 1000, WORDS, (500, 500), length, Storage(gpu=True, half=True), 0).total
         for length in (5, 200)
     )
     assert short == long
@@ -133,8 +122,7 @@ def test_flash_attention_keeps_no_weights() -> None:
 
 def test_a_gpu_saves_no_dropout_masks_of_residual_connections() -> None:
     with_dropout, without = (
-        training_memory(config, 1000, WORDS, 500, 500, 9, activation_storage(gpu=True, half=True)).activations
+        training_memory(config, 1000, WORDS, (500, 500), 9, Storage(gpu=True, half=True), 0).activations
         for config in (BASE, replace(BASE, dropout=0.0))
     )
-    embeddings = 2 * 500 * BASE.d_model
-    assert with_dropout - without == pytest.approx(1.05 * embeddings, abs=1)
+    assert with_dropout - without == pytest.approx(1.05 * 2 * 500 * BASE.d_model, abs=1)

@@ -78,6 +78,6 @@ def test_learned_positions_add_two_tables() -> None:
 def test_flops_of_the_papers_base_step() -> None:
     size = count_parameters(ModelConfig(), 37_000, 37_000)
     assert (size.encoder / 1e6, size.decoder / 1e6) == pytest.approx((18.9, 25.2), abs=0.05)
-    assert training_flops(ModelConfig(), size, 37_000 * 512, 25_000, 25_000) == pytest.approx(9.5e12, rel=0.01)
-    assert training_flops(ModelConfig(), size, 37_000 * 512, 10, 0) == 60 * size.encoder
-    assert step_flops(Config(), size, 37_000) == training_flops(ModelConfig(), size, 37_000 * 512, 25_000, 25_000)
+    assert training_flops(size, 37_000 * 512, 25_000, 25_000) == pytest.approx(9.5e12, rel=0.01)
+    assert training_flops(size, 37_000 * 512, 10, 0) == 60 * size.encoder
+    assert step_flops(Config(), size, 37_000) == training_flops(size, 37_000 * 512, 25_000, 25_000)

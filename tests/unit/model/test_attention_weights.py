@@ -7,7 +7,7 @@ from nmt.model.attention import Recorder
 from nmt.model.build import build_model
 from nmt.model.layers import SelfAttention
 from nmt.model.packed import Packed
-from nmt.model.positions.base import Places
+from nmt.model.positions import Places
 from nmt.model.transformer import Transformer
 
 

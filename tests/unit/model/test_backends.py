@@ -24,8 +24,7 @@ from nmt.model.build import build_model
 from nmt.model.dropout import Dropout, share_seed
 from nmt.model.linear import Linear
 from nmt.model.norms import LayerNorm, RMSNorm
-from nmt.model.positions.relative import RelativeKeys
-from nmt.model.positions.sinusoidal import sinusoids
+from nmt.model.positions import RelativeKeys, sinusoids
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective
 from tests.unit.model import reference

@@ -8,7 +8,7 @@ from nmt.config.registry import CHOICES, load
 from nmt.errors import ConfigError
 from nmt.model.activations import Activation
 from nmt.model.norms import Norm
-from nmt.model.positions.base import Positions
+from nmt.model.positions import Positions
 
 KINDS = {"model.norm": Norm, "model.activation": Activation}
 

@@ -14,8 +14,7 @@ from nmt.config.registry import CHOICES
 from nmt.model.build import build_model
 from nmt.model.layers import DecoderLayer
 from nmt.model.packed import Packed
-from nmt.model.positions.base import Places
-from nmt.model.positions.sinusoidal import SinusoidTable, sinusoids
+from nmt.model.positions import Places, SinusoidTable, sinusoids
 from nmt.model.transformer import Transformer
 from tests.unit.model import reference
 

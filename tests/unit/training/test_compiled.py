@@ -71,7 +71,7 @@ def test_the_trial_batch_compiles_the_graph_that_overlaps_reductions_with_the_ba
     monkeypatch.setattr(DDPOptimizer, "compile_fn", spy)
     model = build_model(MODEL, WORDS, WORDS)
     counter = CompileCounterWithBackend("aot_eager")
-    model.compile = partial(model.compile, backend=counter)  # type: ignore[method-assign,call-arg]
+    model.compile = partial(model.compile, backend=counter)  # type: ignore[method-assign]
     _compile(model)
     trainer = Trainer(model, TrainingConfig(), CPU._replace(precision=precision), seed=1)
     trainer.try_out(step(0).micro_batches[0])

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 
 from nmt.compute.machine import HALF_PRECISIONS, has_bf16, is_amd
-from nmt.model.attention import Attend, AttentionSpec, share_heads, widen
+from nmt.model.attention import Attend, AttentionSpec, ScoreBias, share_heads, widen
 from nmt.model.backends.fast import Fast
-from nmt.model.positions.base import ScoreBias
 
 MAX_FLASH_HEAD_WIDTH = 256
 """Widest head that flash attention supports."""

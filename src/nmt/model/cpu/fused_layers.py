@@ -8,21 +8,21 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt.model.activations import activation_of
-from nmt.model.base import BaseModel
 from nmt.model.cpu.prepared_layers import PackedLinear, PreparedNorm
+from nmt.model.interface import TranslationModel
 from nmt.model.kernels.c.layers import Cache, Layers, LayerWeights, Shape
 from nmt.model.kernels.c.library import LANES
 from nmt.model.kv_cache import KVCache
 from nmt.model.layers import DecoderLayer, EncoderLayer, Residual
 from nmt.model.norms import LAYER, norm_of
 from nmt.model.packed import Packed
-from nmt.model.positions.base import Places
+from nmt.model.positions import Places
 
 
 class FusedEncoder:
     """Runs all layers over source sentences."""
 
-    def __init__(self, model: BaseModel) -> None:
+    def __init__(self, model: TranslationModel) -> None:
         self.layers, self.rotation = _layers(model, _of_type(model, EncoderLayer)), model.positions.rotation
 
     def __call__(self, stream: Tensor, places: Places, source: Packed) -> Tensor:
@@ -36,7 +36,7 @@ class FusedEncoder:
 class FusedDecoder:
     """Runs all layers of a decoding step."""
 
-    def __init__(self, model: BaseModel) -> None:
+    def __init__(self, model: TranslationModel) -> None:
         self.layers, self.rotation = _layers(model, _of_type(model, DecoderLayer)), model.positions.rotation
 
     def __call__(self, stream: Tensor, places: Places, state: KVCache) -> Tensor:
@@ -47,13 +47,13 @@ class FusedDecoder:
         return self.layers.decode(stream, self.rotation(places, stream.dtype), cache)
 
 
-def fuse(model: BaseModel) -> None:
+def fuse(model: TranslationModel) -> None:
     """Let a model, whose layers are prepared for products in C, run them as one operation if it can."""
     if _can_fuse(model):
         model.fused_encoder, model.fused_decoder = FusedEncoder(model), FusedDecoder(model)
 
 
-def _can_fuse(model: BaseModel) -> bool:
+def _can_fuse(model: TranslationModel) -> bool:
     """Return whether the operations in C compute the layers of a model."""
     config, activation = model.config, activation_of(model.config)
     widths = config.d_model, config.key_size, config.value_size
@@ -67,11 +67,11 @@ def _can_fuse(model: BaseModel) -> bool:
     )
 
 
-def _of_type(model: BaseModel, kind: type[EncoderLayer | DecoderLayer]) -> list[EncoderLayer | DecoderLayer]:
+def _of_type(model: TranslationModel, kind: type[EncoderLayer | DecoderLayer]) -> list[EncoderLayer | DecoderLayer]:
     return [module for module in model.modules() if isinstance(module, kind)]
 
 
-def _layers(model: BaseModel, layers: Sequence[EncoderLayer | DecoderLayer]) -> Layers:
+def _layers(model: TranslationModel, layers: Sequence[EncoderLayer | DecoderLayer]) -> Layers:
     config = model.config
     norm = cast(PreparedNorm, layers[0].attention_residual.norm)
     widths = config.heads, config.key_value_heads, config.key_size, config.value_size

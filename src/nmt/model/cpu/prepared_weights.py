@@ -5,7 +5,6 @@ from typing import cast
 import torch
 from torch import nn
 
-from nmt.model.base import BaseModel
 from nmt.model.cpu.fused_layers import fuse
 from nmt.model.cpu.prepared_layers import (
     PackedLinear,
@@ -38,7 +37,7 @@ def prepare_for_cpu(model: TranslationModel, precision: torch.dtype, *, int8: bo
             prepared = _prepare(module, torch.int8 if int8 else precision)
             if prepared is not None:
                 copied.set_submodule(name, prepared)
-    if in_c and isinstance(copied, BaseModel):
+    if in_c and isinstance(copied, TranslationModel):
         fuse(copied)
     return cast(TranslationModel, copied)
 

@@ -14,9 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from nmt.model.attention import AttentionSpec
+from nmt.model.attention import AttentionSpec, ScoreBias
 from nmt.model.kernels.operations import operation
-from nmt.model.positions.base import ScoreBias
 
 TILES = (32, 64, 128)
 """Numbers of tokens that a tile can have."""

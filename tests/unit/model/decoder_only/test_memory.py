@@ -11,5 +11,4 @@ def test_prefix_attention_keeps_the_attention_weights_on_a_gpu() -> None:
         for each in ("false", "true")
     )
     layers, tokens, heads, keys = 6, 2 * 25_000, 8, 2 * TYPICAL_LENGTH
-    normalisers = 1
-    assert prefix - causal == round(1.05 * layers * tokens * heads * 4 * (keys - normalisers))
+    assert prefix - causal > 1.05 * layers * tokens * heads * 4 * keys

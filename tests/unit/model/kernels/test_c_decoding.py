@@ -15,7 +15,6 @@ from nmt.config.registry import CHOICES, load
 from nmt.decoding.beam import Hypothesis, NextTokenScorer, beam_search, ensemble_scorers
 from nmt.model.backends.chosen import using
 from nmt.model.backends.eager import Eager
-from nmt.model.base import BaseModel
 from nmt.model.build import build_model
 from nmt.model.cpu import prepared_weights
 from nmt.model.cpu.prepared_weights import prepare_for_cpu
@@ -261,7 +260,7 @@ def assert_same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]])
 def test_translations_equal_those_of_the_plain_model(config: str, beam: int) -> None:
     model = random_model(**CONFIGS[config])
     prepared = prepare_for_cpu(model, torch.float32)
-    assert isinstance(prepared, BaseModel)
+    assert isinstance(prepared, TranslationModel)
     assert prepared.fused_encoder is not None
     assert prepared.fused_decoder is not None
     assert_same(search([model], beam), expected_translations(config, beam))
@@ -276,7 +275,7 @@ def test_rounded_layers_equal_their_products_one_by_one(
     model = random_model(**config)
     with torch.inference_mode():
         fused, exact = prepare_for_cpu(model, precision, int8=int8), model(SOURCES, TARGETS)
-        assert isinstance(fused, BaseModel)
+        assert isinstance(fused, TranslationModel)
         assert fused.fused_decoder is not None
         monkeypatch.setattr(prepared_weights, "fuse", lambda model: None)
         found = [each(SOURCES, TARGETS) for each in (fused, prepare_for_cpu(model, precision, int8=int8))]
@@ -318,7 +317,7 @@ def test_an_ensemble_and_copies_of_sentences_give_the_same_translations() -> Non
 @few_threads
 def test_another_precision_has_no_operations() -> None:
     prepared = prepare_for_cpu(random_model(), torch.float16)
-    assert isinstance(prepared, BaseModel)
+    assert isinstance(prepared, TranslationModel)
     assert prepared.fused_decoder is None
 
 

@@ -21,7 +21,7 @@ from tests.unit.model.test_dropout import SMALL, WORDS, batch
 def test_skipped_layers_are_left_out_and_have_gradients_of_zero(architecture: str, precision: torch.dtype) -> None:
     torch.manual_seed(1)
     config = model_with(SMALL, layer_drop=0.5, architecture=architecture)
-    model = build_model(config, WORDS, WORDS).to(precision)  # type: ignore[arg-type]
+    model = build_model(config, WORDS, WORDS).to(precision)
     stacks = [name for name in ("encoder", "decoder") if hasattr(model, name)]
     with patch.object(skipping, "skips_layer", lambda _: True):
         skipped = Objective(model, 0.1)(batch())

@@ -14,8 +14,7 @@ from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.model.build import build_model
-from nmt.model.interface import TranslationModel
-from nmt.model.parameters import trainable
+from nmt.model.interface import TranslationModel, trainable
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, load, write
 from nmt.text.extend_tokenizer import extend
 from nmt.text.tokenizer import Tokenizer

@@ -105,7 +105,7 @@ def test_a_resumed_run_continues_with_weights_and_average(store: PairStore) -> N
 def test_frozen_weights_have_no_average(store: PairStore) -> None:
     torch.manual_seed(3)
     model = build_model(MODEL, VOCABULARY, VOCABULARY)
-    model.encoder.requires_grad_(False)  # type: ignore[attr-defined]
+    model.encoder.requires_grad_(False)
     machine = Machine(torch.device("cpu"), torch.float32)
     ours = Trainer(model, EMA, machine, seed=1, parallel=1)
     ours.update(batches_of(store, EMA, 1)[0])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.data.store import PairStore
-from nmt.model.parameters import matches_any
+from nmt.model.interface import matches_any
 from nmt.training.muon import Muon
 from nmt.training.optimizer import build_optimizer, state_tensors
 from nmt.training.schedule import learning_rate

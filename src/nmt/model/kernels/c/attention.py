@@ -10,9 +10,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from nmt.model.attention import AttentionSpec, widen
+from nmt.model.attention import AttentionSpec, ScoreBias, widen
 from nmt.model.kernels.c.library import LANES, Attention, Stream, buffers, library
-from nmt.model.positions.base import ScoreBias
 
 
 class AttendInC:
