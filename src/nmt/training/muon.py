@@ -132,6 +132,7 @@ class MuonAndAdam(torch.optim.Optimizer):
 
     found_inf: Tensor | None = None
     """Not 0 if the next step is to change nothing; the fused Adam has the same attribute."""
+    _step_supports_amp_scaling = True  # as PyTorch marks optimizers that read found_inf
 
     def __init__(self, *parts: torch.optim.Optimizer) -> None:
         super().__init__([group for part in parts for group in part.param_groups], {})

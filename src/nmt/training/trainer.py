@@ -194,9 +194,10 @@ class Trainer:
         """Step the optimizer unless the gradient is not finite; the device decides, so nothing waits for it."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
-        local_optimizer(self.optimizer).found_inf = (~finite).float()  # type: ignore[attr-defined]
-        skips = self.machine.device.type != "mps"
-        if skips or finite:  # without a fused optimizer that skips by found_inf, this must wait for the device
+        local = local_optimizer(self.optimizer)
+        local.found_inf = (~finite).float()  # type: ignore[attr-defined]
+        reads_it = getattr(local, "_step_supports_amp_scaling", False) and self.machine.device.type != "mps"
+        if reads_it or finite:  # other optimizers, such as a user's own, must wait for the device
             self.optimizer.step()
         self._drop_gradients()
 

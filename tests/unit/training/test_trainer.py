@@ -116,8 +116,12 @@ def test_gradient_accumulation_does_not_change_the_update(store: PairStore) -> N
     assert whole.take_statistics().loss == pytest.approx(parts.take_statistics().loss, rel=1e-12)
 
 
-def test_a_step_without_a_finite_gradient_changes_nothing_and_is_counted(store: PairStore) -> None:
-    ours = trainer()
+@pytest.mark.parametrize("optimizer", ["adam", "muon", "a user's own"])
+def test_a_step_without_a_finite_gradient_changes_nothing_and_is_counted(store: PairStore, optimizer: str) -> None:
+    is_own = optimizer == "a user's own"
+    ours = trainer(training_with(optimizer="adam" if is_own else optimizer))
+    if is_own:  # which does not know that a step may be skipped
+        ours.optimizer = torch.optim.NAdam(ours.model.parameters())
     first, bad, last = batches_of(store, TRAINING, 3)
     ours.update(first)
     before, moments = weights(ours), str(ours.optimizer.state_dict()["state"])
