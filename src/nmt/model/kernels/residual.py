@@ -81,6 +81,7 @@ class _Norm(torch.autograd.Function):
             ctx.mark_non_differentiable(added)
         ctx.options = probability, site, eps, branch is not None, bias is not None
         ctx.keep_sum = keep_sum
+        ctx.set_materialize_grads(keep_sum)  # zeros for a sum that nobody gets would be a launch
         return normed, added
 
     @staticmethod
