@@ -2,14 +2,18 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from glob import escape
+from itertools import chain
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from nmt.config.data import DataConfig
 from nmt.config.folders import expanded
 from nmt.data.sources import files
 from nmt.data.sources.files import SHARD_ENDINGS, SHARD_MIDDLES, kind_of, read_pairs, shards
 from nmt.data.sources.source import Columns, Fingerprint, Pair, Source, languages, split_names
-from nmt.data.sources.tables import count_rows
+from nmt.data.sources.tables import BATCH_ROWS, count_rows, read_table
 from nmt.errors import UserError
 from nmt.storage.files import checksum, remove
 
@@ -33,9 +37,27 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
         return files.pairs(config, split)
     paths = local_shards(config, names) if is_local(config) else fetch(config, names)
     _check_count(config, names, paths)
-    return read_pairs(
-        paths, languages(config), Columns(config.columns, config.score_column if split == "train" else "")
-    )
+    sides, columns = languages(config), Columns(config.columns, config.score_column if split == "train" else "")
+    if kind_of(paths[0]) != "parquet":
+        return read_pairs(paths, sides, columns)
+    return chain.from_iterable(read_table(path, "parquet", sides, columns, _stream) for path in paths)
+
+
+def _stream(path: Path, columns: list[str]) -> Iterator[Any]:
+    """Yield the rows of a Parquet shard as tables of Arrow, as the Hub's own library reads them."""
+    from datasets import load_dataset  # noqa: PLC0415 - slow to import, and only this source needs it
+
+    with TemporaryDirectory() as cache:  # in place of the library's own, which may be one that cannot be written
+        rows = load_dataset(
+            "parquet",
+            data_files=[escape(str(path))],
+            split="train",
+            streaming=True,
+            columns=[*dict.fromkeys(name.partition(".")[0] for name in columns)],
+            batch_size=BATCH_ROWS,
+            cache_dir=cache,
+        )
+        yield from rows.with_format("arrow").iter(batch_size=BATCH_ROWS)
 
 
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,23 @@ BATCH_ROWS = 10_000
 Choose = Callable[..., list[str]]
 """Returns the columns to read, given the names of all, and their place if it is not the whole file: source, target, and
 the scores if they are wanted."""
+Batches = Callable[[Path, list[str]], Iterator[Any]]
+"""Returns tables of Arrow with the rows of some columns of a Parquet file; `a.b` is a column in the structure a."""
 Rows = Iterator[tuple[int, Sequence[Any]]]
 """The number of each line, or row of Parquet, and its cells in the chosen columns."""
 
 
-def read_table(path: Path, kind: str, languages: Languages, columns: Columns) -> Iterator[Pair]:
+def parquet_batches(path: Path, columns: list[str]) -> Iterator[Any]:
+    """Yield the rows of some columns of a Parquet file as tables of Arrow."""
+    import pyarrow.parquet  # noqa: PLC0415 - slow to import
+
+    with pyarrow.parquet.ParquetFile(path) as file:
+        yield from map(pyarrow.table, file.iter_batches(BATCH_ROWS, columns=columns))
+
+
+def read_table(
+    path: Path, kind: str, languages: Languages, columns: Columns, batches: Batches = parquet_batches
+) -> Iterator[Pair]:
     r"""Yield the pairs of a file, each with its score at the end if the settings name the column of scores.
 
     A \n in a side is a line break inside a cell. Lines of cells end at the characters of str.splitlines, because most
@@ -42,7 +53,7 @@ def read_table(path: Path, kind: str, languages: Languages, columns: Columns) ->
         return _choose(names, languages, columns, where)
 
     if kind == "parquet":
-        rows = _parquet(path, choose, nested=not columns.sides)
+        rows = _parquet(path, choose, batches, nested=not columns.sides)
     elif kind == "json":
         rows = _json(path, choose, nested=not columns.sides)
     else:
@@ -149,20 +160,22 @@ def _commas(path: Path) -> Rows:
         raise UserError(f"{path}, line {reader.line_num}: not comma-separated values ({error}).") from error
 
 
-def _parquet(path: Path, choose: Choose, *, nested: bool) -> Rows:
+def _parquet(path: Path, choose: Choose, batches: Batches, *, nested: bool) -> Rows:
     """Yield the cells of a Parquet file, which may be in the Hub's form."""
     import pyarrow.parquet  # noqa: PLC0415 - slow to import
 
-    with _explaining_errors(path), pyarrow.parquet.ParquetFile(path) as file:
-        schema, inner = file.schema_arrow, list[str]()
+    with _explaining_errors(path):
+        schema, inner = pyarrow.parquet.read_schema(path), list[str]()
         if nested and TRANSLATION in schema.names and pyarrow.types.is_struct(schema.field(TRANSLATION).type):
             inner = [each.name for each in schema.field(TRANSLATION).type]
         chosen = choose([*inner, *(name for name in schema.names if name not in inner)])
         wanted = [f"{TRANSLATION}.{name}" if name in inner else name for name in chosen]
-        flat = pyarrow.Table.flatten if inner else lambda table: table
-        tables = (pyarrow.Table.from_batches([batch]) for batch in file.iter_batches(BATCH_ROWS, columns=wanted))
-        columns = ([table.column(name).to_pylist() for name in wanted] for table in map(flat, tables))
-        yield from enumerate(chain.from_iterable(zip(*each, strict=True) for each in columns), 1)
+        number = 0
+        for table in batches(path, wanted):
+            flat = table.flatten() if inner else table
+            columns = (flat.column(name).to_pylist() for name in wanted)
+            for row in zip(*columns, strict=True):
+                yield (number := number + 1), row
 
 
 def count_rows(path: Path) -> int:
