@@ -199,10 +199,12 @@ def _distinct_words(store: Pairs, sentences: IntArray, shapes: Shapes) -> Tensor
 
 def _corpus_counts(store: Pairs, sentences: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
     """Return for each of several corpora how many of these pairs and of their tokens come from it."""
+    if not store.corpora:
+        return {}
     corpora, count = store.corpora_of(sentences), len(store.corpora)
     tokens = np.bincount(corpora, lengths.source[sentences] + lengths.target[sentences], count).astype(int)
     pairs = np.bincount(corpora, minlength=count)
-    return dict(zip(store.corpora, zip(pairs.tolist(), tokens.tolist(), strict=True), strict=False))
+    return dict(zip(store.corpora, zip(pairs.tolist(), tokens.tolist(), strict=True), strict=True))
 
 
 def global_batches(
