@@ -123,7 +123,8 @@ def apply(
     first_seen = FirstSeen()
     chunks, sent = tee(chunks)
     judged = map_chunks(engine, "filters text", sent, judging, data, names, held_out or HeldOut())
-    for chunk, (verdicts, hashes) in zip(chunks, judged, strict=True):
+    for chunk, (found, hashes) in zip(chunks, judged, strict=True):
+        verdicts = found.copy()  # Ray's arrays are read-only
         if in_order is not None:
             candidates = np.flatnonzero(verdicts > in_order)
             verdicts[candidates[~first_seen.are_new(hashes)]] = in_order
