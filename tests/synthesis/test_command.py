@@ -71,15 +71,8 @@ def refused(words: Words) -> str:
     return refuse(["synthesize", *words])
 
 
-@pytest.mark.parametrize(
-    "search",
-    [
-        ["decoding.beam=3"],
-        ["decoding.beam=2", "decoding.nbest=2"],
-    ],
-    ids=["beam", "nbest"],
-)
-def test_pairs_are_those_of_the_engine_with_their_scores(words: Words, text: Path, search: Words) -> None:
+def test_pairs_are_those_of_the_engine_with_their_scores(words: Words, text: Path) -> None:
+    search = ["decoding.beam=2", "decoding.nbest=2"]
     said = made([*words, *search])
     folder = text.with_name("made")
     assert "35 lines in 4 shards, 4 to translate" in said
@@ -137,14 +130,11 @@ def test_two_processes_make_the_same_shards(words: Words, shards: Path, tmp_path
     assert contents(tmp_path / "pair") == contents(shards)
 
 
-@pytest.mark.parametrize("languages", [("en", "de"), ("de", "en")])
-def test_shards_are_a_corpus_in_both_directions(
-    words: Words, copied: Path, tmp_path: Path, languages: tuple[str, str]
-) -> None:
+def test_shards_are_a_corpus_also_in_the_other_direction(words: Words, copied: Path, tmp_path: Path) -> None:
     kept = [word for word in words if not word.startswith(("data.", "paths.data="))]
     prepared = [
         *kept, f"data.train=[{copied}]", "data.valid=[]", "data.test=[]", "data.hold_out=0.1",
-        "data.corpus=made", f"data.source_lang={languages[0]}", f"data.target_lang={languages[1]}",
+        "data.corpus=made", "data.source_lang=de", "data.target_lang=en",
         f"paths.data={tmp_path / 'data'}", "tokenizer.vocab_size=60",
     ]  # fmt: skip
     succeed(["data", *prepared])
@@ -164,6 +154,13 @@ def test_a_compressed_copy_is_the_same_input(words: Words, text: Path) -> None:
     assert "0 to translate" in made([*words, f"input={packed}"])
 
 
+def test_a_folder_without_shards_takes_other_settings(words: Words, copied: Path) -> None:
+    for shard in copied.glob("*.jsonl"):
+        shard.unlink()  # as after an interruption before the first one
+    assert "4 to translate" in made([*words, "decoding.beam=1"])
+    assert "was begun with another decoding.beam (1, not 4)" in refused(words)
+
+
 def test_a_folder_made_in_another_way_is_refused(words: Words, text: Path, copied: Path) -> None:
     before = contents(copied)
     for change, said in (
@@ -179,6 +176,10 @@ def test_a_folder_made_in_another_way_is_refused(words: Words, text: Path, copie
     manifest = copied / "manifest.json"
     manifest.write_text(manifest.read_text(encoding="utf-8").replace('"seed"', '"sead"'), encoding="utf-8")
     assert f"{manifest} is damaged" in refused(words)
+    manifest.write_text('{"tasks": {}}')  # as that of a prepared corpus, which must not be deleted
+    said = refused(words)
+    assert "is no folder of translations" in said
+    assert "delete" not in said
 
 
 def test_bad_input_is_refused_in_one_line(words: Words, text: Path, tmp_path: Path) -> None:

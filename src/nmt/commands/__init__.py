@@ -150,7 +150,7 @@ COMMANDS = {
     "synthesize": Command(
         "nmt.synthesis.command",
         "translate a file of any size into a corpus, which later runs train on",
-        ("checkpoint", "engine", "input", "output", "synthesize", "decoding", "data.engine", *COMMON),
+        ("checkpoint", "engine", "input", "output", "synthesize", "decoding", *COMMON),
         distributed=True,
         corpus=False,
     ),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from itertools import chain, islice
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from nmt.compute.cores import usable_cores
 from nmt.compute.processes import HelperProcesses
@@ -27,9 +27,6 @@ class Workers(Protocol):
 class Engine:
     """The processes of this machine. What workers compute depends on the items alone, so every engine does the same."""
 
-    has_devices: ClassVar[bool] = False
-    """Whether it has `device_workers`, on which models translate; otherwise they do in this process."""
-
     def __init__(self, config: Config) -> None:
         """Take the settings; nothing is started before it is needed."""
         self.config = config
@@ -43,10 +40,6 @@ class Engine:
     def workers(self, purpose: str, make: MakeFunction, *args: Any) -> Workers:
         """Start workers, which return results in order; errors say the `purpose` of the workers."""
         return HelperProcesses(self.count, purpose, make, *args)
-
-    def device_workers(self, purpose: str, make: MakeFunction, *args: Any) -> Workers:
-        """Start workers with a GPU each, or with `runtime.threads` cores each; they return results in any order."""
-        raise NotImplementedError
 
     def close(self) -> None:
         """Release what the engine has started; workers are closed by those who start them."""

@@ -1,58 +1,55 @@
-"""`nmt synthesize`: translate a file of any size into a corpus, for back-translation or distillation."""
+"""`nmt synthesize`: translate a file of any size into a corpus, for back-translation or distillation.
+
+The result depends only on the text, the models and the settings: not on the number of processes, and not on
+interruptions. A shard is written completely or not at all, so only shards that are not there are still to do.
+"""
 
 import json
+from collections import deque
+from collections.abc import Sequence
 from contextlib import ExitStack
-from itertools import chain
+from dataclasses import asdict
+from hashlib import sha256
+from itertools import islice, tee
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
 from nmt.compute import distributed
+from nmt.compute.machine import Machine
 from nmt.config.folders import folder_to_write, is_address
-from nmt.config.registry import load
+from nmt.config.saved import flatten
 from nmt.config.tree import Config
-from nmt.data.engine import Engine
+from nmt.decoding.engine import Done
 from nmt.decoding.load_engine import load_engine
+from nmt.decoding.loaded_model import LoadedModel
 from nmt.errors import UserError
-from nmt.launched import is_main_process
-from nmt.synthesis.elsewhere import translate_elsewhere
+from nmt.storage.files import checksum, replacing
+from nmt.storage.remote import local_file
 from nmt.synthesis.folder import SynthesisFolder
-from nmt.synthesis.model import Translator
-from nmt.synthesis.shards import SCORE, InputText, scan_input, write_shards
-from nmt.text.lines import read_lines
+from nmt.text.lines import STANDARD, is_device, read_input, read_lines
 
+SCORE, SCORE_DIGITS = "score", 4
+"""Column of the log-probability per word piece, and the decimals that it has."""
 SHARES = (0.1, 0.5, 0.9)
 """Shares of the pairs for which the scores are printed that they do not reach."""
 
 
 def run(config: Config) -> None:
-    """Write the shards that are not there yet."""
+    """Write the shards that are not there yet; each process that torchrun has started translates its share of them."""
     if config.decoding.strategy == "sample" and config.engine == "ctranslate2":
         raise UserError("engine=ctranslate2 draws samples that depend on interruptions: use engine=torch")
-    engine: type[Engine] = load("data.engine", config.data.engine)
-    if not engine.has_devices:
-        _translate_here(config)
-    elif is_main_process():  # torchrun may have started several processes
-        text = scan_input(config.input)
-        folder = _folder(config, text)
-        translate_elsewhere(config, text, folder)
-        _report(folder)
-
-
-def _translate_here(config: Config) -> None:
-    """Translate in this process, or in those that torchrun has started; each translates its share of the shards."""
     with distributed.session(config.runtime) as machine, ExitStack() as stack:
         with distributed.together():
-            text = scan_input(config.input)
-            folder, loaded = _folder(config, text), load_engine(config, machine)
-        translator = Translator.of(loaded, machine)
-        with distributed.together():
+            lines, text = _scan(config.input)
+            folder = SynthesisFolder(_path(config), lines, config.synthesize.shard_lines)
+            loaded = load_engine(config, machine)
             if distributed.is_main():
-                stack.enter_context(folder.exclusive(translator.made_with(config, text)))
+                stack.enter_context(folder.exclusive(_made_with(config, text, loaded, machine)))
         missing = folder.missing()
         if distributed.is_main():
-            print(f"{folder.path}: {text.lines:,} lines in {folder.shards:,} shards, {len(missing):,} to translate")
+            print(f"{folder.path}: {lines:,} lines in {folder.shards:,} shards, {len(missing):,} to translate")
         distributed.barrier()  # so that all processes find the same shards missing
         own = missing[distributed.rank() :: distributed.world_size()]
         with tqdm(
@@ -61,15 +58,23 @@ def _translate_here(config: Config) -> None:
             leave=False,
             disable=None if distributed.is_main() else True,
         ) as bar:
-            write_shards(loaded.engine, text, loaded.languages, folder, own, bar.update)
+            _translate(config.input, loaded, folder, own, bar.update)
         # No process waits for the others, which may take longer than runtime.timeout_minutes: the last one reports.
         if not folder.missing():
             _report(folder)
 
 
-def _folder(config: Config, text: InputText) -> SynthesisFolder:
-    """Return the folder to write."""
-    return SynthesisFolder(_path(config), text.lines, config.synthesize.shard_lines)
+def _scan(name: str) -> tuple[int, str]:
+    """Return the number of a file's lines and their checksum, which does not depend on how the file is compressed."""
+    if name == STANDARD or is_device(name):
+        raise UserError("name the file to translate: input=FILE (plain, .gz or .xz)")
+    digest, count = sha256(), 0
+    for line in read_input(name):
+        digest.update(f"{line}\n".encode())
+        count += 1
+    if not count:
+        raise UserError(f"input={name} is empty: name a file with text")
+    return count, digest.hexdigest()
 
 
 def _path(config: Config) -> Path:
@@ -81,10 +86,49 @@ def _path(config: Config) -> Path:
     return config.corpora_folder / "synthetic" / config.name
 
 
+def _made_with(config: Config, text: str, loaded: LoadedModel, machine: Machine) -> dict[str, object]:
+    """Return everything on which the translations depend, as JSON: settings by name, and checksums of files."""
+    checkpoint, terms = loaded.checkpoint, config.decoding.terms
+    decoding = {
+        **asdict(config.decoding),
+        "ensemble": [member.sha256 for member in checkpoint.ensemble],
+        "terms": checksum(local_file(terms, "decoding.terms")) if terms else "",
+    }
+    return {
+        "input": text,
+        "checkpoint": checkpoint.sha256,
+        "quantization": checkpoint.quantization,
+        "machine": str(machine),
+        "engine": loaded.engine.name,
+        "seed": config.seed,
+        "synthesize.shard_lines": config.synthesize.shard_lines,
+        **flatten({"decoding": decoding}),
+    }
+
+
+def _translate(name: str, loaded: LoadedModel, folder: SynthesisFolder, shards: Sequence[int], done: Done) -> None:
+    """Write some shards, in order: per line of the file a line for each of its translations, best first."""
+    engine, (source_lang, target_lang) = loaded.engine, loaded.languages
+    engine.same_batches = True
+    text, position = read_input(name), 0
+    for shard in shards:
+        indices = folder.lines_of(shard)
+        deque(islice(text, indices.start - position), maxlen=0)
+        position = indices.stop
+        lines, originals = tee(islice(text, len(indices)))
+        numbers = (index + 1 for index in indices)
+        translations = engine.translate(lines, window=len(indices), numbers=numbers, done=done)
+        with replacing(folder.shard(shard)) as partial, partial.open("w", encoding="utf-8") as file:
+            for line, translation in zip(originals, translations, strict=True):
+                for each in translation.candidates:
+                    score = round(each.mean_log_probability, SCORE_DIGITS)
+                    row = {source_lang: line, target_lang: each.text, SCORE: score}
+                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
 def _report(folder: SynthesisFolder) -> None:
     """Print the number of pairs, and how their scores are distributed."""
-    shards = map(folder.shard, range(folder.shards))
-    lines = chain.from_iterable(map(read_lines, shards))
+    lines = (line for number in range(folder.shards) for line in read_lines(folder.shard(number)))
     scores = np.sort(np.fromiter((json.loads(line)[SCORE] for line in lines), np.float64))
     below = ", ".join(f"{share:.0%} below {scores[int(share * len(scores))]:.2f}" for share in SHARES)
     print(f"{folder.path}: {len(scores):,} pairs; score (log-probability per word piece): {below}", flush=True)
