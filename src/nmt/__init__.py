@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nmt.decoding.attention import Attention
-    from nmt.decoding.load_engine import load
-    from nmt.decoding.loaded_model import LoadedModel
-    from nmt.decoding.request import Request
-    from nmt.decoding.translation import Candidate, Likelihood, ScoredToken, Translation
-    from nmt.decoding.word_details import WordProbability
+    from nmt.decoding.load import LoadedModel, load
+    from nmt.decoding.translation import Candidate, Likelihood, Request, ScoredToken, Translation, WordProbability
     from nmt.errors import UserError
 
 __version__ = "0.1.0"
@@ -37,13 +34,13 @@ _HOMES = {
     "Attention": "nmt.decoding.attention",
     "Candidate": "nmt.decoding.translation",
     "Likelihood": "nmt.decoding.translation",
-    "LoadedModel": "nmt.decoding.loaded_model",
-    "Request": "nmt.decoding.request",
+    "LoadedModel": "nmt.decoding.load",
+    "Request": "nmt.decoding.translation",
     "ScoredToken": "nmt.decoding.translation",
     "Translation": "nmt.decoding.translation",
     "UserError": "nmt.errors",
-    "WordProbability": "nmt.decoding.word_details",
-    "load": "nmt.decoding.load_engine",
+    "WordProbability": "nmt.decoding.translation",
+    "load": "nmt.decoding.load",
 }
 """The module of each name."""
 

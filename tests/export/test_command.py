@@ -16,7 +16,7 @@ from nmt.cli import main
 from nmt.compute.machine import Machine
 from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
-from nmt.decoding.load_engine import load_engine
+from nmt.decoding.load import load_engine
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.export.ctranslate2_engine import CTranslate2Engine
 from nmt.export.destination import export_folder

@@ -9,9 +9,9 @@ import torch
 
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig
-from nmt.decoding.loaded_model import MAX_SEED
-from nmt.decoding.request import Request
+from nmt.decoding.load import MAX_SEED
 from nmt.decoding.torch_engine import TorchEngine
+from nmt.decoding.translation import Request
 from nmt.errors import UserError
 from nmt.export import ctranslate2
 from nmt.text.special import EOS

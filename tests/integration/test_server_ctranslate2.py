@@ -16,7 +16,7 @@ pytest.importorskip("starlette", reason="needs the extra serve")
 
 import nmt
 from nmt.cli import main
-from nmt.decoding.loaded_model import LoadedModel
+from nmt.decoding.load import LoadedModel
 from tests.integration.test_server import Server, post, start
 from tests.unit.small_models import LINES, make_model, make_tokenizer, teach
 from tests.unit.tiny_run import write_tiny_run

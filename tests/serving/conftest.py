@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nmt
-from nmt.decoding.loaded_model import LoadedModel
+from nmt.decoding.load import LoadedModel
 from tests.unit.tiny_run import write_tiny_run
 
 if TYPE_CHECKING:

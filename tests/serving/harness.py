@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("starlette", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 from nmt.config.commands import ServeConfig
-from nmt.decoding.loaded_model import LoadedModel
+from nmt.decoding.load import LoadedModel
 from nmt.serving.app import Server
 from nmt.serving.libretranslate import Detector
 from nmt.serving.messages import Answer, Batch, Failure, ModelFacts

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
-from nmt.decoding.request import Request
+from nmt.decoding.translation import Request
 from nmt.serving import batcher as batching
 from nmt.serving.batcher import Batcher, cost_of
 from nmt.serving.messages import Answer, Batch, Failure, LostError, RequestError, Task

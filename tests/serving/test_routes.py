@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="needs the extra serve")
 
-from nmt.decoding.loaded_model import LoadedModel
+from nmt.decoding.load import LoadedModel
 from nmt.errors import ConfigError, UserError
 from nmt.serving.fields import read_keys
 from tests.serving.harness import CONFIG, Client, ThreadRunner, running, until

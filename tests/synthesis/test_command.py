@@ -11,7 +11,7 @@ import pytest
 from nmt.cli import main
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
-from nmt.decoding.load_engine import load_engine
+from nmt.decoding.load import load_engine
 from tests.integration.toy import call, refuse, succeed
 from tests.quick_processes import start_group
 

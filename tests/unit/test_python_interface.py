@@ -17,7 +17,7 @@ import torch
 
 import nmt
 from nmt.cli import main
-from nmt.decoding.loaded_model import LoadedModel
+from nmt.decoding.load import LoadedModel
 from nmt.errors import UserError
 from nmt.model.backends.chosen import backend
 from nmt.model.kernels.c import library

@@ -25,7 +25,6 @@ from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, assemble, glo
 from nmt.data.store import PairStore
 from nmt.decoding import batches as decoding_batches
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
-from nmt.decoding.int8_engine import Int8Engine
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.model.backends.chosen import choose
 from nmt.own_text.speed import measured_batches, wait
@@ -81,16 +80,16 @@ def translate(job: Job) -> Result:
     keep_memory()
     checkpoint = load(Path(job["checkpoint"]))
     model, tokenizer = load_model(checkpoint, from_yaml(checkpoint.config_text).model, torch.device("cpu"))
-    precision = torch.bfloat16 if job["precision"] == "bf16" else torch.float32
+    precision = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}[job["precision"]]
     decoding = DecodingConfig(beam=job["beam"], alpha=job["alpha"], batch_tokens=1 << 40, **job["controls"])
     required = {
         tuple(source): Constraints(terms=(tuple(term),))
         for source, term in zip(job["sources"], job["terms"], strict=False)
         if term
     }
-    choose(Machine(torch.device("cpu"), precision), kernels=True, trains=False)
-    engine = Int8Engine if job["precision"] == "int8" else TorchEngine
-    translator = engine([model], tokenizer, decoding, torch.device("cpu"), precision)
+    machine = Machine(torch.device("cpu"), torch.float32 if precision == torch.int8 else precision)
+    choose(machine, kernels=True, trains=False)
+    translator = TorchEngine([model], tokenizer, decoding, torch.device("cpu"), precision)
 
     def translate_batch(sources: list[list[int]]) -> list[list[int]]:
         constraints = [required.get(tuple(source), UNCONSTRAINED) for source in sources]

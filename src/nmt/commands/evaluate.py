@@ -9,8 +9,7 @@ from nmt.config.tree import Config
 from nmt.data.corpora import split_languages, split_settings
 from nmt.data.gold_alignments import alignments_of
 from nmt.data.prepared import require_text
-from nmt.decoding.load_engine import check_languages, load_engine
-from nmt.decoding.loaded_model import LoadedModel
+from nmt.decoding.load import LoadedModel, check_languages, load_engine
 from nmt.evaluation.bleu import bleu_tokenizer_of
 from nmt.evaluation.evaluate import Evaluation, evaluate
 from nmt.evaluation.metrics import prepare_metrics

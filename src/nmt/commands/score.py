@@ -7,7 +7,7 @@ from tqdm import tqdm
 from nmt.compute.machine import prepare_machine
 from nmt.config.tree import Config
 from nmt.decoding.engine import WINDOW_CHARACTERS, WINDOW_LINES
-from nmt.decoding.load_engine import load_engine
+from nmt.decoding.load import load_engine
 from nmt.errors import UserError
 from nmt.text.lines import STANDARD, blocks, check_used_once, open_output, read_input
 

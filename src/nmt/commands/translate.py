@@ -12,9 +12,8 @@ from tqdm import tqdm
 from nmt.compute.machine import prepare_machine
 from nmt.config.tree import Config
 from nmt.decoding.engine import WINDOW_LINES
-from nmt.decoding.load_engine import load_engine
-from nmt.decoding.request import Request
-from nmt.decoding.translation import Candidate, Translation
+from nmt.decoding.load import load_engine
+from nmt.decoding.translation import Candidate, Request, Translation
 from nmt.errors import UserError
 from nmt.text.alignments import write_links
 from nmt.text.lines import check_used_once, is_interactive, open_output, read_input

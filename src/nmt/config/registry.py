@@ -80,14 +80,14 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
         "ray": Choice("nmt.data.ray_engine:RayEngine", "a Ray cluster"),
     },
     "decoding.utility": {
-        "chrf": Choice("nmt.decoding.utilities:by_chrf", "chrF"),
-        "bleu": Choice("nmt.decoding.utilities:by_bleu", "BLEU"),
+        "chrf": Choice("nmt.decoding.risk:by_chrf", "chrF"),
+        "bleu": Choice("nmt.decoding.risk:by_bleu", "BLEU"),
         "comet": Choice("nmt.evaluation.comet_utility:by_comet", "COMET, by decoding.comet"),
     },
     "engine": {
-        "torch": Choice("nmt.decoding.load_engine:load_checkpoints", "the model itself"),
+        "torch": Choice("nmt.decoding.load:load_checkpoints", "the model itself"),
         "ctranslate2": Choice("nmt.export.loading:load_named_export", "runs the exported model"),
-        "int8": Choice("nmt.decoding.int8_engine:load_in_int8", "the model with its weights in int8, on a CPU"),
+        "int8": Choice("nmt.decoding.load:load_in_int8", "the model with its weights in int8, on a CPU"),
     },
     "export.target": {
         "argos": Choice("nmt.export.argos:TARGET", "Argos Translate and LibreTranslate", INT8),

@@ -9,6 +9,10 @@ import torch
 
 from nmt.compute.workers import Workers, can_fork, concurrent_workers
 
+MAX_SOURCE_TOKENS = 1024
+"""Longest source sentence, EOS included; a model with learned positions may allow less."""
+MAX_TARGET_TOKENS = 4096
+"""Longest translation, prefix or given translation, EOS included."""
 MIN_SENTENCE_TOKENS = 16
 """Shorter sentences count as this many tokens, because even they need scores of the whole vocabulary."""
 MAX_CPU_HYPOTHESES = 1280

@@ -1,19 +1,24 @@
-"""Beam search (section 6.1 of the paper), for anything that scores the next token of given prefixes.
+"""Beam search (section 6.1 of the paper), for anything that continues given prefixes.
 
 Shapes: B sentences in the batch, S sentences still being searched, K open hypotheses per sentence, R = S * K rows,
-V tokens in the vocabulary, C candidates per sentence, N best hypotheses to return per sentence.
+V tokens in the vocabulary, C candidates per sentence.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.model.kernels.c.continuations import choose_continuations, chooses_in_c
 from nmt.text.special import BOS, EOS, PAD
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
 
 NextTokenScorer = Callable[[Tensor, Tensor], Tensor]
 """`scorer(tokens, parents)` scores the next token of each row: (R,), (R,) to (R, V).
@@ -21,15 +26,19 @@ NextTokenScorer = Callable[[Tensor, Tensor], Tensor]
 Row r extends row `parents[r]` of the previous call by the token `tokens[r]`. In the first call there is one row per
 sentence, `parents` is 0, 1, 2, ... and every token is BOS. So `parents` expresses all changes of the batch: reordering
 hypotheses, widening to a beam, dropping finished sentences. The rows of a sentence are adjacent, and every sentence has
-the same number of rows. Scores are log-probabilities up to a constant per row, so logits are fine.
+the same number of rows. Scores are log-probabilities up to a constant per row, so logits are fine. Tokens and parents
+are on the CPU; the scores may be on another device.
 """
 
-Candidates = tuple[Tensor, Tensor, Tensor]
+Candidates = tuple[Floats, Ints, Ints]
 """Continuations of the hypotheses of each sentence, in the order in which they are kept: log-probabilities, tokens and
 the rows that they continue, each (S, C)."""
-Choose = Callable[[Tensor, Tensor], Candidates]
-"""`choose(log_probabilities, open)` chooses at least `beam` continuations of each sentence that do not end with EOS, if
-there are as many, given the log-probabilities (R, V) of the next tokens and those of the open hypotheses (S, K)."""
+Continue = Callable[[Ints, Ints, Floats, Flags], Candidates]
+"""`continue_(tokens, parents, open, must_end)` extends rows like a `NextTokenScorer`, and chooses among their
+continuations: at least `beam` of each sentence that do not end with EOS, if there are as many, given the
+log-probabilities (S, K) of the rows. Only EOS continues the sentences (S,) that must end."""
+Choose = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
+"""`choose(log_probabilities, open)` chooses the same from the log-probabilities (R, V) of all next tokens."""
 
 NEVER = -math.inf
 """The log-probability of tokens and hypotheses that must not be chosen."""
@@ -49,6 +58,17 @@ class Hypothesis:
     """Sum of the log-probabilities of its tokens, EOS included."""
 
 
+class Ending(NamedTuple):
+    """A finished hypothesis, whose tokens can be read back from the history of the search."""
+
+    score: float
+    log_probability: float
+    length: int
+    """Its tokens, EOS included."""
+    row: int
+    """The row of the last step that it continues."""
+
+
 def length_penalty(length: int, alpha: float) -> float:
     """Return GNMT's length penalty, ((5 + n) / 6)^alpha, for n tokens including EOS."""
     return float(((5 + length) / 6) ** alpha)
@@ -66,38 +86,26 @@ def ensemble_scorers(scorers: Sequence[NextTokenScorer]) -> NextTokenScorer:
     return average
 
 
-def beam_search(
-    scorer: NextTokenScorer,
-    max_lengths: Tensor,
-    *,
-    beam: int,
-    alpha: float,
-    nbest: int = 1,
-    stop_early: bool = True,
-    choose: Choose | None = None,
-) -> list[list[Hypothesis]]:
-    """Return the best hypotheses of each sentence, best first.
+def by_scores(scorer: NextTokenScorer, choose: Choose) -> Continue:
+    """Return a `Continue` that chooses from the scores of all tokens."""
 
-    Each step extends every open hypothesis of a sentence by every token. Of these continuations, the ones that end with
-    EOS among the `beam` most probable are finished; the `beam` most probable others stay open. A sentence is done when
-    `beam` hypotheses are finished and no open one would be among the `nbest` best if it ended here, so a beam of 1 is
-    greedy search. It is also done when no open hypothesis can still overtake the nbest-th finished one.
+    def continue_(tokens: Ints, parents: Ints, open_: Floats, must_end: Flags) -> Candidates:
+        scores = scorer(torch.from_numpy(tokens), torch.from_numpy(parents))
+        log_probabilities = scores.log_softmax(1, dtype=torch.float32)
+        log_probabilities[:, [PAD, BOS]] = NEVER
+        if must_end.any():
+            rows = torch.from_numpy(must_end.repeat(open_.shape[1])).to(scores.device)
+            others = torch.arange(scores.shape[1], device=scores.device) != EOS
+            log_probabilities.masked_fill_(rows[:, None] & others, NEVER)
+        chosen = choose(log_probabilities, torch.from_numpy(open_).to(scores.device))
+        # one copy from the device for all three: float64 holds each of these numbers exactly
+        totals, next_tokens, rows = torch.stack([each.double() for each in chosen]).cpu().numpy()
+        return totals.astype(np.float32), next_tokens.astype(np.int64), rows.astype(np.int64)
 
-    Args:
-        scorer: scores the next tokens.
-        max_lengths: (B,) longest translation of each sentence, at least 1; its last token can only be EOS.
-        beam: open hypotheses per sentence.
-        alpha: exponent of the length penalty, at least 0.
-        nbest: hypotheses to return, at most `beam`. There are fewer if the search finds fewer.
-        stop_early: stop a sentence once its result is certain; this changes the time, never the result.
-        choose: how to choose continuations, if not the most probable ones.
-    """
-    search = Search(max_lengths, beam, alpha, nbest, choose)
-    search.run(scorer, stop_early=stop_early)
-    return search.hypotheses()
+    return continue_
 
 
-def most_probable(log_probabilities: Tensor, open_: Tensor, beam: int) -> Candidates:
+def most_probable(log_probabilities: Tensor, open_: Tensor, beam: int) -> tuple[Tensor, Tensor, Tensor]:
     """Choose the 2 * `beam` most probable continuations of each sentence; see `Choose`.
 
     They are among the beam + 1 most probable tokens of each row: `beam` that may stay open, and perhaps EOS.
@@ -110,133 +118,136 @@ def most_probable(log_probabilities: Tensor, open_: Tensor, beam: int) -> Candid
     return totals, tokens.view(count, -1).gather(1, order), first_rows + order // tokens.shape[1]
 
 
+def beam_search(
+    continue_: Continue,
+    max_lengths: Sequence[int],
+    *,
+    beam: int,
+    alpha: float,
+    nbest: int = 1,
+    stop_early: bool = True,
+) -> list[list[Hypothesis]]:
+    """Return the best hypotheses of each sentence, best first.
+
+    Each step extends every open hypothesis of a sentence by every token. Of these continuations, the ones that end with
+    EOS among the `beam` most probable are finished; the `beam` most probable others stay open. A sentence is done when
+    `beam` hypotheses are finished and no open one would be among the `nbest` best if it ended here, so a beam of 1 is
+    greedy search. It is also done when no open hypothesis can still overtake the nbest-th finished one.
+
+    Args:
+        continue_: extends hypotheses.
+        max_lengths: longest translation of each sentence, at least 1; its last token can only be EOS.
+        beam: open hypotheses per sentence.
+        alpha: exponent of the length penalty, at least 0.
+        nbest: hypotheses to return, at most `beam`. There are fewer if the search finds fewer.
+        stop_early: stop a sentence once its result is certain; this changes the time, never the result.
+    """
+    search = Search(max_lengths, beam, alpha, nbest, stop_early=stop_early)
+    tokens, parents = np.full(len(max_lengths), BOS), np.arange(len(max_lengths))
+    while len(parents):
+        tokens, parents = search.extend(*continue_(tokens, parents, search.open, search.must_end))
+    return search.hypotheses()
+
+
 class Search:
     """The open hypotheses of the sentences still being searched, and the finished hypotheses of all sentences."""
 
-    def __init__(self, max_lengths: Tensor, beam: int, alpha: float, nbest: int, choose: Choose | None = None) -> None:
-        count, device = len(max_lengths), max_lengths.device
-        self.beam = beam
-        self.choose = choose or partial(most_probable, beam=beam)
-        self.takes_best = choose is None
-        """Whether the most probable continuations are chosen, which an operation in C may then find."""
+    def __init__(self, max_lengths: Sequence[int], beam: int, alpha: float, nbest: int, *, stop_early: bool) -> None:
+        self.beam, self.nbest, self.stop_early = beam, nbest, stop_early
         self.length = 0
-        limits = max_lengths.tolist()
-        self.shortest_limit = min(limits, default=0)
-        self.penalties = torch.tensor(
-            [length_penalty(n, alpha) for n in range(max(limits, default=0) + 1)], device=device
-        )
+        longest = max(max_lengths, default=0)
+        self.penalties = np.array([length_penalty(n, alpha) for n in range(longest + 1)], np.float32)
         # The S sentences still being searched:
-        self.sentences = torch.arange(count, device=device)  # (S,) their indices among the B
-        self.limits = max_lengths  # (S,)
-        self.open = torch.zeros(count, 1, device=device)  # (S, K) log-probabilities, in the order chosen
+        self.sentences = np.arange(len(max_lengths))  # (S,) their indices among the B
+        self.limits = np.array(max_lengths, np.int64)  # (S,)
+        self.limit_penalties = self.penalties[self.limits]  # (S,)
+        self.shortest_limit = min(max_lengths, default=0)
+        self.open = np.zeros((len(max_lengths), 1), np.float32)  # (S, K) log-probabilities
+        self.must_end = self.limits == 1  # (S,)
+        # (S,) the score of the nbest-th finished hypothesis, and that of the same if `beam` hypotheses are finished:
+        self.last, self.last_if_enough = np.full((2, len(max_lengths)), NEVER, np.float32)
         # The tokens and parents of each step's rows, from which any hypothesis can be read back.
-        self.history: list[tuple[Tensor, Tensor]] = []
-        # The finished hypotheses of all B sentences: their number, and the best of them, best first.
+        self.history: list[tuple[Ints, Ints]] = []
         self.any_finished = False
-        self.finished = torch.zeros_like(max_lengths)  # (B,)
-        self.scores = torch.full((count, nbest), NEVER, device=device)  # (B, N)
-        self.log_probabilities = self.scores.clone()  # (B, N)
-        self.ends = torch.zeros(count, nbest, 2, dtype=torch.int64, device=device)  # (B, N, 2) length and last row
+        self.finished: list[list[Ending]] = [[] for _ in max_lengths]  # of all B sentences, best first
 
-    def run(self, scorer: NextTokenScorer, *, stop_early: bool) -> None:
-        """Search until every sentence is done."""
-        tokens = torch.full_like(self.sentences, BOS)
-        parents = self.sentences
-        while len(parents):
-            tokens, parents = self.extend(scorer(tokens, parents), stop_early)
-
-    def extend(self, scores: Tensor, stop_early: bool) -> tuple[Tensor, Tensor]:
-        """Extend the open hypotheses, given the scores (R, V) of their next tokens.
+    def extend(self, totals: Floats, tokens: Ints, parents: Ints) -> tuple[Ints, Ints]:
+        """Extend the open hypotheses by the candidates (S, C).
 
         Returns:
-            The tokens and parents with which to call the scorer next.
+            The tokens and parents with which to continue next.
         """
         self.length += 1
-        totals, tokens, parents = self._continuations(scores)
         is_end = tokens == EOS
         if is_end.any():
-            if is_end[:, : self.beam].any():
-                self._finish(totals.where(is_end, NEVER)[:, : self.beam], parents[:, : self.beam])
+            self._finish(is_end[:, : self.beam], totals, parents)
             # Each open hypothesis has one continuation by EOS, so at least `beam` of 2 * `beam` candidates go on.
-            order = is_end.to(torch.uint8).argsort(dim=1, stable=True)
-            open_totals = totals.where(~is_end, NEVER)
-            totals, tokens, parents = (each.gather(1, order) for each in (open_totals, tokens, parents))
-        self.open, tokens, parents = (each[:, : self.beam] for each in (totals, tokens, parents))
-        done = self._done(stop_early)
-        if done.any():
-            kept = remaining(done)
-            self.open, self.limits, self.sentences = self.open[kept], self.limits[kept], self.sentences[kept]
-            tokens, parents = tokens[kept], parents[kept]
+            order = is_end.argsort(1, kind="stable")[:, : self.beam]
+            lines = np.arange(len(order))[:, None]
+            totals = np.where(is_end, np.float32(NEVER), totals)[lines, order]
+            tokens, parents = tokens[lines, order], parents[lines, order]
+        self.open, tokens, parents = totals[:, : self.beam], tokens[:, : self.beam], parents[:, : self.beam]
+        if self.any_finished or self.length >= self.shortest_limit:
+            done = self._done()
+            if done.any():
+                kept = (~done).nonzero()[0]
+                tokens, parents, self.open = tokens[kept], parents[kept], self.open[kept]
+                self._keep(kept)
+        self.must_end = self.limits == self.length + 1
         self.history.append((tokens.flatten(), parents.flatten()))
         return self.history[-1]
 
-    def _continuations(self, scores: Tensor) -> Candidates:
-        """Choose continuations of each sentence, given the scores (R, V) of the next tokens."""
-        is_limited = self.length >= self.shortest_limit or scores.shape[1] <= self.beam
-        if is_limited or not self.takes_best or not chooses_in_c(scores):
-            return self.choose(self._log_probabilities(scores), self.open)
-        count = self.beam + 1
-        best = min(2 * self.beam, self.open.shape[1] * count)
-        return choose_continuations(scores, self.open, count, best, never=(PAD, BOS))
-
-    def _log_probabilities(self, scores: Tensor) -> Tensor:
-        """Return the log-probabilities (R, V) of the next tokens; at its limit, a sentence can only end."""
-        log_probabilities = scores.log_softmax(1, dtype=torch.float32)
-        log_probabilities[:, PAD] = NEVER
-        log_probabilities[:, BOS] = NEVER
-        if self.length >= self.shortest_limit:
-            at_limit = (self.limits == self.length).repeat_interleave(self.open.shape[1])
-            others = torch.arange(scores.shape[1], device=scores.device) != EOS
-            log_probabilities.masked_fill_(at_limit[:, None] & others, NEVER)
-        return log_probabilities
-
-    def _finish(self, totals: Tensor, parents: Tensor) -> None:
-        """Add the candidates that end with EOS, given log-probabilities (S, K) that are -inf for the others."""
-        ends = torch.stack([torch.full_like(parents, self.length), parents], dim=-1)
-        sentences, nbest = self.sentences, self.scores.shape[1]
+    def _finish(self, is_end: Flags, totals: Floats, parents: Ints) -> None:
+        """Add the candidates (S, K) that end with EOS, and have a finite probability."""
         self.any_finished = True
-        self.finished[sentences] += (totals > NEVER).sum(1)
-        scores = torch.cat([self.scores[sentences], totals / self.penalties[self.length]], 1)
-        scores, order = scores.sort(dim=1, descending=True, stable=True)
-        order = order[:, :nbest]
-        self.scores[sentences] = scores[:, :nbest]
-        self.log_probabilities[sentences] = torch.cat([self.log_probabilities[sentences], totals], 1).gather(1, order)
-        self.ends[sentences] = torch.cat([self.ends[sentences], ends], 1).gather(1, order[..., None].expand(-1, -1, 2))
+        for line, place in zip(*is_end.nonzero(), strict=True):
+            total = float(totals[line, place])
+            if not total > NEVER:
+                continue
+            endings = self.finished[self.sentences[line]]
+            score = total / float(self.penalties[self.length])
+            endings.append(Ending(score, total, self.length, int(parents[line, place])))
+            endings.sort(key=lambda ending: -ending.score)
+            if len(endings) >= self.nbest:
+                self.last[line] = endings[self.nbest - 1].score
+                if len(endings) >= self.beam:
+                    self.last_if_enough[line] = self.last[line]
 
-    def _done(self, stop_early: bool) -> Tensor:
+    def _done(self) -> Flags:
         """Return which sentences (S,) need no further search."""
-        best = self.open.amax(1)
-        done = (best == NEVER) | (self.limits <= self.length)
-        if self.any_finished:
-            last = self.scores[self.sentences, -1]
-            # The improbable endings of a confident model may fill the beam long before its translation ends.
-            done |= (self.finished[self.sentences] >= self.beam) & (last >= best / self.penalties[self.length])
-            if stop_early:
-                # Log-probabilities only fall, and penalties only grow up to that of the longest translation, so no
-                # open hypothesis can get a higher score than this.
-                done |= last >= best / self.penalties[self.limits]
+        best = self.open.max(1)
+        # The improbable endings of a confident model may fill the beam long before its translation ends.
+        done: Flags = self.last_if_enough >= best / self.penalties[self.length]
+        if self.stop_early:
+            # Log-probabilities only fall, and penalties only grow up to that of the longest translation, so no open
+            # hypothesis can get a higher score than this.
+            done |= self.last >= best / self.limit_penalties
+        done |= (self.limits <= self.length) | (best == NEVER)
         return done
+
+    def _keep(self, kept: Ints) -> None:
+        """Drop all sentences but these from the search."""
+        self.sentences, self.limits = self.sentences[kept], self.limits[kept]
+        self.limit_penalties = self.limit_penalties[kept]
+        self.last, self.last_if_enough = self.last[kept], self.last_if_enough[kept]
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """Return the best finished hypotheses of all sentences."""
-        history = [(tokens.tolist(), parents.tolist()) for tokens, parents in self.history]
-        found = zip(self.scores.tolist(), self.log_probabilities.tolist(), self.ends.tolist(), strict=True)
         return [
             [
-                Hypothesis(_read_back(history[: length - 1], row), score, log_probability)
-                for score, log_probability, (length, row) in zip(*sentence, strict=True)
-                if score > NEVER
+                Hypothesis(self._read_back(ending), ending.score, ending.log_probability)
+                for ending in endings[: self.nbest]
             ]
-            for sentence in found
+            for endings in self.finished
         ]
 
-
-def remaining(done: Tensor) -> Tensor:
-    """Return the indices of the items (N,) that are not done. The last of them fill the gaps, so that few are moved."""
-    kept = (~done).nonzero().squeeze(1)
-    places = torch.arange(len(kept), device=done.device)
-    places[done[: len(kept)]] = kept[kept >= len(kept)]
-    return places
+    def _read_back(self, ending: Ending) -> list[int]:
+        """Return the tokens of a hypothesis, without EOS."""
+        found, row = list[int](), ending.row
+        for tokens, parents in self.history[ending.length - 2 :: -1] if ending.length > 1 else ():
+            found.append(int(tokens[row]))
+            row = parents[row]
+        return found[::-1]
 
 
 def top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -255,12 +266,3 @@ def top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     places = torch.cat([places, rest], 1)
     highest, order = scores.gather(1, places).topk(count, dim=1)
     return highest, places.gather(1, order)
-
-
-def _read_back(history: list[tuple[list[int], list[int]]], row: int) -> list[int]:
-    """Return the tokens that lead to a row of the last step, given each step's tokens and parents."""
-    tokens = []
-    for step_tokens, step_parents in reversed(history):
-        tokens.append(step_tokens[row])
-        row = step_parents[row]
-    return tokens[::-1]

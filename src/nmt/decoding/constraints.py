@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nmt.decoding.request import Request
+from nmt.decoding.translation import Request
 from nmt.errors import UserError
 from nmt.text.glossary import Glossary
 from nmt.text.special import UNK

@@ -13,15 +13,13 @@ from tqdm import tqdm
 
 from nmt.config.decoding import DecodingConfig
 from nmt.config.registry import imported, load
-from nmt.decoding.alignment import align
-from nmt.decoding.batches import DecodingPlan, batches_by_length, serial_plan
+from nmt.decoding.attention import align
+from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, DecodingPlan, batches_by_length, serial_plan
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import UNCONSTRAINED, ConstraintEncoder, Constraints
-from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
-from nmt.decoding.minimum_bayes_risk import rank_by_utility
-from nmt.decoding.request import Request
-from nmt.decoding.search import WellFormed
-from nmt.decoding.translation import Candidate, Likelihood, ScoredToken, Translation
+from nmt.decoding.masks import WellFormed
+from nmt.decoding.risk import rank_by_utility
+from nmt.decoding.translation import Candidate, Likelihood, Request, ScoredToken, Translation
 from nmt.errors import UserError
 from nmt.text.alignments import Link
 from nmt.text.glossary import Glossary
@@ -31,7 +29,7 @@ from nmt.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from nmt.decoding.attention import Weights
-    from nmt.decoding.utilities import Utility
+    from nmt.decoding.risk import Utility
 
 WINDOW_LINES = 2048
 """The largest number of lines to read ahead, so that sentences of similar length are decoded together."""
@@ -44,14 +42,14 @@ Done = Callable[[int], object]
 class Engine(ABC):
     """Translates and scores lines. Subclasses search and score one batch of token ids."""
 
-    name: ClassVar[str]
+    name: str
     """Its name in records; that of an engine which commands can choose is the value of the setting `engine`."""
     device: torch.device
     """The device on which it runs."""
     shows_attention: ClassVar[bool] = False
     """Whether it shows the attention of a translation to its source."""
     guided = False
-    """Whether a head of the model has learned word alignments: see `nmt.decoding.alignment`."""
+    """Whether a head of the model has learned word alignments: see `nmt.decoding.attention`."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.beam import NEVER, NextTokenScorer
-from nmt.decoding.word_details import WordProbability
+from nmt.decoding.translation import WordProbability
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import SPACE_MARK
 

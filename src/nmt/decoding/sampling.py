@@ -7,39 +7,44 @@ Shapes: B samples of all sentences, N of each sentence, R of them still being dr
 tokens from which a row is drawn.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from nmt.config.decoding import DecodingConfig
-from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, length_penalty, remaining, top
+from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, length_penalty, top
 from nmt.text.special import BOS, EOS, PAD
 
 
 def sample(
-    scorer: NextTokenScorer, max_lengths: Tensor, config: DecodingConfig, generator: torch.Generator
+    scorer: NextTokenScorer, limits: Sequence[int], config: DecodingConfig, generator: torch.Generator
 ) -> list[list[Hypothesis]]:
     """Draw `nbest` translations of each sentence, and return them with the best score first.
 
     Args:
         scorer: scores the next tokens of the samples.
-        max_lengths: (B,) longest translation of each sample; its last token can only be EOS.
+        limits: longest translation of each sample; its last token can only be EOS.
         config: the number of samples, what they are drawn from, and the exponent of the length penalty.
         generator: the source of randomness, on the device of the scores.
     """
-    device = max_lengths.device
-    samples = torch.arange(len(max_lengths), device=device)  # (R,) the sample of each row
-    tokens, parents = torch.full_like(max_lengths, BOS), samples
-    totals = torch.zeros(len(max_lengths), device=device)
-    drawn = torch.full((len(max_lengths), int(max_lengths.max())), EOS, device=device)
+    max_lengths = torch.tensor(limits)
+    samples = torch.arange(len(limits))  # (R,) the sample of each row
+    tokens, parents = torch.full_like(samples, BOS), samples
+    totals, drawn = torch.zeros(len(limits)), torch.full((len(limits), max(limits)), EOS)
     length = 0
     while len(samples):
         log_probabilities = scorer(tokens, parents).log_softmax(1, dtype=torch.float32)
         log_probabilities[:, [PAD, BOS]] = NEVER
-        tokens = _draw(log_probabilities, config, generator)
-        tokens = tokens.where(max_lengths[samples] > length + 1, EOS)
-        totals[samples] += log_probabilities.gather(1, tokens[:, None]).squeeze(1)
+        must_end = (max_lengths[samples] == length + 1).to(log_probabilities.device)
+        chosen = _draw(log_probabilities, config, generator).masked_fill(must_end, EOS)
+        scores = log_probabilities.gather(1, chosen[:, None]).squeeze(1)
+        # one copy from the device for both: float64 holds each of these numbers exactly
+        tokens, scores = torch.stack([chosen.double(), scores.double()]).cpu()
+        tokens = tokens.long()
+        totals[samples] += scores.float()
         drawn[samples, length] = tokens
-        parents = remaining(tokens == EOS)
+        parents = (tokens != EOS).nonzero().squeeze(1)
         samples, tokens = samples[parents], tokens[parents]
         length += 1
     return _hypotheses(drawn.unflatten(0, (-1, config.nbest)), totals.view(-1, config.nbest), config.alpha)

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.decoding.beam import NEVER, Candidates, NextTokenScorer, top
+from nmt.decoding.beam import NEVER, NextTokenScorer, top
 from nmt.text.special import BOS, EOS, PAD, UNK
 
 
@@ -73,12 +73,12 @@ class RequiredTerms:
         """Return a scorer that gives the same scores, and follows the rows."""
 
         def followed(tokens: Tensor, parents: Tensor) -> Tensor:
-            self._extend(tokens, parents)
+            self._extend(tokens.to(self.room.device), parents)
             return scorer(tokens, parents)
 
         return followed
 
-    def choose(self, log_probabilities: Tensor, open_: Tensor) -> Candidates:
+    def choose(self, log_probabilities: Tensor, open_: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Choose continuations of each sentence under which no term is dropped; see `Choose`."""
         count, width = open_.shape
         need = self._need_after()  # (R, V)

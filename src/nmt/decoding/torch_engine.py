@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import torch
 from torch import Tensor
@@ -17,15 +18,24 @@ from torch.nn import functional as F
 from nmt.compute.machine import is_out_of_memory
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig
-from nmt.decoding.batches import DecodingPlan, cpu_plan, same_plan, serial_plan
-from nmt.decoding.beam import Hypothesis, NextTokenScorer, ensemble_scorers
+from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, DecodingPlan, cpu_plan, same_plan, serial_plan
+from nmt.decoding.beam import (
+    Continue,
+    Hypothesis,
+    NextTokenScorer,
+    beam_search,
+    by_scores,
+    ensemble_scorers,
+    most_probable,
+)
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.engine import Engine
-from nmt.decoding.limits import MAX_SOURCE_TOKENS
-from nmt.decoding.search import SearchBatch, search
+from nmt.decoding.masks import masked
+from nmt.decoding.sampling import sample
+from nmt.decoding.terms import RequiredTerms, tokens_after_word
 from nmt.errors import UserError
 from nmt.model.build import build_model
-from nmt.model.cpu.prepared_weights import prepare_for_cpu
+from nmt.model.cpu.translator import IN_C, Batch, Translator, can_translate
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.model.working_weights import in_precision
@@ -43,10 +53,7 @@ MAX_SCORED_ROWS = 512
 class TorchEngine(Engine):
     """Translates with a model, or with several as an ensemble."""
 
-    name = "torch"
     shows_attention = True
-    prepare_for_cpu = staticmethod(prepare_for_cpu)
-    """Copies a model for decoding on a CPU."""
 
     def __init__(
         self,
@@ -59,11 +66,22 @@ class TorchEngine(Engine):
         seed: int = 1,
         guided: bool = False,
     ) -> None:
-        """Translate in `precision` with models on `device`; in another precision than theirs, with copies of them."""
+        """Translate in a precision with models on `device`; in another precision than theirs, with copies of them.
+
+        On a CPU, one call into C computes a step of most models. The precision is then that of matrix products, and may
+        be int8; given translations are scored in float32.
+        """
         limits = [model.config.max_positions for model in models if model.config.positions == "learned"]
         super().__init__(tokenizer, config, min([MAX_SOURCE_TOKENS, *limits]), min(limits, default=sys.maxsize))
-        prepare = self.prepare_for_cpu if device.type == "cpu" else in_precision
-        self.models = [prepare(model, precision) for model in models]
+        self.name = "int8" if precision == torch.int8 else "torch"
+        in_c = device.type == "cpu" and precision in IN_C and all(map(can_translate, models))
+        if precision == torch.int8 and not in_c:
+            raise UserError(
+                "engine=int8 needs a CPU, the operations in C and a Transformer that they know: install a C compiler, "
+                "such as gcc, and leave out runtime.kernels=false; or use engine=torch"
+            )
+        self.translators = [Translator(model, precision, MAX_TARGET_TOKENS) for model in models] if in_c else []
+        self.models = list(models) if in_c else [in_precision(model, precision) for model in models]
         self.device = device
         self.guided = guided
         self.prepare_search(seed)
@@ -78,22 +96,55 @@ class TorchEngine(Engine):
 
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source of a batch: encode the sources, then search with the model as scorer."""
-        config, source = self.config.search, Packed.from_sentences(sources).to(self.device)
-        copies = config.nbest if config.strategy == "sample" else 1
-        max_lengths = self._max_lengths(source, constraints).repeat_interleave(copies)
-        batch = SearchBatch(
-            [tokens for tokens in sources for _ in range(copies)],
-            max_lengths,
-            [each for each in constraints for _ in range(copies)],
-            self.seed,
-        )
+        config = self.config.search
+        copies, width = (config.nbest, 1) if config.strategy == "sample" else (1, config.beam)
+        limits = [self._limit(*each) for each in zip(sources, constraints, strict=True) for _ in range(copies)]
+        rows, batches = len(limits) * width, list[Batch]()
+        sources_of_rows = [tokens for tokens in sources for _ in range(copies)]
+        constraints = [each for each in constraints for _ in range(copies)]
         with self._inference():
-            caches = [model.start(source) for model in self.models]
-            for cache in caches:
-                cache.repeat(copies)
-            advances = zip(self.models, caches, strict=True)
-            scorer = ensemble_scorers([partial(model.advance, state=cache) for model, cache in advances])
-            return search(scorer, batch, config, self.tokenizer.vocabularies[1], self.well_formed)
+            if self.translators:
+                batches = [Batch(each, sources, rows, max(limits), copies) for each in self.translators]
+                scorer = ensemble_scorers([batch.scores for batch in batches])
+            else:
+                scorer = ensemble_scorers([self._eager(model, sources, copies) for model in self.models])
+            on_device = torch.tensor(limits, device=self.device)
+            restricted = masked(scorer, sources_of_rows, on_device, constraints, config, self.well_formed)
+            if config.strategy == "sample":
+                return self._sample(restricted, sources_of_rows, constraints, limits)
+            continue_: Continue
+            if any(each.terms for each in constraints):
+                after_word = tokens_after_word(tuple(self.tokenizer.vocabularies[1]), self.device)
+                terms = RequiredTerms([each.terms for each in constraints], on_device, after_word, config.beam)
+                continue_ = by_scores(terms.wrap(restricted), terms.choose)
+            elif restricted is scorer and len(batches) == 1:
+                continue_ = partial(batches[0].choose, beam=config.beam)
+            else:
+                continue_ = by_scores(restricted, partial(most_probable, beam=config.beam))
+            return beam_search(continue_, limits, beam=config.beam, alpha=config.alpha, nbest=config.nbest)
+
+    def _sample(
+        self,
+        scorer: NextTokenScorer,
+        sources: Sequence[Sequence[int]],
+        constraints: Sequence[Constraints],
+        limits: Sequence[int],
+    ) -> list[list[Hypothesis]]:
+        """Draw samples, which are the same for the same seed and batch, in whichever order batches are searched."""
+        if any(each.terms for each in constraints):
+            raise UserError("terms need a beam: samples cannot have them")
+        seed = crc32(repr((self.seed, sources)).encode())
+        return sample(scorer, limits, self.config.search, torch.Generator(self.device).manual_seed(seed))
+
+    def _eager(self, model: TranslationModel, sources: list[list[int]], copies: int) -> NextTokenScorer:
+        """Return the scorer of a model that runs operation by operation."""
+        cache = model.start(Packed.from_sentences(sources).to(self.device))
+        cache.repeat(copies)
+        return partial(model.advance, state=cache)
+
+    def _limit(self, source: Sequence[int], constraints: Constraints) -> int:
+        """Return the length of the longest translation of a sentence, EOS included."""
+        return min(len(source) + self.config.extra_length + constraints.tokens, self.max_target_tokens)
 
     @contextmanager
     def scorer_of(self, source: str) -> Iterator[NextTokenScorer | None]:
@@ -121,12 +172,6 @@ class TorchEngine(Engine):
         source, target = (Packed.from_sentences(each).to(self.device) for each in (sources, targets))
         with self._inference():
             return [maps.cross.float().cpu().numpy() for maps in self.models[0].attention(source, target)]
-
-    def _max_lengths(self, source: Packed, constraints: list[Constraints]) -> Tensor:
-        """Return the longest translation (B,) of each sentence, EOS included."""
-        max_lengths = source.lengths.to(torch.int64) + self.config.extra_length
-        max_lengths += torch.tensor([each.tokens for each in constraints], device=self.device)
-        return max_lengths.clamp(max=self.max_target_tokens)
 
     @contextmanager
     def _inference(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from nmt.compute import distributed
 from nmt.data.gold_alignments import alignments_of
-from nmt.decoding.alignment import align
+from nmt.decoding.attention import align
 from nmt.decoding.engine import Engine
 from nmt.evaluation.split import Split
 from nmt.text.alignments import GoldAlignment, Link

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.config.decoding import DecodingConfig
-from nmt.decoding.utilities import Utility
+from nmt.decoding.risk import Utility
 from nmt.errors import UserError
 from nmt.evaluation.comet_model import BATCH_SENTENCES, load
 

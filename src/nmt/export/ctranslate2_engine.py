@@ -8,11 +8,10 @@ from typing import Any
 import torch
 
 from nmt.config.decoding import DecodingConfig
-from nmt.decoding.batches import DecodingPlan, serial_plan
+from nmt.decoding.batches import MAX_SOURCE_TOKENS, DecodingPlan, serial_plan
 from nmt.decoding.beam import Hypothesis, length_penalty
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.engine import Engine
-from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.errors import UserError
 from nmt.packages import import_optional
 from nmt.text.special import BOS, PAD

@@ -9,7 +9,7 @@ from nmt.compute.machine import Machine
 from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import from_yaml, read_saved
 from nmt.config.tree import Config
-from nmt.decoding.loaded_model import LoadedModel
+from nmt.decoding.load import LoadedModel
 from nmt.errors import UserError
 from nmt.export.ctranslate2_engine import CTranslate2Engine
 from nmt.export.destination import export_folder

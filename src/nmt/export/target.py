@@ -10,8 +10,8 @@ from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig
 from nmt.config.tree import Config
+from nmt.decoding.batches import MAX_SOURCE_TOKENS
 from nmt.decoding.engine import Engine
-from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.runs.checkpoint import Checkpoint

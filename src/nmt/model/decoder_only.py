@@ -66,8 +66,7 @@ class DecoderOnly(TranslationModel):
     def advance(self, tokens: Tensor, parents: Tensor, state: KVCache) -> Tensor:
         """See `TranslationModel.advance`."""
         state.begin_step(parents)
-        positions = state.source_lengths.index_select(0, state.sentence_of_row) + state.length
-        places = Places(positions, state.longest_source + state.length + 1)
+        tokens, places = tokens.to(state.device), Places(state.positions, state.longest + state.length + 1)
         stream = self._run(self.embed("target", tokens, places), places, lambda layer: state.attention(layer)[0])
         state.length += 1
         return self.logits(self.decoder_norm(stream))

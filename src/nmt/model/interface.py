@@ -3,7 +3,7 @@
 Architectures share word vectors and positions at the bottom, and the scores of all words at the top.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -41,11 +41,6 @@ class TranslationModel(nn.Module):
     The names of the layers' parameters begin with "encoder.N." or "decoder.N.".
     """
 
-    fused_encoder: Callable[[Tensor, Places, Packed], Tensor] | None = None
-    """Runs all layers over source sentences in one operation, if there is one."""
-    fused_decoder: Callable[[Tensor, Places, KVCache], Tensor] | None = None
-    """Runs all layers of a decoding step in one operation, if there is one; they attend to the source as well."""
-
     def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
         self.config = config
@@ -70,7 +65,7 @@ class TranslationModel(nn.Module):
         """Return the scores (R, V) of the tokens that follow `tokens` (R,).
 
         Row r continues row `parents[r]` of the previous call; in the first call, row r is sentence r.
-        The rows of a sentence are adjacent, and every sentence still being decoded has the same number of rows.
+        The rows of a sentence are adjacent. Tokens and parents are on the CPU.
         """
         raise NotImplementedError
 

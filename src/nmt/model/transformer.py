@@ -2,7 +2,6 @@
 
 From `TranslationModel` it has `embed` (word vectors plus positions, then dropout), `transform` (what positions do to
 queries and keys), `attention_spec` (what a plan must know to choose how to attend), `run_layer`, and scores of words.
-On some CPUs `fused_encoder` and `fused_decoder` run all layers in one operation, for translation only.
 
 Shapes: T tokens of all source or all target sentences, R rows of a decoding step, V words of the target vocabulary.
 """
@@ -17,14 +16,11 @@ from nmt.config.model import ModelConfig
 from nmt.model.attention import Attend, AttendEncoderOutput, AttendSource, Plan, Recorder
 from nmt.model.backends.chosen import backend
 from nmt.model.interface import AttentionMaps, TranslationModel, initialize_small
-from nmt.model.kv_cache import MANY_SPARE_STEPS, KVCache
+from nmt.model.kv_cache import KVCache
 from nmt.model.layers import DecoderLayer, EncoderLayer
 from nmt.model.norms import norm_of
 from nmt.model.packed import Packed
 from nmt.model.positions import Places
-
-MAX_FUSED_LENGTH = 128
-"""The longest sentence whose attention, a query at a time, costs little compared with the products."""
 
 
 class Transformer(TranslationModel):
@@ -47,11 +43,6 @@ class Transformer(TranslationModel):
     def encode(self, source: Packed, plan: Plan | None = None) -> Tensor:
         """Return the encoder's output (T, d_model)."""
         places = Places(source.positions, source.longest)
-        if self.fused_encoder is not None and plan is None and source.longest <= MAX_FUSED_LENGTH:
-            fused: Tensor = self.encoder_norm(
-                self.fused_encoder(self.embed("source", source.tokens, places), places, source)
-            )
-            return fused
         attend = (plan or backend().attention)(self.attention_spec(source, source, causal=False))
         transform = self.transform(places)
         stream = self.embed("source", source.tokens, places)
@@ -72,19 +63,12 @@ class Transformer(TranslationModel):
         """Return the KV cache of source sentences, with which decoding begins; cross-attention is projected once."""
         memory = self.encode(source)
         layers = cast(Sequence[DecoderLayer], self.decoder)
-        cache = KVCache(source, [layer.cross_attention.project_memory(memory) for layer in layers])
-        if self.fused_decoder is not None:
-            cache.spare_steps = MANY_SPARE_STEPS
-        return cache
+        return KVCache(source, [layer.cross_attention.project_memory(memory) for layer in layers])
 
     def advance(self, tokens: Tensor, parents: Tensor, state: KVCache) -> Tensor:
         """Return the scores (R, V) of the next tokens; row r adds `tokens[r]` to row `parents[r]` of the last call."""
         state.begin_step(parents)
-        places = Places(torch.full_like(tokens, state.length), state.length + 1)
-        if self.fused_decoder is None:
-            output = self._decode(tokens, places, state.attention)
-        else:
-            output = self.decoder_norm(self.fused_decoder(self.embed("target", tokens, places), places, state))
+        output = self._decode(tokens.to(state.device), Places(state.positions, state.length + 1), state.attention)
         state.length += 1
         return self.logits(output)
 

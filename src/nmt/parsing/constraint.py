@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.beam import NEVER, NextTokenScorer
-from nmt.decoding.search import SearchBatch
 from nmt.errors import UserError
 from nmt.parsing.trees import MAX_DEPTH
 from nmt.text.special import BOS, EOS, PAD, UNK
@@ -76,7 +75,7 @@ def only_trees(scorer: NextTokenScorer, symbols: TreeSymbols, words: Tensor, max
 
     def restricted(tokens: Tensor, parents: Tensor) -> Tensor:
         scores = scorer(tokens, parents)
-        state.extend(tokens, parents)
+        state.extend(tokens.to(words.device), parents.to(words.device))
         return scores.masked_fill(~state.allowed(), NEVER)
 
     return restricted
@@ -140,8 +139,7 @@ class WellFormed:
         begins_word = [piece.startswith(SPACE_MARK) and token not in tags for token, piece in enumerate(source)]
         self._begins_word = torch.tensor(begins_word, device=device)
 
-    def __call__(self, scorer: NextTokenScorer, batch: SearchBatch) -> NextTokenScorer:
-        """See `nmt.decoding.search.WellFormed`."""
-        words = [int(self._begins_word[list(tokens)].sum()) for tokens in batch.sources]
-        counts = torch.tensor(words, device=batch.max_lengths.device)
-        return only_trees(scorer, self._symbols, counts, batch.max_lengths)
+    def __call__(self, scorer: NextTokenScorer, sources: Sequence[Sequence[int]], limits: Tensor) -> NextTokenScorer:
+        """See `nmt.decoding.masks.WellFormed`."""
+        words = [int(self._begins_word[list(tokens)].sum()) for tokens in sources]
+        return only_trees(scorer, self._symbols, torch.tensor(words, device=limits.device), limits)

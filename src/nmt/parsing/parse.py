@@ -9,7 +9,7 @@ from nmt.compute.machine import prepare_machine
 from nmt.config.data import TREES
 from nmt.config.tree import Config
 from nmt.decoding.engine import WINDOW_LINES
-from nmt.decoding.load_engine import load_engine
+from nmt.decoding.load import load_engine
 from nmt.errors import UserError
 from nmt.parsing.linearise import Repairs, repair
 from nmt.parsing.trees import bracketed, drawn

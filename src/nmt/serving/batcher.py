@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from nmt.decoding.request import Request
+from nmt.decoding.translation import Request
 from nmt.serving.messages import Answer, Batch, Failure, LostError, RequestError, Task, report_error
 from nmt.serving.metrics import Metrics
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nmt.decoding.request import Request
+from nmt.decoding.translation import Request
 
 Answer = dict[str, Any]
 """What a model answers for one sentence, ready for JSON."""

@@ -15,7 +15,7 @@ from nmt.errors import UserError
 from nmt.serving.messages import Answer, Batch, Failure, LostError, ModelFacts, log
 
 if TYPE_CHECKING:
-    from nmt.decoding.loaded_model import LoadedModel
+    from nmt.decoding.load import LoadedModel
 
 MAX_REASON = 500
 """The largest number of characters of an unexpected error that is shown; torch adds pages to some."""

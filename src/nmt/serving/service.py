@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Protocol
 
-from nmt.decoding.request import Request
+from nmt.decoding.translation import Request
 from nmt.serving.batcher import Batcher
 from nmt.serving.messages import RETRY, Answer, Batch, Failure, ModelFacts, RequestError, Task
 from nmt.serving.metrics import Metrics

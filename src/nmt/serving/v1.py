@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from nmt.decoding.request import Request
+from nmt.decoding.translation import Request
 from nmt.serving.fields import Fields
 from nmt.serving.messages import RequestError, Task
 from nmt.serving.service import Model, TextAnswer

@@ -2,11 +2,10 @@
 
 from nmt.compute.machine import check_usable, free_cached_memory, is_out_of_memory, prepare_machine
 from nmt.config.tree import Config
-from nmt.decoding.load_engine import load, load_engine
-from nmt.decoding.loaded_model import LoadedModel
+from nmt.decoding.attention import word_attention
+from nmt.decoding.load import LoadedModel, load, load_engine
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.decoding.translation import Candidate
-from nmt.decoding.word_details import word_attention, word_probabilities
+from nmt.decoding.translation import Candidate, word_probabilities
 from nmt.errors import ConfigError, LimitError, UserError
 from nmt.serving.messages import RETRY, Answer, Batch, Failure, ModelFacts, Task, report_error
 from nmt.text.special import BOS, EOS

@@ -22,8 +22,7 @@ from nmt.config.folders import folder_to_write, is_address
 from nmt.config.saved import flatten
 from nmt.config.tree import Config
 from nmt.decoding.engine import Done
-from nmt.decoding.load_engine import load_engine
-from nmt.decoding.loaded_model import LoadedModel
+from nmt.decoding.load import LoadedModel, load_engine
 from nmt.errors import UserError
 from nmt.storage.files import checksum, replacing
 from nmt.storage.remote import local_file

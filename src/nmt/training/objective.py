@@ -3,7 +3,7 @@
 from torch import nn
 
 from nmt.data.loader import MicroBatch
-from nmt.decoding.alignment import guided_layer
+from nmt.decoding.attention import guided_layer
 from nmt.model.backends.chosen import backend
 from nmt.model.interface import TranslationModel
 from nmt.text.special import PAD

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nmt.compute import distributed, replication
 from nmt.compute.machine import Machine
 from nmt.config.training import TrainingConfig
-from nmt.decoding.limits import MAX_TARGET_TOKENS
+from nmt.decoding.batches import MAX_TARGET_TOKENS
 from nmt.model.interface import TranslationModel
 from nmt.model.word_vectors import WordVectors
 from nmt.model.working_weights import WorkingWeights

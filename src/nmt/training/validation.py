@@ -15,7 +15,7 @@ from nmt.data.corpora import corpus_splits, split_languages
 from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble
 from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.data.store import PairStore
-from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
+from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation.evaluate import translate_together
 from nmt.evaluation.metric import Translated

@@ -12,12 +12,11 @@ from nmt.config.keys import with_values
 from nmt.config.registry import CHOICES
 from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
-from nmt.decoding.alignment import align, links
-from nmt.decoding.attention import Attention, compute_attention
+from nmt.decoding.attention import Attention, align, compute_attention, links
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.engine import Engine
-from nmt.decoding.load_engine import load
+from nmt.decoding.load import load
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.text.alignments import Link
@@ -127,5 +126,5 @@ def test_the_head_that_a_run_has_trained_aligns(tmp_path: Path, monkeypatch: pyt
     def guided(text: str) -> Config:
         return with_values(from_yaml(text), {"data.train_alignments": "links", "training.guided_weight": 0.05})
 
-    monkeypatch.setattr("nmt.decoding.load_engine.from_yaml", guided)
+    monkeypatch.setattr("nmt.decoding.load.from_yaml", guided)
     assert load(run, device="cpu").engine.guided

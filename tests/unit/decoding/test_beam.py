@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import beam_search, ensemble_scorers, length_penalty, most_probable, top
+from nmt.decoding.beam import ensemble_scorers, length_penalty, most_probable, top
 from nmt.text.special import BOS, EOS, PAD
-from tests.unit.decoding.toys import VOCABULARY, WORDS, Prefix, Toy, ToyScorer, exhaustive, found
+from tests.unit.decoding.toys import VOCABULARY, WORDS, Prefix, Toy, ToyScorer, exhaustive, found, search_with
 
 
 def plain_search(toy: Toy, max_length: int, beam: int, alpha: float, nbest: int) -> list[tuple[Prefix, float]]:
@@ -43,9 +43,7 @@ def test_a_wide_beam_equals_exhaustive_search(alpha: float, max_length: int) -> 
         expected = exhaustive(Toy(seed), max_length, alpha)
         everything = len(expected) * len(WORDS)
         for nbest in (1, 5):
-            (result,) = beam_search(
-                ToyScorer([Toy(seed)]), torch.tensor([max_length]), beam=everything, alpha=alpha, nbest=nbest
-            )
+            (result,) = search_with(ToyScorer([Toy(seed)]), [max_length], beam=everything, alpha=alpha, nbest=nbest)
             assert found(result) == expected[:nbest]
 
 
@@ -54,7 +52,7 @@ def test_a_wide_beam_equals_exhaustive_search(alpha: float, max_length: int) -> 
 def test_a_narrow_beam_equals_a_direct_implementation_of_the_definition(beam: int, nbest: int, alpha: float) -> None:
     limits = [1, 3, 9, 6, 12, 2, 8, 8]
     toys = [Toy(seed) for seed in range(len(limits))]
-    results = beam_search(ToyScorer(toys), torch.tensor(limits), beam=beam, alpha=alpha, nbest=nbest)
+    results = search_with(ToyScorer(toys), limits, beam=beam, alpha=alpha, nbest=nbest)
     for toy, limit, result in zip(toys, limits, results, strict=True):
         assert found(result) == plain_search(toy, limit, beam, alpha, nbest)
 
@@ -69,7 +67,7 @@ def test_a_beam_of_one_is_greedy() -> None:
             if token == EOS:
                 break
             greedy.append(token)
-        ((result,),) = beam_search(ToyScorer([toy]), torch.tensor([10]), beam=1, alpha=0.6)
+        ((result,),) = search_with(ToyScorer([toy]), [10], beam=1, alpha=0.6)
         assert result.tokens == greedy
 
 
@@ -86,16 +84,16 @@ def test_improbable_endings_do_not_end_the_search_of_a_confident_model(beam: int
         return scores
 
     steps: list[int] = []
-    ((result,),) = beam_search(confident, torch.tensor([20]), beam=beam, alpha=0.0)
+    ((result,),) = search_with(confident, [20], beam=beam, alpha=0.0)
     assert result.tokens == translation
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
 @pytest.mark.parametrize("nbest", [1, 3])
 def test_stopping_early_saves_calls_and_gives_the_same_result(alpha: float, nbest: int) -> None:
-    toys, limits = [Toy(seed, sharpness=2.5) for seed in range(30)], torch.arange(30) % 7 + 5
+    toys, limits = [Toy(seed, sharpness=2.5) for seed in range(30)], [seed % 7 + 5 for seed in range(30)]
     early, late = ToyScorer(toys), ToyScorer(toys)
-    assert beam_search(early, limits, beam=6, alpha=alpha, nbest=nbest) == beam_search(
+    assert search_with(early, limits, beam=6, alpha=alpha, nbest=nbest) == search_with(
         late, limits, beam=6, alpha=alpha, nbest=nbest, stop_early=False
     )
     assert sum(early.calls) < sum(late.calls) if nbest == 1 else sum(early.calls) <= sum(late.calls)
@@ -110,7 +108,7 @@ def test_a_search_ends_when_open_hypotheses_can_only_equal_the_finished_one() ->
         scores[:, [EOS, WORDS[-1]]] = 0.0
         return scores
 
-    ((result,),) = beam_search(ends_or_goes_on, torch.tensor([9]), beam=2, alpha=0.0)
+    ((result,),) = search_with(ends_or_goes_on, [9], beam=2, alpha=0.0)
     assert result.tokens == []
     assert calls == [1]
 
@@ -136,15 +134,15 @@ def test_the_most_probable_continuations_are_twice_the_beam_best_first(rows: int
 
 def test_the_result_of_a_sentence_does_not_depend_on_its_batch() -> None:
     toys, limits = [Toy(seed) for seed in range(20)], [seed % 9 + 1 for seed in range(20)]
-    together = beam_search(ToyScorer(toys), torch.tensor(limits), beam=4, alpha=0.6, nbest=4)
+    together = search_with(ToyScorer(toys), limits, beam=4, alpha=0.6, nbest=4)
     for toy, limit, result in zip(toys, limits, together, strict=True):
-        (alone,) = beam_search(ToyScorer([toy]), torch.tensor([limit]), beam=4, alpha=0.6, nbest=4)
+        (alone,) = search_with(ToyScorer([toy]), [limit], beam=4, alpha=0.6, nbest=4)
         assert found(alone) == found(result)
 
 
 def test_finished_sentences_leave_the_batch() -> None:
     scorer = ToyScorer([Toy(seed) for seed in range(4)])
-    beam_search(scorer, torch.tensor([2, 3, 8, 8]), beam=3, alpha=0.6, stop_early=False)
+    search_with(scorer, [2, 3, 8, 8], beam=3, alpha=0.6, stop_early=False)
     assert scorer.calls[0] == 4
     assert scorer.calls[1] == 4 * 3
     assert max(scorer.calls[3:]) <= 2 * 3
@@ -152,7 +150,7 @@ def test_finished_sentences_leave_the_batch() -> None:
 
 def test_scores_are_log_probabilities_divided_by_the_length_penalty() -> None:
     toy = Toy(3)
-    (results,) = beam_search(ToyScorer([toy]), torch.tensor([6]), beam=5, alpha=0.7, nbest=5)
+    (results,) = search_with(ToyScorer([toy]), [6], beam=5, alpha=0.7, nbest=5)
     assert len({tuple(result.tokens) for result in results}) == 5
     assert [result.score for result in results] == sorted((result.score for result in results), reverse=True)
     for result in results:
@@ -168,7 +166,7 @@ def test_a_sentence_at_its_limit_ends_even_if_that_is_improbable() -> None:
         scores[:, EOS] = -30.0
         return scores
 
-    (results,) = beam_search(never_ends, torch.tensor([4]), beam=3, alpha=0.6, nbest=3)
+    (results,) = search_with(never_ends, [4], beam=3, alpha=0.6, nbest=3)
     assert [len(result.tokens) for result in results] == [3, 3, 3]
     assert all(result.log_probability == pytest.approx(-30 - 4 * math.log(49), rel=1e-4) for result in results)
 
@@ -179,28 +177,26 @@ def test_pad_and_bos_are_never_chosen() -> None:
         scores[:, [PAD, BOS]] = 100.0
         return scores
 
-    ((result,),) = beam_search(insists, torch.tensor([3]), beam=1, alpha=0.0)
+    ((result,),) = search_with(insists, [3], beam=1, alpha=0.0)
     assert result.tokens == [19, 19]
     # They are skipped, but the other probabilities are not renormalised.
     assert result.log_probability == pytest.approx(2 * (19 - 100 - math.log(2)) + (EOS - 100 - math.log(2)), rel=1e-5)
 
 
 def test_scores_of_nan_give_no_hypothesis() -> None:
-    results = beam_search(
-        lambda tokens, _: torch.full((len(tokens), 9), math.nan), torch.tensor([3]), beam=2, alpha=0.6
-    )
+    results = search_with(lambda tokens, _: torch.full((len(tokens), 9), math.nan), [3], beam=2, alpha=0.6)
     assert results == [[]]
 
 
 def test_an_empty_batch_has_no_results() -> None:
-    assert beam_search(ToyScorer([]), torch.tensor([], dtype=torch.int64), beam=2, alpha=0.6) == []
+    assert search_with(ToyScorer([]), [], beam=2, alpha=0.6) == []
 
 
 def test_logits_give_the_same_result_as_log_probabilities() -> None:
-    toys, limits = [Toy(seed) for seed in range(6)], torch.full((6,), 7)
+    toys, limits = [Toy(seed) for seed in range(6)], [7] * 6
     raw, normal = ToyScorer(toys), ToyScorer(toys)
-    from_logits = beam_search(lambda t, p: raw(t, p) + 17, limits, beam=3, alpha=0.6)
-    from_log_probabilities = beam_search(lambda t, p: normal(t, p).log_softmax(-1), limits, beam=3, alpha=0.6)
+    from_logits = search_with(lambda t, p: raw(t, p) + 17, limits, beam=3, alpha=0.6)
+    from_log_probabilities = search_with(lambda t, p: normal(t, p).log_softmax(-1), limits, beam=3, alpha=0.6)
     for one, other in zip(from_logits, from_log_probabilities, strict=True):
         assert found(one) == found(other)
         assert len(one) == 1

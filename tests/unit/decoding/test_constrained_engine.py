@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nmt.decoding.next_words import likely_words
-from nmt.decoding.request import Request
+from nmt.decoding.translation import Request
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 from tests.unit.decoding.test_torch_engine import LINES, random_model, tokenizer, train_pieces, translator

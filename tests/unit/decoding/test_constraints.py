@@ -5,7 +5,7 @@ import pytest
 from nmt.config.data import TokenizerConfig
 from nmt.config.decoding import DecodingConfig
 from nmt.decoding.constraints import ConstraintEncoder
-from nmt.decoding.request import Request
+from nmt.decoding.translation import Request
 from nmt.text.glossary import Glossary
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train

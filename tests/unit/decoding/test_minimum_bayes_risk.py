@@ -8,8 +8,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from nmt.decoding.beam import Hypothesis
-from nmt.decoding.minimum_bayes_risk import rank_by_utility
-from nmt.decoding.utilities import Utility, bleu, chrf
+from nmt.decoding.risk import Utility, bleu, chrf, rank_by_utility
 
 METRICS = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
 UTILITIES: dict[str, Utility] = {"chrf": chrf, "bleu": bleu}

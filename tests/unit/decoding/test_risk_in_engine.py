@@ -7,8 +7,8 @@ import pytest
 from sacrebleu.metrics.chrf import CHRF
 
 from nmt.config.compose import compose
-from nmt.decoding import utilities
-from nmt.decoding.minimum_bayes_risk import Matrix
+from nmt.decoding import risk
+from nmt.decoding.risk import Matrix
 from nmt.errors import ConfigError
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 from tests.unit.decoding.test_torch_engine import LINES, random_model, tokenizer, train_pieces, translator
@@ -46,7 +46,7 @@ def test_utilities_see_sources_without_tags(monkeypatch: pytest.MonkeyPatch) -> 
         sources.append(source)
         return np.ones((len(texts), len(texts)))
 
-    monkeypatch.setattr(utilities, "by_chrf", lambda config, device: compare)
+    monkeypatch.setattr(risk, "by_chrf", lambda config, device: compare)
     tokenizer = Tokenizer(train_pieces(user_defined_symbols=[f"{SPACE_MARK}<de>"]))
     engine = translator([random_model(tokenizer)], tokenizer, strategy="mbr", candidates=2)
     list(engine.translate(["<de> a dog", "a cat"]))

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from nmt.config.decoding import DecodingConfig
-from nmt.decoding.beam import Hypothesis, NextTokenScorer, beam_search
+from nmt.decoding.beam import Hypothesis, NextTokenScorer
+from nmt.decoding.masks import force_prefixes
 from nmt.decoding.sampling import sample
-from nmt.decoding.search import force_prefixes
 from nmt.text.special import EOS
-from tests.unit.decoding.toys import Toy, ToyScorer
+from tests.unit.decoding.toys import Toy, ToyScorer, search_with
 
 A, B, C = 4, 5, 6
 FIRST = {EOS: 0.1, A: 0.4, B: 0.3, C: 0.2}
@@ -41,7 +41,7 @@ def draw(
 ) -> list[list[Hypothesis]]:
     config = DecodingConfig(strategy="sample", nbest=count, **settings)  # type: ignore[arg-type]
     limits_of_samples = torch.tensor(limits).repeat_interleave(count)
-    return sample(scorer, limits_of_samples, config, torch.Generator().manual_seed(seed))
+    return sample(scorer, limits_of_samples.tolist(), config, torch.Generator().manual_seed(seed))
 
 
 def drawn(count: int, seed: int = 1, **settings: float) -> list[list[Hypothesis]]:
@@ -128,8 +128,8 @@ def test_a_forced_prefix_has_probability_one_and_the_rest_is_searched() -> None:
         copied = [prefix for prefix in prefixes for _ in range(copies)]
         return force_prefixes(Chain(), copied, torch.device("cpu"))
 
-    found = beam_search(forced(), limits, beam=3, alpha=0.0)
-    free = beam_search(Chain(), limits[:1], beam=3, alpha=0.0)
+    found = search_with(forced(), limits, beam=3, alpha=0.0)
+    free = search_with(Chain(), limits[:1], beam=3, alpha=0.0)
     assert found[1] == free[0]
     assert found[0][0].tokens[:2] == [C, C]
     assert found[2][0].tokens[:1] == [B]

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from nmt.config.decoding import DecodingConfig
-from nmt.decoding.beam import Hypothesis
+from nmt.decoding.beam import Hypothesis, beam_search, by_scores
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
-from nmt.decoding.restrictions import forbid
-from nmt.decoding.search import SearchBatch
-from nmt.decoding.search import search as search_under
-from nmt.errors import ConfigError, UserError
+from nmt.decoding.masks import forbid, masked
+from nmt.decoding.sampling import sample
+from nmt.decoding.terms import RequiredTerms, tokens_after_word
+from nmt.errors import ConfigError
 from nmt.text.special import EOS, PAD, UNK
-from tests.unit.decoding.toys import Prefix, Toy, ToyScorer, exhaustive, found
+from tests.unit.decoding.toys import Prefix, Toy, ToyScorer, exhaustive, found, search_with
 
 A, B, C = 4, 5, 6
 VOCABULARY = ["<unk>", "<pad>", "<s>", "</s>", "▁a", "b", "▁ab"]
@@ -31,8 +31,17 @@ def search(
     sentences = zip(toys, limits, constraints or [UNCONSTRAINED] * len(toys), range(len(toys)), strict=True)
     copied = [sentence for sentence in sentences for _ in range(copies)]
     toys, limits, constraints, numbers = zip(*copied, strict=True)
-    batch = SearchBatch([[number] for number in numbers], torch.tensor(limits), constraints)
-    return search_under(ToyScorer(toys), batch, config.search, VOCABULARY)
+    sources = [[number] for number in numbers]
+    device = torch.device("cpu")
+    scorer = masked(ToyScorer(toys), sources, torch.tensor(limits), constraints, config.search)
+    if config.strategy == "sample":
+        return sample(scorer, limits, config, torch.Generator().manual_seed(1))
+    if not any(each.terms for each in constraints):
+        return search_with(scorer, limits, beam=config.beam, alpha=config.alpha, nbest=config.nbest)
+    terms = [each.terms for each in constraints]
+    required = RequiredTerms(terms, torch.tensor(limits), tokens_after_word(tuple(VOCABULARY), device), config.beam)
+    continue_ = by_scores(required.wrap(scorer), required.choose)
+    return beam_search(continue_, limits, beam=config.beam, alpha=config.alpha, nbest=config.nbest)
 
 
 def repeats(words: Prefix, size: int) -> bool:
@@ -125,8 +134,3 @@ def test_forbidden_tokens_leave_the_probabilities_of_the_others_unchanged() -> N
 def test_settings_that_no_search_offers_are_refused(settings: dict[str, int | bool | str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         DecodingConfig(**settings)  # type: ignore[arg-type]
-
-
-def test_samples_cannot_have_terms() -> None:
-    with pytest.raises(UserError, match="terms need a beam"):
-        search([Toy(1)], [5], [Constraints(terms=((A,),))], strategy="sample")

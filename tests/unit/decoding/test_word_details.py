@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from nmt.decoding.translation import ScoredToken
-from nmt.decoding.word_details import word_attention, word_probabilities
+from nmt.decoding.attention import word_attention
+from nmt.decoding.translation import ScoredToken, word_probabilities
 from nmt.text.words import Word
 
 

@@ -1,13 +1,14 @@
 """Random languages that are small enough to be searched exhaustively."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import Hypothesis
+from nmt.decoding.beam import Hypothesis, NextTokenScorer, beam_search, by_scores, most_probable
 from nmt.text.special import BOS, EOS, PAD
 
 VOCABULARY = 7
@@ -63,3 +64,18 @@ def exhaustive(toy: Toy, max_length: int, alpha: float) -> list[tuple[Prefix, fl
             total = sum(toy.log_probability(tokens[:place], token) for place, token in enumerate(tokens))
             sentences.append((words, total / ((5 + len(tokens)) / 6) ** alpha))
     return sorted(sentences, key=lambda sentence: -sentence[1])
+
+
+def search_with(
+    scorer: NextTokenScorer,
+    limits: Sequence[int] | Tensor,
+    *,
+    beam: int,
+    alpha: float,
+    nbest: int = 1,
+    stop_early: bool = True,
+) -> list[list[Hypothesis]]:
+    """Search with a beam, given a scorer of all tokens."""
+    continue_ = by_scores(scorer, partial(most_probable, beam=beam))
+    limits = [int(limit) for limit in limits]
+    return beam_search(continue_, limits, beam=beam, alpha=alpha, nbest=nbest, stop_early=stop_early)

@@ -1,7 +1,6 @@
 """Copies of a sentence that share its source while they are decoded, compared with full forward passes in float64."""
 
 from dataclasses import replace
-from typing import TypeVar
 
 import pytest
 import torch
@@ -14,7 +13,6 @@ from nmt.model.packed import Packed
 VOCABULARY = 11
 SOURCES = [[5, 6, 7, 3], [8], [9, 10, 4, 5, 6, 7], [4, 4]]
 COPIES = 5
-T = TypeVar("T")
 PAPER = ModelConfig(layers=2, d_model=16, d_ff=24, heads=4, dropout=0.0)
 CONFIGS = {
     **{name: replace(PAPER, positions=name, kv_heads=2) for name in CHOICES["model.positions"]},
@@ -22,15 +20,10 @@ CONFIGS = {
 }
 
 
-def replace_by_last(items: list[T], place: int) -> None:
-    items[place] = items[-1]
-    items.pop()
-
-
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_copies_are_decoded_like_different_sentences(config: ModelConfig, rows: int) -> None:
-    """In each step up to two copies leave, the last ones take their places, and sources lose all of their copies."""
+    """In each step up to two copies leave, until sources lose all of their copies."""
     torch.manual_seed(1)
     model = build_model(config, VOCABULARY, VOCABULARY).double()
     for parameter in model.parameters():
@@ -52,9 +45,8 @@ def test_copies_are_decoded_like_different_sentences(config: ModelConfig, rows: 
             blocks = [parents[first : first + width] for first in range(0, len(parents), width)]
             for _ in range(min(leave, len(owners) - 1)):
                 gone = int(torch.randint(len(owners), (), generator=random))
-                replace_by_last(owners, gone)
-                replace_by_last(extended, gone)
-                replace_by_last(blocks, gone)
+                for each in (owners, extended, blocks):
+                    each.pop(gone)
             parents = [parent for block in blocks for parent in block]
         prefixes = extended
         flat = [prefix for block in prefixes for prefix in block]

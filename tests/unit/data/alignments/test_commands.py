@@ -13,9 +13,9 @@ from nmt.cli import main
 from nmt.data.gold_alignments import align_task
 from nmt.data.layout import CorpusLayout
 from nmt.data.records import TaskRecord
-from nmt.decoding.alignment import align
+from nmt.decoding.attention import align
 from nmt.decoding.engine import Engine
-from nmt.decoding.load_engine import load
+from nmt.decoding.load import load
 from nmt.evaluation.alignment_error import LinkCounts
 from nmt.storage.files import checksum, seal, write_json
 from nmt.text.alignments import read_gold

@@ -17,7 +17,7 @@ from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.loader import CPU_SHAPES, GlobalBatch, Links, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import SIDES, PairStore, writing
-from nmt.decoding.alignment import guided_layer
+from nmt.decoding.attention import guided_layer
 from nmt.errors import ConfigError
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel

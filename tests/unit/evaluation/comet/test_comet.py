@@ -15,7 +15,7 @@ import yaml
 
 from nmt.compute.machine import prepare_machine
 from nmt.config.decoding import DecodingConfig, EvaluationConfig
-from nmt.decoding.load_engine import load_engine
+from nmt.decoding.load import load_engine
 from nmt.decoding.translation import Candidate
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.comet import comet_score

@@ -14,7 +14,6 @@ from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES
 from nmt.config.training import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
-from nmt.decoding.beam import beam_search
 from nmt.errors import ConfigError
 from nmt.estimate.parameters import count_parameters, training_flops
 from nmt.model.build import build_model
@@ -22,6 +21,7 @@ from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 from nmt.training.trainer import Trainer
+from tests.unit.decoding.toys import search_with
 from tests.unit.model import reference
 from tests.unit.model.reference import model_with
 
@@ -121,7 +121,7 @@ def test_beam_search_finds_what_exhaustive_search_finds(prefix: bool) -> None:
     words = [word for word in range(VOCABULARY) if word not in (PAD, BOS, EOS)]
     longest = 2
     with torch.no_grad():
-        found = beam_search(
+        found = search_with(
             partial(model.advance, state=model.start(Packed.from_sentences(SOURCES))),
             torch.full((len(SOURCES),), longest + 1),
             beam=len(words) ** longest,
@@ -182,7 +182,7 @@ def test_learns_to_copy() -> None:
     sources = [[5, 9, 4], [10, 6], [7, 5, 8, 4]]
     with torch.no_grad():
         scorer = partial(model.advance, state=model.start(Packed.from_sentences([[*each, EOS] for each in sources])))
-        found = beam_search(scorer, torch.full((3,), 8), beam=3, alpha=0.6)
+        found = search_with(scorer, torch.full((3,), 8), beam=3, alpha=0.6)
     assert [hypotheses[0].tokens for hypotheses in found] == sources
 
 

@@ -1,10 +1,10 @@
 """The operations in C that translate, against PyTorch in float64 and against the plain model."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -12,25 +12,23 @@ from torch.nn import functional as F
 
 from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES, load
-from nmt.decoding.beam import Hypothesis, NextTokenScorer, beam_search, ensemble_scorers
-from nmt.model.backends.chosen import using
-from nmt.model.backends.eager import Eager
+from nmt.decoding.beam import Hypothesis, beam_search
 from nmt.model.build import build_model
-from nmt.model.cpu import prepared_weights
-from nmt.model.cpu.prepared_weights import prepare_for_cpu
+from nmt.model.cpu.translator import Batch, Translator, can_translate
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.c import library
 from nmt.model.kernels.c.compile import compiled
-from nmt.model.kernels.c.continuations import choose_continuations, chooses_in_c
 from nmt.model.kernels.c.products import PackedMatrix
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS
+from tests.unit.decoding.toys import search_with
 
 pytestmark = [pytest.mark.usefixtures("in_c")]
 VOCABULARY = 150
 SENTENCES = [[3 + 7 * place % 100 for place in range(count)] for count in (4, 19, 1, 7, 12)]
 SOURCES = Packed.from_sentences(SENTENCES)
-TARGETS = Packed.from_sentences([[2, 7, 9], [2], [2, 30], [2, 4], [2, 90, 91, 92]])
+LIMIT = 25
+Found = list[list[Hypothesis]]
 
 
 @pytest.mark.parametrize("rows", [1, 6, 13, 97])
@@ -135,52 +133,6 @@ def test_rounded_products_are_the_same_with_fewer_instructions(
     torch.testing.assert_close(PackedMatrix(weight, bias, numbers).product(stream), here, rtol=1e-6, atol=tolerance)
 
 
-@pytest.mark.parametrize("width", [8, 63, 64, 65, 1000, 8003])
-@pytest.mark.parametrize(("sentences", "beam"), [(1, 1), (1, 5), (3, 4)])
-def test_continuations_are_the_most_probable_of_all_in_float64(width: int, sentences: int, beam: int) -> None:
-    random = torch.Generator().manual_seed(width)
-    scores = 5 * torch.randn(sentences * beam, width, generator=random)
-    open_ = 3 * torch.randn(sentences, beam, generator=random)
-    expected = scores.double().log_softmax(1)
-    expected[:, [1, 2]] = -torch.inf
-    all_of_sentence = (expected.view(sentences, beam, width) + open_[:, :, None]).flatten(1)
-    truth = all_of_sentence.topk(beam + 1, dim=1)
-    totals, tokens, parents = choose_continuations(scores, open_, beam + 1, beam + 1, never=(1, 2))
-    torch.testing.assert_close(totals.double(), truth.values, rtol=0, atol=1e-5)
-    assert torch.equal(tokens, truth.indices % width)
-    first_rows = beam * torch.arange(sentences)[:, None]
-    assert torch.equal(parents, first_rows + truth.indices // width)
-
-
-def test_a_row_gives_no_more_tokens_than_it_may() -> None:
-    scores, open_ = torch.randn(2, 100), torch.tensor([[0.0, -1000.0]])
-    totals, tokens, parents = choose_continuations(scores, open_, 3, 6, never=())
-    assert parents.tolist() == [[0, 0, 0, 1, 1, 1]]
-    assert tokens.view(2, 3).tolist() == scores.topk(3, dim=1).indices.tolist()
-    assert (totals[0, :3] > -100).all()
-    assert (totals[0, 3:] < -900).all()
-
-
-def test_scores_that_are_not_finite_have_no_finite_log_probabilities() -> None:
-    scores = torch.randn(4, 100)
-    scores[1, 70] = torch.nan
-    scores[2, 70] = torch.inf
-    scores[3, 4:] = -torch.inf
-    totals, tokens, _ = choose_continuations(scores, torch.zeros(4, 1), 3, 3, never=(1, 2))
-    assert totals[0].isfinite().all()
-    assert not totals[1:3].isfinite().any()
-    assert totals[3].isfinite().tolist() == [True, True, False]
-    assert sorted(tokens[3, :2].tolist()) == [0, 3]
-    assert not chooses_in_c(scores.double())
-
-
-def test_hypotheses_that_are_closed_or_not_a_number_hide_no_other_row() -> None:
-    scores, open_ = torch.randn(3, 100), torch.tensor([[-torch.inf, -1.0, torch.nan]])
-    totals, _, parents = choose_continuations(scores, open_, 4, 6, never=())
-    assert totals[0, :4].isnan().all()
-    assert parents.tolist() == [[2, 2, 2, 2, 1, 1]]
-
-
 few_threads = pytest.mark.parametrize("in_c", [1, 3], indirect=True, ids="{} threads".format)  # more take long
 
 POSITIONS = {name: load("model.positions", name) for name in CHOICES["model.positions"]}
@@ -189,12 +141,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "pre-norm": {"norm_placement": "pre"},
     **{name: {"positions": name, "norm_placement": "pre"} for name, kind in POSITIONS.items() if kind.rotates},
     "shared heads": {"kv_heads": 2, "d_v": 48, "positions": "learned"},
-    "odd words": {"output_bias": True, "decoder_layers": 1},
+    "odd words": {"output_bias": True, "decoder_layers": 1, "tie_embeddings": False},
+    "modern": {"norm": "rms", "norm_placement": "pre", "activation": "swiglu"},
+    "gelu": {"activation": "gelu"},
 }
 UNKNOWN: dict[str, dict[str, Any]] = {
     "odd width": {"d_model": 40, "heads": 4},
-    "RMSNorm": {"norm": "rms"},
-    "gated": {"activation": "swiglu"},
     **{name: {"positions": name} for name, kind in POSITIONS.items() if kind.biases_scores},
     **{name: {"architecture": name} for name in CHOICES["model.architecture"] if name != "transformer"},
 }
@@ -211,47 +163,21 @@ def random_model(seed: int = 1, **settings: Any) -> TranslationModel:
     return model.eval()
 
 
-@contextmanager
-def without_operations() -> Iterator[None]:
-    library.use_operations(())
-    with using(Eager()):
-        yield
-    library.use_operations(library.DEFINITIONS)
-
-
-def scorer_of(models: list[TranslationModel], copies: int) -> NextTokenScorer:
-    """Return the scorer of an ensemble of prepared models."""
-    scorers = []
-    for model in models:
-        state = model.start(SOURCES)
-        state.repeat(copies)
-        scorers.append(partial(model.advance, state=state))
-    return ensemble_scorers(scorers)
-
-
-def search(models: list[TranslationModel], beam: int, copies: int = 1) -> list[list[Hypothesis]]:
-    """Translate with a beam, and keep all of it."""
-    limits = torch.full((copies * SOURCES.sentences,), 25)
-    with torch.inference_mode():
-        prepared = [prepare_for_cpu(model, torch.float32) for model in models]
-        return beam_search(scorer_of(prepared, copies), limits, beam=beam, alpha=0.6, nbest=beam)
-
-
-def search_without_operations(models: list[TranslationModel], beam: int, copies: int = 1) -> list[list[Hypothesis]]:
-    with without_operations():
-        return search(models, beam, copies)
+def translate(model: TranslationModel, numbers: torch.dtype, beam: int, sentences: list[list[int]]) -> Found:
+    """Translate by calls of C only, and keep the whole beam."""
+    batch = Batch(Translator(model, numbers, 64), sentences, len(sentences) * beam, LIMIT)
+    limits = [LIMIT - place for place in range(len(sentences))]
+    return beam_search(partial(batch.choose, beam=beam), limits, beam=beam, alpha=0.6, nbest=beam)
 
 
 @cache
-def expected_translations(config: str, beam: int) -> list[list[Hypothesis]]:
+def expected_translations(config: str, beam: int) -> Found:
     """Return those of the plain model, which any number of threads must give."""
-    return search_without_operations([random_model(**CONFIGS[config])], beam)
-
-
-def assert_same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
-    for one, other in zip(found, expected, strict=True):
-        assert [each.tokens for each in one] == [each.tokens for each in other]
-        assert [each.score for each in one] == pytest.approx([each.score for each in other], rel=1e-4)
+    model = random_model(**CONFIGS[config])
+    with torch.inference_mode():
+        scorer = partial(model.advance, state=model.start(SOURCES))
+        limits = [LIMIT - place for place in range(len(SENTENCES))]
+        return search_with(scorer, limits, beam=beam, alpha=0.6, nbest=beam)
 
 
 @few_threads
@@ -259,86 +185,99 @@ def assert_same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]])
 @pytest.mark.parametrize("config", CONFIGS)
 def test_translations_equal_those_of_the_plain_model(config: str, beam: int) -> None:
     model = random_model(**CONFIGS[config])
-    prepared = prepare_for_cpu(model, torch.float32)
-    assert isinstance(prepared, TranslationModel)
-    assert prepared.fused_encoder is not None
-    assert prepared.fused_decoder is not None
-    assert_same(search([model], beam), expected_translations(config, beam))
+    assert can_translate(model)
+    found = translate(model, torch.float32, beam, SENTENCES)
+    for one, other in zip(found, expected_translations(config, beam), strict=True):
+        assert [each.tokens for each in one] == [each.tokens for each in other]
+        assert [each.score for each in one] == pytest.approx([each.score for each in other], rel=1e-4)
 
 
 @few_threads
-@pytest.mark.parametrize(("precision", "int8", "largest"), [(torch.float32, True, 0.1), (torch.bfloat16, False, 0.03)])
+@pytest.mark.parametrize(("numbers", "tolerance"), [(torch.bfloat16, 0.03), (torch.int8, 0.06)])
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_rounded_layers_equal_their_products_one_by_one(
-    config: dict[str, Any], precision: torch.dtype, int8: bool, largest: float, monkeypatch: pytest.MonkeyPatch
+def test_a_rounded_search_scores_what_it_finds_nearly_as_the_plain_model_does(
+    config: dict[str, Any], numbers: torch.dtype, tolerance: float
 ) -> None:
     model = random_model(**config)
-    with torch.inference_mode():
-        fused, exact = prepare_for_cpu(model, precision, int8=int8), model(SOURCES, TARGETS)
-        assert isinstance(fused, TranslationModel)
-        assert fused.fused_decoder is not None
-        monkeypatch.setattr(prepared_weights, "fuse", lambda model: None)
-        found = [each(SOURCES, TARGETS) for each in (fused, prepare_for_cpu(model, precision, int8=int8))]
-    # a sum that differs in its last digit may be rounded to the next number
-    assert (found[0] - found[1]).abs().mean() < 0.002
-    assert 0 < (found[0] - exact).abs().mean() < largest
+    for sentence, hypotheses in zip(SENTENCES, translate(model, numbers, 3, SENTENCES), strict=True):
+        for each in hypotheses:
+            labels, target = torch.tensor([*each.tokens, EOS]), Packed.from_sentences([[BOS, *each.tokens]])
+            with torch.inference_mode():
+                scores = model.logits(model(Packed.from_sentences([sentence]), target)).log_softmax(1)
+            expected = scores[torch.arange(len(labels)), labels].sum().item()
+            assert each.log_probability == pytest.approx(expected, abs=tolerance * len(labels))
 
 
 @few_threads
-@pytest.mark.parametrize("beam", [1, 5])
-@pytest.mark.parametrize("config", [{"norm_placement": "pre"}, *UNKNOWN.values()], ids=["pre-norm", *UNKNOWN])
-def test_a_search_in_bf16_scores_what_it_finds_as_the_plain_model_does(config: dict[str, Any], beam: int) -> None:
-    model = random_model(**config)
-    limits = torch.full((SOURCES.sentences,), 25)
-    with torch.inference_mode():
-        scorer = scorer_of([prepare_for_cpu(model, torch.bfloat16)], 1)
-        for sentence, (best,) in zip(SENTENCES, beam_search(scorer, limits, beam=beam, alpha=0.6), strict=True):
-            labels = torch.tensor([*best.tokens, EOS])
-            target = Packed.from_sentences([[BOS, *best.tokens]])
-            scores = model.logits(model(Packed.from_sentences([sentence]), target)).log_softmax(1)
-            expected = scores[torch.arange(len(labels)), labels].sum().item()
-            assert best.log_probability == pytest.approx(expected, abs=0.03 * len(labels))
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_scores_of_rows_that_leave_and_change_places_are_those_of_full_passes(config: dict[str, Any]) -> None:
+    """Also of more rows and steps than there are slots at first, and of a long source."""
+    model, random = random_model(**config), torch.Generator().manual_seed(4)
+    sentences = [*SENTENCES, [3 + place % 90 for place in range(200)]]
+    owners = [index for index in range(len(sentences)) for _ in range(2)]
+    batch, prefixes = (
+        Batch(Translator(model, torch.float32, 256), sentences, 40, 40, copies=2),
+        [list[int]() for _ in owners],
+    )
+    for step in range(40):
+        rows = sorted(torch.randint(len(owners), (40 - step // 2,), generator=random).tolist())
+        parents = torch.tensor(rows) if step else torch.arange(len(owners))
+        tokens = torch.randint(VOCABULARY, (len(parents),), generator=random)
+        owners = [owners[parent] for parent in parents]
+        prefixes = [[*prefixes[parent], int(token)] for parent, token in zip(parents, tokens, strict=True)]
+        scores = batch.scores(tokens, parents)
+        if step % 13 == 0:
+            source = Packed.from_sentences([sentences[owner] for owner in owners])
+            with torch.no_grad():
+                full = model.logits(model(source, Packed.from_sentences(prefixes))).unflatten(0, (len(owners), -1))
+            torch.testing.assert_close(scores, full[:, -1], rtol=0, atol=1e-3)
+
+
+@few_threads
+@pytest.mark.parametrize("vocabulary", [8, 63, 64, 65, 1000])
+def test_continuations_are_the_most_probable_of_all_in_float64(vocabulary: int) -> None:
+    torch.manual_seed(vocabulary)
+    config = ModelConfig(layers=1, d_model=64, d_ff=64, heads=4)
+    translator = Translator(build_model(config, vocabulary, vocabulary), torch.float32, 16)
+    sentences, beam = [[3], [4, 5], [6]], 3
+    scoring, choosing = (Batch(translator, sentences, 9, 8) for _ in range(2))
+    tokens, parents, open_ = np.full(3, BOS), np.arange(3), np.zeros((3, 1), np.float32)
+    for _ in range(3):
+        must_end = np.array([False, False, len(tokens) > 3])
+        scores = scoring.scores(torch.from_numpy(tokens), torch.from_numpy(parents)).double().log_softmax(1)
+        scores[:, [1, 2]] = -torch.inf
+        width = len(tokens) // 3
+        if must_end[2]:
+            scores[2 * width :, torch.arange(vocabulary) != EOS] = -torch.inf
+        everything = (scores.view(3, width, -1) + torch.from_numpy(open_)[:, :, None]).flatten(1)
+        found, chosen, rows = choosing.choose(tokens, parents, open_, must_end, beam)
+        truth = everything.topk(beam + 1 if width == 1 else beam, dim=1)
+        count = truth.values.shape[1]
+        torch.testing.assert_close(torch.from_numpy(found[:, :count]).double(), truth.values, rtol=0, atol=1e-5)
+        finite = truth.values.isfinite()
+        assert torch.equal(torch.from_numpy(chosen[:, :count])[finite], (truth.indices % vocabulary)[finite])
+        local = truth.indices // vocabulary + width * torch.arange(3)[:, None]
+        assert torch.equal(torch.from_numpy(rows[:, :count])[finite], local[finite])
+        open_, tokens, parents = found[:, :beam].copy(), chosen[:, :beam].flatten(), rows[:, :beam].flatten()
+
+
+@few_threads
+def test_a_model_that_is_not_finite_has_no_hypotheses() -> None:
+    model = random_model()
+    with torch.no_grad():
+        model.projection[70, 3] = torch.nan
+    assert translate(model, torch.float32, 2, SENTENCES) == [[] for _ in SENTENCES]
 
 
 @few_threads
 @pytest.mark.parametrize("config", UNKNOWN.values(), ids=UNKNOWN)
-def test_other_architectures_use_only_products_in_c(config: dict[str, Any]) -> None:
-    model = random_model(**config)
-    assert getattr(prepare_for_cpu(model, torch.float32), "fused_decoder", None) is None
-    assert_same(search([model], 3), search_without_operations([model], 3))
+def test_other_architectures_are_not_translated_in_c(config: dict[str, Any]) -> None:
+    assert not can_translate(random_model(**config))
 
 
-@few_threads
-def test_an_ensemble_and_copies_of_sentences_give_the_same_translations() -> None:
-    models = [random_model(seed, norm_placement="pre") for seed in (1, 2)]
-    assert_same(search(models, 4, 3), search_without_operations(models, 4, 3))
-
-
-@few_threads
-def test_another_precision_has_no_operations() -> None:
-    prepared = prepare_for_cpu(random_model(), torch.float16)
-    assert isinstance(prepared, TranslationModel)
-    assert prepared.fused_decoder is None
-
-
-@few_threads
-def test_a_prepared_model_translates_on_after_the_operations_are_switched_off() -> None:
-    with torch.inference_mode():
-        prepared = prepare_for_cpu(random_model(), torch.float32)
-        tokens, parents = torch.full((5,), 2), torch.arange(5)
-        expected: Tensor = prepared.advance(tokens, parents, prepared.start(SOURCES))
-        with without_operations():
-            assert torch.equal(prepared.advance(tokens, parents, prepared.start(SOURCES)), expected)
-
-
-@few_threads
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-@pytest.mark.parametrize("longest", [13, 200])
-def test_the_encoder_equals_the_plain_one_for_short_and_long_sentences(config: dict[str, Any], longest: int) -> None:
-    source = Packed.from_sentences([[3 + place % 90 for place in range(count)] for count in (4, longest, 1)])
-    model = random_model(**config)
-    prepared = prepare_for_cpu(model, torch.float32)
-    with torch.inference_mode():
-        expected = model.double()(source, source)
-        found = prepared(source, source)
-    torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-3)
+def test_several_threads_translate_at_the_same_time() -> None:
+    model = random_model()
+    expected = translate(model, torch.float32, 3, SENTENCES)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: translate(model, torch.float32, 3, SENTENCES), range(8)))
+    assert all(each == expected for each in found)

@@ -5,16 +5,11 @@
 
 #include "products.h"
 
-#include "threads.h"
+#include "pool.h"
 #include "vectors.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
-#endif
-
-// Fewer multiplications than this are not worth a second thread; tests define a smaller one.
-#ifndef FEW
-#define FEW (1 << 17)
 #endif
 
 // VNNI multiplies numbers without a sign by those of the matrix, so it adds SHIFT to the numbers of rows.
@@ -27,7 +22,7 @@ enum { SUMS = 8, TILE = 5, SHIFT = 128 };
 #else
 enum { SUMS = 8, TILE = 5, SHIFT = 0 };
 #endif
-enum { GROUP = BYTE_INPUTS, PANEL = 2 * SUMS };
+enum { GROUP = BYTE_INPUTS, PANEL = 2 * SUMS, SPEED = 4 };
 
 const int64_t byte_columns = PANEL;
 
@@ -172,7 +167,6 @@ void multiply_bytes(const matrix *by, const float *rows, int64_t count, float *r
     int64_t panels = (by->outputs + PANEL - 1) / PANEL, chunks = chunks_of(count);
     float *scales = scratch;
     product task = {*by, rows, count, panels, result, scales, (int8_t *)(scales + count), then};
-    divide(round_rows, &task, count, 1 + FEW / (1 + by->inputs));
-    int64_t few = 1 + FEW * panels * chunks / (1 + count * by->inputs * by->outputs);
-    divide(multiply_part, &task, panels * chunks, few);
+    share(round_rows, &task, count, count * by->inputs);
+    share(multiply_part, &task, panels * chunks, count * by->inputs * by->outputs / SPEED);
 }

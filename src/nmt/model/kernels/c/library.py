@@ -123,9 +123,11 @@ def _declared(functions: CDLL) -> CDLL:
         "sum_rows": [address, address, count, count],
         "rectifier_gradient": [*[address] * 4, count, count],
         "multiply": [address, address, count, address, c_int32, address],
-        "encode": [address],
-        "decode": [address],
-        "choose_continuations": [address],
+        "use_pool": [count],
+        "read_sources": [address],
+        "collect": [address],
+        "score_step": [address, count, address],
+        "search_step": [address, count, address],
     }
     for name, types in arguments.items():
         function = getattr(functions, name)

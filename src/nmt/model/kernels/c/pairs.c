@@ -12,11 +12,7 @@
 #include <unistd.h>
 #endif
 
-// Fewer multiplications than this are not worth a second thread; tests define a smaller one.
-#ifndef FEW
-#define FEW (1 << 16)
-#endif
-
+enum { SPEED = 2 };
 typedef uint32_t word;
 
 // Add the products of a pair of numbers of a row with those of LANES columns.
@@ -129,7 +125,7 @@ static int amx_is_allowed(void) { return 0; }
 void multiply_pairs(const matrix *by, const float *rows, int64_t count, float *result, int32_t then, void *scratch) {
     int64_t width = (by->inputs + 2 * PAIRS - 1) / (2 * PAIRS) * PAIRS;
     rounding rounded_rows = {rows, by->inputs, width, scratch};
-    divide(round_rows, &rounded_rows, count, 1 + FEW / (1 + by->inputs));
+    share(round_rows, &rounded_rows, count, count * by->inputs);
     product task = {by, scratch, by->pairs, count, width, result, then};
-    divide_product(amx_is_allowed() ? multiply_part_with_amx : multiply_part, &task);
+    share_product(amx_is_allowed() ? multiply_part_with_amx : multiply_part, &task);
 }

@@ -2,11 +2,7 @@
 
 #include "products.h"
 
-// Fewer multiplications than this are not worth a second thread; tests define a smaller one.
-#ifndef FEW
-#define FEW (1 << 15)
-#endif
-
+enum { SPEED = 1 };
 typedef float word;
 
 static inline floats add_products(floats to, float number, const float *weights) {
@@ -24,6 +20,6 @@ void multiply(const matrix *by, const float *rows, int64_t count, float *result,
         multiply_pairs(by, rows, count, result, then, scratch);
     } else {
         product task = {by, rows, by->panels, count, by->inputs, result, then};
-        divide_product(multiply_part, &task);
+        share_product(multiply_part, &task);
     }
 }

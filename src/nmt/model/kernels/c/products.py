@@ -59,6 +59,7 @@ class PackedMatrix:
         scratch = scratch_for(self.row_bytes, count)
         then = RECTIFY if rectify else STORE
         addresses = rows.data_ptr(), count, result.data_ptr(), then, scratch.data_ptr()
+        self.library.use_pool(torch.get_num_threads())
         self.library.multiply(ctypes.byref(self.structure), *addresses)
         return result
 

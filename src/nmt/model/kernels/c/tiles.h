@@ -2,12 +2,12 @@
 // read once for a tile of rows, whose sums stay in registers.
 //
 // The file that includes this defines `word`; `add_products`, which adds the products of a word of a row with the words of
-// LANES columns; and FEW, the multiplications that are worth a second thread.
+// LANES columns; and SPEED, the products that take the time of one in float32.
 
 #pragma once
 
 #include "products.h"
-#include "threads.h"
+#include "pool.h"
 
 enum {
     PANEL = PANEL_COLUMNS,
@@ -67,8 +67,7 @@ static void multiply_part(void *task, int64_t first, int64_t last, int64_t threa
     multiply_items(multiply_rows, it, it->count, panels_of(it), TILE, first, last);
 }
 
-// Divide a product between the threads.
-static inline void divide_product(work *part, product *it) {
-    int64_t items = panels_of(it) * chunks_of(it->count);
-    divide(part, it, items, 1 + FEW * items / (1 + it->count * it->by->inputs * it->by->outputs));
+// Share a product between the threads.
+static inline void share_product(work *part, product *it) {
+    share(part, it, panels_of(it) * chunks_of(it->count), it->count * it->by->inputs * it->by->outputs / SPEED);
 }

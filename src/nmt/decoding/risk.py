@@ -1,12 +1,15 @@
-"""How good each of several translations is if another one is the reference: the utilities of minimum Bayes risk.
+"""Minimum Bayes risk: choose the translation that agrees best with all candidates (Eikema and Aziz, 2022).
 
-chrF and BLEU equal sacreBLEU's scores of sentences, but compare all pairs by matrix products of n-gram counts. To add a
-utility, write a `MakeUtility`, and make it a choice of `decoding.utility`, under the name of the metric of `eval`.
+The utilities say how good each of several translations is if another one is the reference. chrF and BLEU equal
+sacreBLEU's scores of sentences, but compare all pairs by matrix products of n-gram counts. To add a utility, write a
+`MakeUtility`, and make it a choice of `decoding.utility`, under the name of the metric of `eval`.
 
 Shapes: N translations; a result (N, N) has a row per hypothesis and a column per reference.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -14,8 +17,9 @@ from numpy.typing import NDArray
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from nmt.config.decoding import DecodingConfig
-from nmt.decoding.minimum_bayes_risk import Matrix
+from nmt.decoding.beam import Hypothesis
 
+Matrix = NDArray[np.float64]
 Utility = Callable[[Sequence[str], str], Matrix]
 """`utility(translations, source)` compares all pairs of translations of a source sentence."""
 MakeUtility = Callable[[DecodingConfig, torch.device], Utility]
@@ -27,6 +31,25 @@ CHRF_BETA = 2
 """How many times more recall counts than precision in chrF."""
 BLEU_ORDER = 4
 """Words of the longest n-grams that BLEU compares."""
+
+
+def rank_by_utility(
+    candidates: Sequence[Hypothesis],
+    decode: Callable[[list[int]], str],
+    compare: Callable[[list[str]], Matrix],
+    nbest: int,
+) -> list[Hypothesis]:
+    """Return the different candidates of a sentence with the highest expected utility, which becomes their score.
+
+    The expectation is the mean over all candidates as references; one that was drawn twice counts twice. `compare`
+    returns the utility of each pair of texts.
+    """
+    counts = Counter(tuple(each.tokens) for each in candidates)
+    distinct = {tuple(each.tokens): each for each in candidates}
+    weights = np.array([counts[tokens] for tokens in distinct]) / len(candidates)
+    expected = (compare([decode(list(tokens)) for tokens in distinct]) @ weights).tolist()
+    ranked = [replace(each, score=score) for each, score in zip(distinct.values(), expected, strict=True)]
+    return sorted(ranked, key=lambda each: (-each.score, -each.log_probability))[:nbest]
 
 
 def chrf(texts: Sequence[str], _: str) -> Matrix:

@@ -3,11 +3,44 @@
 Shapes: B sentences in the batch, R rows as in `NextTokenScorer`, V tokens in the vocabulary.
 """
 
+from collections.abc import Callable, Sequence
+
 import torch
 from torch import Tensor
 
+from nmt.config.decoding import DecodingConfig
 from nmt.decoding.beam import NEVER, NextTokenScorer
+from nmt.decoding.constraints import Constraints
+from nmt.decoding.terms import distinct_tokens
 from nmt.text.special import EOS, PAD
+
+WellFormed = Callable[[NextTokenScorer, Sequence[Sequence[int]], Tensor], NextTokenScorer]
+"""Returns a scorer under which every hypothesis is a tree over the words of its source, given the limits (B,)."""
+
+
+def masked(
+    scorer: NextTokenScorer,
+    sources: Sequence[Sequence[int]],
+    limits: Tensor,
+    constraints: Sequence[Constraints],
+    config: DecodingConfig,
+    well_formed: WellFormed | None = None,
+) -> NextTokenScorer:
+    """Return a scorer under which hypotheses are as the settings and the constraints ask; the same one if they do not.
+
+    Terms are not among these constraints; see `nmt.decoding.terms`. `limits` (B,) are the longest translations, EOS
+    included, on the device of the scores.
+    """
+    if well_formed:
+        scorer = well_formed(scorer, sources, limits)
+    if config.min_length:
+        scorer = at_least(scorer, config.min_length, limits)
+    if config.no_repeat_ngram:
+        exempt = distinct_tokens([each.terms for each in constraints], limits.device)
+        scorer = without_repeats(scorer, config.no_repeat_ngram, exempt)
+    if any(each.beginning for each in constraints):
+        scorer = force_prefixes(scorer, [each.beginning for each in constraints], limits.device)
+    return scorer
 
 
 def forbid(scores: Tensor, tokens: Tensor) -> Tensor:
@@ -53,7 +86,7 @@ def without_repeats(scorer: NextTokenScorer, size: int, exempt: Tensor) -> NextT
         nonlocal history, exempt
         scores = scorer(tokens, parents)
         exempt = exempt[parents]
-        history = torch.cat([history[parents], tokens[:, None]], 1)
+        history = torch.cat([history[parents], tokens.to(exempt.device)[:, None]], 1)
         repeating = _repeating(history[:, 1:], size)  # the first token is BOS
         return forbid(scores, _distinct(repeating, exempt))
 
@@ -75,3 +108,24 @@ def _distinct(tokens: Tensor, exempt: Tensor) -> Tensor:
     tokens = tokens.masked_fill((tokens[:, :, None] == exempt[:, None]).any(2), PAD).sort(1).values
     tokens[:, 1:] = tokens[:, 1:].masked_fill(tokens[:, 1:] == tokens[:, :-1], PAD)
     return tokens
+
+
+def force_prefixes(scorer: NextTokenScorer, prefixes: Sequence[Sequence[int]], device: torch.device) -> NextTokenScorer:
+    """Return a scorer under which every sentence begins with its prefix, whose tokens have probability 1."""
+    longest = max(map(len, prefixes))
+    table = torch.tensor([[*prefix, *[PAD] * (longest - len(prefix))] for prefix in prefixes], device=device)
+    sentences = torch.arange(len(prefixes), device=device)  # (R,) the sentence of each row
+    length = 0
+
+    def forced(tokens: Tensor, parents: Tensor) -> Tensor:
+        nonlocal sentences, length
+        scores = scorer(tokens, parents)
+        if length < longest:
+            sentences = sentences[parents]
+            wanted = table[sentences, length][:, None]
+            only_wanted = torch.full_like(scores, NEVER).scatter(1, wanted, 0.0)
+            scores = scores.where(wanted == PAD, only_wanted)
+            length += 1
+        return scores
+
+    return forced

@@ -1,0 +1,343 @@
+"""A Transformer that translates on a CPU: the encoder, and each step of the decoder, is one call of `transformer.c`.
+
+Shapes: S sentences of a batch, R rows (hypotheses) of a step, K rows per sentence, V words of the target vocabulary,
+C continuations of a sentence.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import Structure, c_float, c_int32, c_int64, c_void_p
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nmt.model.activations import activation_of
+from nmt.model.interface import TranslationModel
+from nmt.model.kernels.c.library import LANES, computes_in_c
+from nmt.model.kernels.c.products import Matrix, PackedMatrix, scratch_for
+from nmt.model.layers import DecoderLayer, EncoderLayer
+from nmt.model.positions import Places
+from nmt.model.transformer import Transformer
+from nmt.text.special import BOS, EOS, PAD
+
+IN_C = (torch.float32, torch.bfloat16, torch.int8)
+"""The types of numbers in which the operations in C multiply."""
+ACTIVATIONS = (F.relu, F.gelu, F.silu)
+"""The activations of `transformer.c`, in its order."""
+BLOCK_ROWS = 96
+"""Rows whose scores are in memory at a time when continuations are chosen."""
+PIECE = 64
+"""Scores of a row whose maximum is remembered."""
+FIRST_SLOTS = 24
+"""Slots of the cache that are allocated per row at first."""
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
+
+
+class _Norm(Structure):
+    _fields_ = (("gain", c_void_p), ("bias", c_void_p), ("eps", c_float))
+
+
+class _Layer(Structure):
+    _fields_ = (("norms", _Norm * 3), ("matrices", Matrix * 7))
+
+
+class _Model(Structure):
+    _fields_ = (
+        ("encoder", c_void_p),
+        ("decoder", c_void_p),
+        *((name, c_int64) for name in ("encoder_depth", "decoder_depth", "width", "heads", "key_heads")),
+        *((name, c_int64) for name in ("key_width", "value_width", "inner_width")),
+        *((name, c_int32) for name in ("norms_first", "activation", "gated")),
+        ("encoder_norm", _Norm),
+        ("decoder_norm", _Norm),
+        ("source_words", c_void_p),
+        ("target_words", c_void_p),
+        ("scale", c_float),
+        *((name, c_void_p) for name in ("source_positions", "target_positions", "rotation")),
+        ("projection", Matrix),
+    )
+
+
+class _Batch(Structure):
+    _fields_ = (
+        ("model", c_void_p),
+        ("threads", c_int64),
+        ("sources", c_int64),
+        *((name, c_void_p) for name in ("offsets", "source_heads", "heads")),
+        ("slots", c_int64),
+        ("unused", c_void_p),
+        ("unused_count", c_int64),
+        ("marks", c_void_p),
+        *((name, c_int64) for name in ("rows", "length", "longest")),
+        *((name, c_void_p) for name in ("source_of_row", "next_source_of_row", "paths", "next_paths")),
+        *((name, c_void_p) for name in ("tokens", "parents")),
+        *((name, c_void_p) for name in ("stream", "normed", "projected", "attended", "hidden", "scores", "weights")),
+        ("weight_room", c_int64),
+        ("scratch", c_void_p),
+    )
+
+
+class _Choices(Structure):
+    _fields_ = (
+        ("open", c_void_p),
+        ("must_end", c_void_p),
+        ("rows_per_sentence", c_int64),
+        ("never", c_int64 * 2),
+        ("end", c_int64),
+        ("count", c_int64),
+        *((name, c_void_p) for name in ("highest", "tokens", "maxima")),
+        ("best", c_int64),
+        *((name, c_void_p) for name in ("totals", "chosen", "parents")),
+    )
+
+
+def can_translate(model: TranslationModel) -> bool:
+    """Return whether a `Translator` can be made of a model: if there is a compiler, of nearly all Transformers."""
+    if not isinstance(model, Transformer) or not computes_in_c(torch.empty(0)):
+        return False
+    config, activation = model.config, activation_of(model.config)
+    norm = model.encoder[0].attention_residual.norm if len(model.encoder) else None
+    widths = config.d_model, config.key_size, config.value_size
+    return (
+        isinstance(norm, nn.LayerNorm | nn.RMSNorm)
+        and activation.function in ACTIVATIONS
+        and ":" not in config.positions
+        and not model.positions.biases_scores
+        and all(width % LANES == 0 for width in widths)
+    )
+
+
+class Translator:
+    """A copy of a Transformer; later changes of the model do not affect it. Any number of threads may use it."""
+
+    def __init__(self, model: TranslationModel, numbers: torch.dtype, longest: int) -> None:
+        """Copy a model that `can_translate`.
+
+        Args:
+            model: the model.
+            numbers: the type in which weights, and the rows that they multiply, are rounded for products.
+            longest: no sentence has more tokens.
+        """
+        assert isinstance(model, Transformer)
+        config, activation = model.config, activation_of(model.config)
+        self._numbers, self._kept = numbers, list[object]()
+        self._row_bytes = 0
+        pre = config.norm_placement == "pre"
+        encoder, decoder = ([self._layer(layer) for layer in layers] for layers in (model.encoder, model.decoder))
+        places = Places(torch.arange(longest), longest)
+        tables = {}
+        for side in ("source", "target"):
+            learned = getattr(model, f"{side}_positions", None)
+            count = longest if learned is None else len(learned)
+            here = Places(torch.arange(count), count)
+            table = model.positions.add(torch.zeros(count, config.d_model), here, learned)
+            tables[f"{side}_positions"] = self._address(table) if table.any() else None
+        rotation = model.positions.rotation(places, torch.float32)
+        self.vectors = model.vectors
+        self.words = len(model.projection)
+        self.projection = self._matrix(model.projection, model.vectors.bias)
+        self.struct = _Model(
+            encoder=self._array(encoder), decoder=self._array(decoder),
+            encoder_depth=len(encoder), decoder_depth=len(decoder), width=config.d_model, heads=config.heads,
+            key_heads=config.key_value_heads, key_width=config.key_size, value_width=config.value_size,
+            inner_width=config.d_ff, norms_first=pre, activation=ACTIVATIONS.index(activation.function),
+            gated=activation.gated, encoder_norm=self._norm(model.encoder_norm) if pre else _Norm(),
+            decoder_norm=self._norm(model.decoder_norm) if pre else _Norm(),
+            source_words=self._address(model.vectors.matrix("source")),
+            target_words=self._address(model.vectors.matrix("target")),
+            scale=model.vectors.scale, rotation=None if rotation is None else self._address(rotation),
+            projection=self.projection.structure, **tables,
+        )  # fmt: skip
+        self.library = self.projection.library
+        self.key_value_numbers = config.key_value_heads * (config.key_size + config.value_size)
+        inner = config.d_ff * (2 if activation.gated else 1)
+        self.row_widths = {
+            "stream": config.d_model,
+            "normed": config.d_model,
+            "projected": max(config.heads * config.key_size + self.key_value_numbers, inner),
+            "attended": config.heads * config.value_size,
+            "hidden": 0 if activation.function is F.relu and not activation.gated else config.d_ff,
+        }
+
+    def rooms(self, rows: int, keys: int, threads: int) -> dict[str, Tensor]:
+        """Return room for the rows of a call that attend to at most so many keys, by the names of `transformer.h`."""
+        rooms = {name: torch.empty(rows, width) for name, width in self.row_widths.items()}
+        rooms["weights"] = torch.empty(threads, -(-keys // LANES) * LANES)
+        rooms["scratch"] = scratch_for(self._row_bytes, rows)
+        return rooms
+
+    def _layer(self, layer: nn.Module) -> _Layer:
+        assert isinstance(layer, EncoderLayer | DecoderLayer)
+        attention, inner, outer = layer.attention, layer.feed_forward.inner, layer.feed_forward.outer
+        residuals = [layer.attention_residual, layer.feed_forward_residual]
+        products = [attention.query_key_value, attention.output, inner, outer]
+        if isinstance(layer, DecoderLayer):
+            residuals.append(layer.cross_attention_residual)
+            cross = layer.cross_attention
+            products += [cross.query, cross.output, cross.key_value]
+        matrices = [self._matrix(each.weight, each.bias).structure for each in products]
+        return _Layer((_Norm * 3)(*(self._norm(each.norm) for each in residuals)), (Matrix * 7)(*matrices))
+
+    def _norm(self, norm: nn.Module) -> _Norm:
+        norm = cast(nn.LayerNorm | nn.RMSNorm, norm)
+        bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
+        eps = torch.finfo(torch.float32).eps if norm.eps is None else norm.eps
+        return _Norm(self._address(norm.weight), None if bias is None else self._address(bias), eps)
+
+    def _matrix(self, weight: Tensor, bias: Tensor | None) -> PackedMatrix:
+        matrix = PackedMatrix(weight.detach().float(), None if bias is None else bias.detach().float(), self._numbers)
+        self._kept.append(matrix)
+        self._row_bytes = max(self._row_bytes, matrix.row_bytes)
+        return matrix
+
+    def _address(self, numbers: Tensor) -> int:
+        numbers = numbers.detach().float().contiguous().clone()
+        self._kept.append(numbers)
+        return numbers.data_ptr()
+
+    def _array(self, layers: Sequence[_Layer]) -> int:
+        array = (_Layer * len(layers))(*layers)
+        self._kept.append(array)
+        return ctypes.addressof(array)
+
+
+class Batch:
+    """The hypotheses of some sentences: their sources, and the keys and values of their tokens so far.
+
+    Each token of a hypothesis has a slot, and each row a list of the slots of its tokens, so choosing rows moves no
+    keys and values. Slots that no row needs any more are taken again.
+    """
+
+    def __init__(
+        self, translator: Translator, sources: Sequence[Sequence[int]], rows: int, longest: int, copies: int = 1
+    ) -> None:
+        """Read sentences of token ids.
+
+        Args:
+            translator: the model.
+            sources: the sentences, each at least one token long.
+            rows: no step has more rows.
+            longest: no hypothesis has more tokens.
+            copies: rows of each sentence in the first step.
+        """
+        self.translator, self.library = translator, translator.library
+        lengths = [len(source) for source in sources]
+        self.offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        tokens, threads = int(self.offsets[-1]), torch.get_num_threads()
+        depth, numbers = translator.struct.decoder_depth, translator.key_value_numbers
+        self.source_heads = torch.empty(depth, tokens, numbers)
+        self.struct = _Batch(
+            model=ctypes.addressof(translator.struct), threads=threads, sources=len(sources),
+            offsets=_address(self.offsets), source_heads=self.source_heads.data_ptr(),
+        )  # fmt: skip
+        self._address = ctypes.addressof(self.struct)
+        self._read(np.concatenate(sources).astype(np.int64), max(lengths))
+        self.heads = torch.empty(depth, 0, numbers)
+        self._tokens, self._parents = np.empty((2, rows), np.int64)
+        self._sources_of_rows, self._paths = np.empty((2, rows), np.int32), np.empty((2, rows, longest), np.int32)
+        self._sources_of_rows[0, : len(sources) * copies] = np.repeat(np.arange(len(sources)), copies)
+        self._rooms = translator.rooms(rows, max(longest, *lengths), threads)
+        self._place(
+            {
+                "source_of_row": self._sources_of_rows[0], "next_source_of_row": self._sources_of_rows[1],
+                "paths": self._paths[0], "next_paths": self._paths[1],
+                "tokens": self._tokens, "parents": self._parents, **self._rooms,
+            }
+        )  # fmt: skip
+        self.struct.weight_room, self.struct.longest = self._rooms["weights"].shape[1], longest
+        self.choices: _Choices | None = None
+
+    def scores(self, tokens: Tensor, parents: Tensor) -> Tensor:
+        """Return the scores (R, V) of the tokens that follow `tokens` (R,), of which row r continues row parents[r]."""
+        rows = self._begin(tokens.numpy(), parents.numpy())
+        scores = torch.empty(rows, self.translator.words)
+        self.library.score_step(self._address, rows, scores.data_ptr())
+        return scores
+
+    def choose(
+        self, tokens: Ints, parents: Ints, open_: Floats, must_end: Flags, beam: int
+    ) -> tuple[Floats, Ints, Ints]:
+        """Add a token to each row, and return the 2 * `beam` most probable continuations of each sentence, best first.
+
+        Args:
+            tokens: (R,) the tokens.
+            parents: (R,) the row of the last step that each row continues.
+            open_: (S, K) the log-probabilities of the rows.
+            must_end: (S,) whether only EOS may follow.
+            beam: the number of continuations that may stay open.
+
+        Returns:
+            Log-probabilities, tokens and the rows that they continue, each (S, C): at most `beam` + 1 of each row. The
+            next step uses their memory again.
+        """
+        rows = self._begin(tokens, parents)
+        sentences, width = open_.shape
+        choices = self.choices or self._prepare_choices(beam)
+        best = min(2 * beam, width * (beam + 1))
+        choices.rows_per_sentence, choices.best = width, best
+        self._open[:rows] = open_.reshape(-1)
+        self._must_end[:sentences] = must_end
+        self.library.search_step(self._address, rows, ctypes.addressof(choices))
+        found = sentences * best
+        totals, chosen, from_rows = self._totals[:found], self._chosen[:found], self._rows[:found]
+        shape = sentences, best
+        return totals.reshape(shape), chosen.reshape(shape), from_rows.reshape(shape)
+
+    def _begin(self, tokens: Ints, parents: Ints) -> int:
+        """Place the input of a step, for which there are enough slots; return the number of rows."""
+        rows = len(tokens)
+        self._tokens[:rows], self._parents[:rows] = tokens, parents
+        if self.struct.unused_count < rows:
+            self.library.collect(self._address)
+            if self.struct.unused_count < rows:
+                self._add_slots(max(FIRST_SLOTS * len(self._tokens), self.heads.shape[1]))
+        return rows
+
+    def _add_slots(self, count: int) -> None:
+        before = self.heads.shape[1]
+        heads = torch.empty(self.heads.shape[0], before + count, self.heads.shape[2])
+        heads[:, :before] = self.heads
+        self.heads, self._unused = heads, np.empty(before + count, np.int32)
+        self._marks = np.empty(before + count, np.bool_)
+        self.struct.slots = before + count
+        self._place({"heads": heads, "unused": self._unused, "marks": self._marks})
+        self.library.collect(self._address)
+
+    def _prepare_choices(self, beam: int) -> _Choices:
+        rows, threads, words = len(self._tokens), self.struct.threads, self.translator.words
+        self._open, self._must_end = np.empty(rows, np.float32), np.empty(rows, np.bool_)
+        self._maxima = np.empty((threads, -(-words // PIECE)), np.float32)
+        self._highest, self._totals = np.empty((2, rows * (beam + 1)), np.float32)
+        self._row_tokens, self._chosen, self._rows = np.empty((3, rows * (beam + 1)), np.int64)
+        self._scores = torch.empty(min(rows, BLOCK_ROWS), words)
+        self._place({"scores": self._scores})
+        self.choices = _Choices(
+            open=_address(self._open), must_end=_address(self._must_end), never=(c_int64 * 2)(PAD, BOS), end=EOS,
+            count=beam + 1, highest=_address(self._highest), tokens=_address(self._row_tokens),
+            maxima=_address(self._maxima), totals=_address(self._totals), chosen=_address(self._chosen),
+            parents=_address(self._rows),
+        )  # fmt: skip
+        return self.choices
+
+    def _read(self, tokens: Ints, longest: int) -> None:
+        rooms = self.translator.rooms(len(tokens), longest, self.struct.threads)
+        sentence_of_token = np.empty(len(tokens), np.int32)
+        self._place({**rooms, "tokens": tokens, "source_of_row": sentence_of_token})
+        self.struct.rows, self.struct.weight_room = len(tokens), rooms["weights"].shape[1]
+        self.library.read_sources(self._address)
+
+    def _place(self, arrays: dict[str, "Tensor | npt.NDArray[np.generic]"]) -> None:
+        for name, each in arrays.items():
+            setattr(self.struct, name, each.data_ptr() if isinstance(each, Tensor) else _address(each))
+
+
+def _address(array: npt.NDArray[np.generic]) -> int:
+    address: int = array.__array_interface__["data"][0]  # a tenth of the time of `array.ctypes.data`
+    return address
