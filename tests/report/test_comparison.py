@@ -11,7 +11,7 @@ import pytest
 from nmt.config.keys import with_values
 from nmt.config.tree import Config
 from nmt.errors import UserError
-from nmt.evaluation.metric import Score
+from nmt.evaluation.metrics import Score
 from nmt.evaluation.record import read_evaluation, write_evaluation
 from nmt.report import command as report
 from nmt.runs.layout import RunLayout, scores_file

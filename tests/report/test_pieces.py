@@ -15,7 +15,7 @@ from nmt.data.filters.pipeline import filter_counts
 from nmt.data.manifest import read_manifest
 from nmt.data.store import PairStore
 from nmt.errors import UserError
-from nmt.evaluation.paper_figures import paper_bleu, paper_perplexity
+from nmt.evaluation.paper import paper_bleu, paper_perplexity
 from nmt.evaluation.record import EvaluationRecord
 from nmt.report import curves
 from nmt.report.charts import HEIGHT, MAX_POINTS, WIDTH, draw, thin_out

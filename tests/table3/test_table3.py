@@ -15,7 +15,7 @@ from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config, PathsConfig
 from nmt.errors import ConfigError
-from nmt.evaluation.paper_table3 import TABLE_3
+from nmt.evaluation.paper import TABLE_3
 from nmt.table3.command import choose_rows, settings
 from nmt.table3.table import RunResult, is_scored, read_result, table
 

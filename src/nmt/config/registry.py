@@ -82,7 +82,7 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
     "decoding.utility": {
         "chrf": Choice("nmt.decoding.risk:by_chrf", "chrF"),
         "bleu": Choice("nmt.decoding.risk:by_bleu", "BLEU"),
-        "comet": Choice("nmt.evaluation.comet_utility:by_comet", "COMET, by decoding.comet"),
+        "comet": Choice("nmt.evaluation.comet:by_comet", "COMET, by decoding.comet"),
     },
     "engine": {
         "torch": Choice("nmt.decoding.load:load_checkpoints", "the model itself"),

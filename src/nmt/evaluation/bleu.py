@@ -1,6 +1,8 @@
-"""sacreBLEU's BLEU, with the tokenizer that fits the target language."""
+"""sacreBLEU's BLEU with the tokenizer that fits the target language, and the tokens of the paper's BLEU."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from nmt.config.tree import Config
@@ -19,6 +21,10 @@ LANGUAGE_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 """sacreBLEU's defaults for languages that are written without spaces, or whose words are many morphemes."""
 EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
 """The extras of sacreBLEU's package that tokenizers need."""
+PLAIN_QUOTES = str.maketrans(dict.fromkeys("„“”‟«»", '"') | dict.fromkeys("‚‘’‛‹›", "'"))
+"""Maps typographic quotes to plain ones."""
+COMPOUND_LANGUAGES = ("de",)
+"""Languages whose hyphenated compounds are split."""
 
 
 def bleu_tokenizer(target_lang: str, setting: str = AUTO) -> str:
@@ -58,3 +64,33 @@ def make_bleu(tokenizer: str, *, effective_order: bool = False) -> "BLEU":
             f"BLEU needs the tokenizer {tokenizer}, which is not installed: {remedy}, or choose another "
             "evaluation.bleu_tokenizer, such as char"
         ) from error
+
+
+def paper_tokenizer(language: str) -> Callable[[str], str]:
+    """Return a function that tokenizes a line as the authors did.
+
+    Quotes become plain, Moses splits the line into tokens without splitting hyphens, and compounds are split after it.
+    """
+    from sacremoses import MosesTokenizer  # noqa: PLC0415 - slow to import
+
+    moses = MosesTokenizer(lang=language)
+
+    def tokenize(line: str) -> str:
+        tokens: str = moses.tokenize(line.translate(PLAIN_QUOTES), aggressive_dash_splits=False, return_str=True)
+        return split_compounds(tokens) if language in COMPOUND_LANGUAGES else tokens
+
+    return tokenize
+
+
+def split_compounds(line: str) -> str:
+    """Split words at hyphens as the authors' script did.
+
+    It searches from left to right and uses no letter twice, so a-b-c is split once.
+    """
+    return re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", line)
+
+
+def paper_signature(language: str) -> str:
+    """Return what a signature says of these tokens."""
+    compounds = "atat" if language in COMPOUND_LANGUAGES else "whole"
+    return f"moses-{language}-{version('sacremoses')}|quotes:plain|compounds:{compounds}"

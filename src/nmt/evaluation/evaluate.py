@@ -14,8 +14,7 @@ from nmt.config.data import is_text
 from nmt.config.decoding import EvaluationConfig
 from nmt.decoding.engine import Engine
 from nmt.evaluation.alignment_error import AlignmentScore, alignment_score
-from nmt.evaluation.metric import Score, Translated
-from nmt.evaluation.metrics import score_text
+from nmt.evaluation.metrics import Score, Translated, score_text
 from nmt.evaluation.split import Split
 from nmt.parsing.linearise import Repairs, repair_all
 

@@ -9,7 +9,7 @@ from nmt.config.data import is_text
 from nmt.config.decoding import DecodingConfig
 from nmt.errors import UserError
 from nmt.evaluation.alignment_error import AlignmentScore
-from nmt.evaluation.metric import Score
+from nmt.evaluation.metrics import Score
 from nmt.parsing.linearise import Repairs
 from nmt.runs.checkpoint import CheckpointRecord
 from nmt.storage.files import read_json, record_of, write_json

@@ -10,7 +10,7 @@ from nmt.config.saved import flatten
 from nmt.config.tree import Config
 from nmt.estimate.parameters import describe_depth
 from nmt.evaluation.metrics import title
-from nmt.evaluation.paper_figures import paper_perplexity, paper_score
+from nmt.evaluation.paper import paper_perplexity, paper_score
 from nmt.evaluation.record import EvaluationRecord
 from nmt.report.run import Run
 from nmt.runs.environment import Environment

@@ -13,7 +13,7 @@ from nmt.config.folders import is_address
 from nmt.config.saved import flatten, read_saved, read_settings
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError, nearest
-from nmt.evaluation.paper_table3 import TABLE_3
+from nmt.evaluation.paper import TABLE_3
 from nmt.launched import launched_processes
 from nmt.runs.compatibility import check_resumable
 from nmt.storage.files import write_text

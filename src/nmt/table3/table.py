@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from nmt.config.tree import Config
 from nmt.estimate.parameters import count_parameters
-from nmt.evaluation.paper_table3 import TABLE_3
+from nmt.evaluation.paper import TABLE_3
 from nmt.evaluation.record import read_evaluation
 from nmt.runs.layout import RunLayout
 from nmt.runs.scores import scores_folder

@@ -18,8 +18,7 @@ from nmt.data.store import PairStore
 from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation.evaluate import translate_together
-from nmt.evaluation.metric import Translated
-from nmt.evaluation.metrics import TEXT_METRICS
+from nmt.evaluation.metrics import TEXT_METRICS, Translated
 from nmt.evaluation.split import Split, read_split
 from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights

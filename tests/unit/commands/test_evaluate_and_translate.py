@@ -28,8 +28,7 @@ from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation import evaluate as evaluation
 from nmt.evaluation.evaluate import reference_nll
-from nmt.evaluation.metric import Score, Translated
-from nmt.evaluation.metrics import score_text
+from nmt.evaluation.metrics import Score, Translated, score_text
 from nmt.evaluation.split import Split, read_split
 from nmt.model.build import build_model
 from nmt.model.packed import Packed

@@ -15,8 +15,7 @@ from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.bleu import bleu_tokenizer, check_tokenizers, make_bleu
-from nmt.evaluation.metric import Translated
-from nmt.evaluation.metrics import score, score_text
+from nmt.evaluation.metrics import Translated, score, score_text
 from nmt.evaluation.split import Split
 from nmt.training import validation
 

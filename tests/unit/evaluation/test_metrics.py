@@ -13,9 +13,8 @@ import sacrebleu
 from sacremoses import MosesTokenizer
 
 from nmt.errors import UserError
-from nmt.evaluation.metric import Metric, Score, Translated
-from nmt.evaluation.metrics import TEXT_METRICS, score, score_text
-from nmt.evaluation.paper_bleu import paper_tokenizer, split_compounds
+from nmt.evaluation.bleu import paper_tokenizer, split_compounds
+from nmt.evaluation.metrics import TEXT_METRICS, Metric, Score, Translated, score, score_text
 
 REFERENCES = [
     "Der E-Mail-Test war am Montag.",

@@ -9,7 +9,7 @@ import pytest
 from nmt.config.decoding import DecodingConfig
 from nmt.errors import UserError
 from nmt.evaluation.alignment_error import AlignmentScore
-from nmt.evaluation.metric import Score
+from nmt.evaluation.metrics import Score
 from nmt.evaluation.record import REQUIRED_OF_TEXT, EvaluationRecord, read_evaluation, write_evaluation
 from nmt.runs.checkpoint import CheckpointRecord
 

@@ -18,10 +18,8 @@ from nmt.config.decoding import DecodingConfig, EvaluationConfig
 from nmt.decoding.load import load_engine
 from nmt.decoding.translation import Candidate
 from nmt.errors import ConfigError, UserError
-from nmt.evaluation.comet import comet_score
-from nmt.evaluation.comet_utility import by_comet, comet_utility
-from nmt.evaluation.metric import Translated
-from nmt.evaluation.metrics import score_text
+from nmt.evaluation.comet import by_comet, comet_utility
+from nmt.evaluation.metrics import TEXT_METRICS, Translated, score_text
 from tests.unit.tiny_run import tiny_config
 
 SOURCES = ["the small cat sees a dog", "a dog", "it is a very small dog"]
@@ -96,7 +94,7 @@ def test_comet_is_close_to_the_librarys_own_command(model: Path, tmp_path: Path)
     words += ["--to_json", str(tmp_path / "scores.json")]
     subprocess.run([sys.executable, "-c", program, *files, *words], check=True, capture_output=True)
     ((_, rows),) = json.loads((tmp_path / "scores.json").read_text()).items()
-    found = comet_score(translated(str(model)))
+    found = TEXT_METRICS["comet"].score(translated(str(model)))
     assert found.score == pytest.approx(100 * sum(row["COMET"] for row in rows) / len(rows), rel=2e-3)
     assert found.signature.startswith(f"nrefs:1|model:{model.name}|weights:")
 
@@ -108,7 +106,7 @@ def test_comet_equals_the_librarys_own_functions(model: Path) -> None:
     rows = zip(SOURCES, HYPOTHESES, REFERENCES, strict=True)
     data = [{"src": source, "mt": hypothesis, "ref": reference} for source, hypothesis, reference in rows]
     theirs = load_from_checkpoint(str(model / "checkpoints" / "model.ckpt")).predict(data, gpus=0, num_workers=0)
-    found = comet_score(translated(str(model)))
+    found = TEXT_METRICS["comet"].score(translated(str(model)))
     assert found.score == pytest.approx(100 * theirs.system_score, abs=1e-6)
 
 
@@ -173,7 +171,7 @@ def test_a_damaged_model_is_refused_in_one_line(model: Path, tmp_path: Path) -> 
     (tmp_path / "checkpoints" / "model.ckpt").write_bytes(b"no weights")
     (tmp_path / "hparams.yaml").write_text((model / "hparams.yaml").read_text())
     with pytest.raises(UserError, match="cannot be loaded as a model of COMET"):
-        comet_score(translated(str(tmp_path)))
+        TEXT_METRICS["comet"].score(translated(str(tmp_path)))
 
 
 def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +181,7 @@ def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch: py
         ("nobody/nothing", "neither a folder nor a model"),
     ):
         with pytest.raises(UserError, match=words):
-            comet_score(translated(name))
+            TEXT_METRICS["comet"].score(translated(name))
         with pytest.raises(UserError, match=f"^decoding.comet={name}.*{words}"):
             comet_utility(name, "decoding.comet", CPU)
 
@@ -199,6 +197,6 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
     (tmp_path / "checkpoints" / "model.ckpt").touch()
     (tmp_path / "hparams.yaml").touch()
     with pytest.raises(UserError, match="needs the package unbabel-comet"):
-        comet_score(translated(str(tmp_path)))
+        TEXT_METRICS["comet"].score(translated(str(tmp_path)))
     with pytest.raises(UserError, match="needs the package unbabel-comet"):
         comet_utility(str(tmp_path), "decoding.comet", CPU)

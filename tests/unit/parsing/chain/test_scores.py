@@ -7,8 +7,7 @@ import pytest
 
 from nmt.config.data import TREES
 from nmt.errors import UserError
-from nmt.evaluation.metric import Score
-from nmt.evaluation.metrics import score
+from nmt.evaluation.metrics import Score, score
 from nmt.evaluation.record import EvaluationRecord, read_evaluation, write_evaluation
 from nmt.evaluation.split import read_split
 from nmt.parsing.linearise import Repairs, repair_all
