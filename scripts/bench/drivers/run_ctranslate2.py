@@ -13,6 +13,8 @@ from weights import read_weights
 from nmt.export import ctranslate2 as export
 from nmt.text.tokenizer import Tokenizer
 
+PATIENCE = 2
+"""Finished hypotheses per beam before the search of a sentence ends: about as many steps as nmt's search takes."""
 TINY_LENGTH_PENALTY = 1e-9
 """Makes CTranslate2's scores sums of log-probabilities; with a penalty of 0 they would be means."""
 CONTROLS: dict[str, str | dict[str, Any]] = {
@@ -45,7 +47,7 @@ def translate(job: Job) -> Result:
             length_penalty=TINY_LENGTH_PENALTY,
             return_scores=True,
             max_decoding_length=max(map(len, sources)) + MAX_EXTRA_PIECES,
-            **{"beam_size": job["beam"], "num_hypotheses": job["beam"], **controls},
+            **{"beam_size": job["beam"], "num_hypotheses": job["beam"], "patience": PATIENCE, **controls},
         )
         return [[ids[piece] for piece in _best(each, job["alpha"])] for each in results]
 
