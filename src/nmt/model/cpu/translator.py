@@ -140,9 +140,10 @@ class Translator:
             table = model.positions.add(torch.zeros(count, config.d_model), here, learned)
             tables[f"{side}_positions"] = self._address(table) if table.any() else None
         rotation = model.positions.rotation(places, torch.float32)
-        self.vectors = model.vectors
+        vectors = model.vectors
+        source_words = self._address(vectors.matrix("source"))
         self.words = len(model.projection)
-        self.projection = self._matrix(model.projection, model.vectors.bias)
+        self.projection = self._matrix(model.projection, vectors.bias)
         self.struct = _Model(
             encoder=self._array(encoder), decoder=self._array(decoder),
             encoder_depth=len(encoder), decoder_depth=len(decoder), width=config.d_model, heads=config.heads,
@@ -150,9 +151,9 @@ class Translator:
             inner_width=config.d_ff, norms_first=pre, activation=ACTIVATIONS.index(activation.function),
             gated=activation.gated, encoder_norm=self._norm(model.encoder_norm) if pre else _Norm(),
             decoder_norm=self._norm(model.decoder_norm) if pre else _Norm(),
-            source_words=self._address(model.vectors.matrix("source")),
-            target_words=self._address(model.vectors.matrix("target")),
-            scale=model.vectors.scale, rotation=None if rotation is None else self._address(rotation),
+            source_words=source_words,
+            target_words=source_words if vectors.tied else self._address(vectors.matrix("target")),
+            scale=vectors.scale, rotation=None if rotation is None else self._address(rotation),
             projection=self.projection.structure, **tables,
         )  # fmt: skip
         self.library = self.projection.library
