@@ -22,7 +22,7 @@ from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.decoding.translation import Likelihood, Request, Translation, WordProbability, check_is_text
 from nmt.errors import UserError, nearest
 from nmt.model.backends.chosen import choose
-from nmt.model.cpu.translator import IN_C
+from nmt.model.translator import IN_C
 from nmt.runs import checkpoint as checkpoints
 from nmt.runs.checkpoint import Checkpoint, CheckpointRecord
 from nmt.runs.checkpoints import resolve

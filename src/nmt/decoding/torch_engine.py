@@ -35,9 +35,9 @@ from nmt.decoding.sampling import sample
 from nmt.decoding.terms import RequiredTerms, tokens_after_word
 from nmt.errors import UserError
 from nmt.model.build import build_model
-from nmt.model.cpu.translator import IN_C, Batch, Translator, can_translate
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
+from nmt.model.translator import IN_C, Batch, Translator, can_translate
 from nmt.model.working_weights import in_precision
 from nmt.runs.checkpoint import Checkpoint, check_weights
 from nmt.text.special import BOS

@@ -14,12 +14,12 @@ from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES, load
 from nmt.decoding.beam import Hypothesis, beam_search
 from nmt.model.build import build_model
-from nmt.model.cpu.translator import Batch, Translator, can_translate
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.c import library
 from nmt.model.kernels.c.compile import compiled
 from nmt.model.kernels.c.products import PackedMatrix
 from nmt.model.packed import Packed
+from nmt.model.translator import Batch, Translator, can_translate
 from nmt.text.special import BOS, EOS
 from tests.unit.decoding.toys import search_with
 
