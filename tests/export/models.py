@@ -10,13 +10,10 @@ import torch
 from nmt.config import registry
 from nmt.config.data import TokenizerConfig
 from nmt.config.decoding import DecodingConfig
-from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.export.target import Target, TrainedModel
+from nmt.export.target import Target, TrainedModel, export, searching_as_users
 from nmt.model.interface import TranslationModel
-from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, load
-from nmt.runs.checkpoints import Checkpoints
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
 from tests.unit.small_models import LINES, make_model, make_tokenizer, teach
@@ -32,59 +29,43 @@ PACKAGES = {
 """What writes and reads the format of each target."""
 
 
+def target(name: str) -> Target:
+    """Return a target; skip the test if what writes and reads its format is not installed."""
+    for package in PACKAGES[name]:
+        if not importlib.util.find_spec(package):
+            pytest.skip(f"needs the extra for export.target={name}")
+    found: Target = registry.load("export.target", name)
+    return found
+
+
 def make_plain_tokenizer(model_type: str = "bpe") -> Tokenizer:
     """Return a tokenizer that does not normalise its text, as `nmt data` trains it."""
     settings = TokenizerConfig(vocab_size=40 if model_type == "bpe" else 28, model_type=model_type)
     return Tokenizer(train(LINES * 5, 5 * len(LINES), settings)[0])
 
 
-def skip_without_packages(target: str) -> None:
-    """Skip a test if what writes and reads a format is not installed."""
-    for package in PACKAGES[target]:
-        if not importlib.util.find_spec(package):
-            pytest.skip(f"needs the extra for export.target={target}")
-
-
-def trained(folder: Path, tokenizer: Tokenizer, model: TranslationModel, quantization: str = "float32") -> TrainedModel:
-    """Return a model as the export finds it, saved in a folder."""
-    settings = Config(name="small", model=model.config)
-    saved = Checkpoints(folder).save(
-        Checkpoint(
-            meta=CheckpointMeta(step=8),
-            weights=model.state_dict(),
-            trainer={},
-            tokenizer_files=tokenizer.files,
-            config_text=to_yaml(settings),
-        )
-    )
-    return TrainedModel(load(saved), settings, tokenizer, DECODING, quantization)
-
-
 def make_trained(
-    folder: Path, target: str, quantization: str = "float32", *, steps: int = 0, **options: Any
+    name: str, quantization: str = "float32", *, steps: int = 0, **options: Any
 ) -> tuple[TrainedModel, TranslationModel]:
-    """Return a small model that the target can express, and the model itself."""
-    plain = target in ("onnx", "web")
+    """Return a small model that a target can express, and the model itself."""
     joint = options.get("tie_embeddings") is not False
-    tokenizer = make_plain_tokenizer() if plain else make_tokenizer(joint)
+    tokenizer = make_plain_tokenizer() if name in ("onnx", "web") else make_tokenizer(joint)
     model = make_model(tokenizer, **options)
     if steps:
         teach(model, tokenizer, steps)
-    return trained(folder, tokenizer, model, quantization), model
+    settings = Config(name="small", model=model.config)
+    return TrainedModel(settings, model.state_dict(), tokenizer, DECODING, quantization), model
 
 
-def written(folder: Path, target: str, model: TrainedModel) -> Path:
+def written(folder: Path, name: str, trained: TrainedModel) -> Path:
     """Write an export and return its folder."""
-    chosen: Target = registry.load("export.target", target)
-    chosen.check(model.settings, model.tokenizer)
-    exported = folder / target
-    exported.mkdir()
-    chosen.write(exported, model)
+    exported = folder / name
+    exported.mkdir(parents=True)
+    export(target(name), exported, trained)
     return exported
 
 
-def native(target: str, ours: TranslationModel, model: TrainedModel) -> TorchEngine:
+def native(name: str, ours: TranslationModel, trained: TrainedModel) -> TorchEngine:
     """Return our engine with the search of the target."""
-    chosen: Target = registry.load("export.target", target)
-    engine = TorchEngine([ours], model.tokenizer, model.decoding, torch.device("cpu"))
-    return chosen.native(engine, model)
+    engine = TorchEngine([ours], trained.tokenizer, trained.decoding, torch.device("cpu"))
+    return searching_as_users(target(name), engine, trained)

@@ -21,7 +21,7 @@ import pytest
 import sentencepiece
 
 from tests.browser import Browser, console_messages, needs_browser, wait
-from tests.export.models import make_trained, native, skip_without_packages, written
+from tests.export.models import make_trained, native, written
 from tests.unit.small_models import LINES
 
 NODE = shutil.which("node")
@@ -70,10 +70,9 @@ def answer(words: list[str | Path], question: object, **environment: str) -> Any
 
 @pytest.mark.skipif(not ARGOS_PYTHON, reason="needs ARGOS_PYTHON")
 def test_argos_translate_translates_as_ctranslate2_with_its_search(tmp_path: Path) -> None:
-    skip_without_packages("argos")
-    import ctranslate2
+    ctranslate2 = pytest.importorskip("ctranslate2", reason="needs the extra argos")
 
-    model, _ = make_trained(tmp_path, "argos", **MODERN)
+    model, _ = make_trained("argos", **MODERN)
     (package,) = written(tmp_path, "argos", model).iterdir()
     places = {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("DATA", "CONFIG", "CACHE")}
     found = answer([ARGOS_PYTHON, "-c", ARGOS_CLIENT, package], LINES, HOME=str(tmp_path), **places)
@@ -90,8 +89,7 @@ def test_argos_translate_translates_as_ctranslate2_with_its_search(tmp_path: Pat
 @needs_transformers_js
 @pytest.mark.parametrize(("quantization", "dtype"), [("float32", "fp32"), ("int8", "q8")])
 def test_transformers_js_translates_as_our_greedy_search(tmp_path: Path, quantization: str, dtype: str) -> None:
-    skip_without_packages("onnx")
-    model, ours = make_trained(tmp_path, "onnx", quantization, steps=300, **MODERN)
+    model, ours = make_trained("onnx", quantization, steps=300, **MODERN)
     (tmp_path / "own").symlink_to(written(tmp_path, "onnx", model))
     (tmp_path / "node_modules").symlink_to(TRANSFORMERS_JS.parents[1].resolve())
     script = tmp_path / "client.mjs"
@@ -140,8 +138,7 @@ def add_library(folder: Path) -> None:
 @needs_transformers_js
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
 def test_the_page_translates_as_our_greedy_search(browser: Browser, tmp_path: Path, quantization: str) -> None:
-    skip_without_packages("web")
-    model, ours = make_trained(tmp_path, "web", quantization, steps=300, **MODERN)
+    model, ours = make_trained("web", quantization, steps=300, **MODERN)
     folder = written(tmp_path, "web", model)
     add_library(folder)
     requested(browser)

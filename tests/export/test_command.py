@@ -19,10 +19,10 @@ from nmt.config.tree import Config
 from nmt.decoding.load import load_engine
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.export.ctranslate2_engine import CTranslate2Engine
-from nmt.export.destination import export_folder
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.runs.checkpoints import Checkpoints
+from nmt.runs.layout import export_folder
 from nmt.text.tokenizer import Tokenizer
 from tests.unit import small_models as models
 from tests.unit.commands.test_evaluate_and_translate import (
@@ -125,7 +125,7 @@ def test_the_card_states_the_scored_search_and_the_effect_of_rounding(
     monkeypatch.chdir(folder)
     exec(code.replace('"A man sleeps."', repr(LINES[0])), {})
     shown = printed(capsys).rstrip("\n")
-    exported = CTranslate2Engine(folder, decoding, torch.device("cpu"), 1)
+    exported = CTranslate2Engine(folder, decoding, torch.device("cpu"))
     assert shown == next(exported.translate(LINES[:1])).text
 
 

@@ -8,18 +8,19 @@ import pytest
 import torch
 
 from nmt.config.decoding import DecodingConfig
-from nmt.config.model import ModelConfig
 from nmt.decoding.load import MAX_SEED
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.decoding.translation import Request
 from nmt.errors import UserError
 from nmt.export import ctranslate2
+from nmt.export.ctranslate2_engine import CTranslate2Engine
 from nmt.text.special import EOS
-from tests.unit.small_models import LINES, log_probabilities, make_model, make_tokenizer
+from tests.export.models import make_trained
+from tests.unit.small_models import LINES, log_probabilities, make_tokenizer
 
 pytest.importorskip("ctranslate2", reason="needs the extra ctranslate2")
 CPU = torch.device("cpu")
-SHAPES: list[dict[str, object]] = [
+SHAPES: list[dict[str, Any]] = [
     {},
     {"tie_embeddings": False},
     {"norm_placement": "pre"},
@@ -28,7 +29,7 @@ SHAPES: list[dict[str, object]] = [
     {"activation": "swish"},
     {"activation": "swiglu"},
     {"output_bias": True},
-    *({"positions": each, "max_positions": 64} for each in ctranslate2.expressible(ModelConfig())["positions"] or ()),
+    *({"positions": each, "max_positions": 512} for each in ("sinusoidal", "learned", "rotary")),
     {"d_k": 16, "d_v": 16},
     {"kv_heads": 2},
     {"encoder_layers": 3, "decoder_layers": 1},
@@ -36,14 +37,12 @@ SHAPES: list[dict[str, object]] = [
 
 
 @pytest.mark.parametrize("options", SHAPES, ids=str)
-def test_ctranslate2_gives_the_same_scores_and_translations(tmp_path: Path, options: dict[str, object]) -> None:
-    from nmt.export.ctranslate2_engine import CTranslate2Engine
-
-    tokenizer = make_tokenizer(joint=options.get("tie_embeddings") is not False)
-    ours = make_model(tokenizer, **options)
-    ctranslate2.write(tmp_path, ours.config, ours.state_dict(), tokenizer, "float32")
+def test_ctranslate2_gives_the_same_scores_and_translations(tmp_path: Path, options: dict[str, Any]) -> None:
+    trained, ours = make_trained("ctranslate2", **options)
+    tokenizer = trained.tokenizer
+    ctranslate2.write(tmp_path, trained)
     decoding = DecodingConfig(beam=3, nbest=3, extra_length=12, batch_tokens=1)
-    theirs = CTranslate2Engine(tmp_path, decoding, CPU, 1, max_positions=64)
+    theirs = CTranslate2Engine(tmp_path, decoding, CPU, max_positions=trained.positions)
     sources, targets = tokenizer.encode_source(LINES), tokenizer.encode_target(LINES[::-1])
     scored = theirs.label_scores([[*each, EOS] for each in sources], [[*each, EOS] for each in targets])
     for source, target, found in zip(sources, targets, scored, strict=True):
@@ -63,11 +62,9 @@ def test_ctranslate2_gives_the_same_scores_and_translations(tmp_path: Path, opti
 
 
 def test_controls_are_passed_on_to_ctranslate2_or_refused(tmp_path: Path) -> None:
-    from nmt.export.ctranslate2_engine import CTranslate2Engine
-
-    tokenizer = make_tokenizer()
-    ours = make_model(tokenizer)
-    ctranslate2.write(tmp_path, ours.config, ours.state_dict(), tokenizer, "float32")
+    trained, ours = make_trained("ctranslate2")
+    tokenizer = trained.tokenizer
+    ctranslate2.write(tmp_path, trained)
     requests = [Request(line, tokenizer.decode(tokenizer.encode_target([line])[0][:2])) for line in LINES]
     settings: list[dict[str, Any]] = [
         {"no_repeat_ngram": 1}, {"no_repeat_ngram": 2}, {"min_length": 20},
@@ -76,13 +73,13 @@ def test_controls_are_passed_on_to_ctranslate2_or_refused(tmp_path: Path) -> Non
     for controls in settings:
         # Greedy search: of several hypotheses, CTranslate2 does not count what is forbidden as improbable.
         config, plain = DecodingConfig(beam=1, extra_length=30, **controls), DecodingConfig(beam=1, extra_length=30)
-        theirs, native = CTranslate2Engine(tmp_path, config, CPU, 1), TorchEngine([ours], tokenizer, config, CPU)
+        theirs, native = CTranslate2Engine(tmp_path, config, CPU), TorchEngine([ours], tokenizer, config, CPU)
         expected = [each.text for each in native.translate(LINES)]
         assert [each.text for each in theirs.translate(LINES)] == expected
         changed += expected != [each.text for each in TorchEngine([ours], tokenizer, plain, CPU).translate(LINES)]
     assert changed >= 2
     risk = DecodingConfig(strategy="mbr", candidates=5)
-    engine = CTranslate2Engine(tmp_path, risk, CPU, 1)
+    engine = CTranslate2Engine(tmp_path, risk, CPU)
     assert all(translation.text for translation in engine.translate(LINES))
     for request, translation in zip(requests, engine.translate(requests), strict=True):
         assert translation.text.startswith(request.beginning)
@@ -91,14 +88,11 @@ def test_controls_are_passed_on_to_ctranslate2_or_refused(tmp_path: Path) -> Non
 
 
 def test_any_seed_draws_the_same_samples_again(tmp_path: Path) -> None:
-    from nmt.export.ctranslate2_engine import CTranslate2Engine
-
-    tokenizer = make_tokenizer()
-    ours = make_model(tokenizer)
-    ctranslate2.write(tmp_path, ours.config, ours.state_dict(), tokenizer, "float32")
+    trained, _ = make_trained("ctranslate2")
+    ctranslate2.write(tmp_path, trained)
     config = DecodingConfig(strategy="sample", extra_length=12)
     drawn = [
-        [each.text for each in CTranslate2Engine(tmp_path, config, CPU, 1, seed=seed).translate(LINES)]
+        [each.text for each in CTranslate2Engine(tmp_path, config, CPU, seed=seed).translate(LINES)]
         for seed in (MAX_SEED, MAX_SEED, 2**32 - 1, 2**32 - 1, 1)
     ]
     assert drawn[0] == drawn[1] != drawn[4]
@@ -106,9 +100,7 @@ def test_any_seed_draws_the_same_samples_again(tmp_path: Path) -> None:
 
 
 def test_a_damaged_export_is_refused_by_name(tmp_path: Path) -> None:
-    from nmt.export.ctranslate2_engine import CTranslate2Engine
-
     make_tokenizer().save(tmp_path)
     (tmp_path / "model.bin").write_bytes(b"no model")
     with pytest.raises(UserError, match=r"CTranslate2 cannot load .*: run `make export` again"):
-        CTranslate2Engine(tmp_path, DecodingConfig(), CPU, 1)
+        CTranslate2Engine(tmp_path, DecodingConfig(), CPU)

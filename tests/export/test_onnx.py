@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.export.onnx import fast_tokenizer
 from nmt.export.onnx_graphs import DECODER, ENCODER, OPSET, quantize, write_graphs
-from nmt.export.tokenizer_json import as_fast_tokenizer
 from nmt.text.special import EOS, UNK
 from tests.export.models import make_plain_tokenizer
 from tests.unit.small_models import LINES, make_model, make_tokenizer
@@ -49,7 +49,7 @@ def test_large_products_of_quantized_numbers_are_not_cut_off(tmp_path: Path) -> 
 
 def test_tokenizer_json_splits_and_joins_as_our_tokenizer() -> None:
     tokenizer = make_plain_tokenizer()
-    theirs = as_fast_tokenizer(tokenizer.contents[0])
+    theirs = fast_tokenizer(tokenizer.contents[0])
     for line in [*LINES, "", " ", "  two  spaces ", "unknown: ßé日 Z", "catscatscats", "a", "the the"]:
         (ids,) = tokenizer.encode_source([line])
         assert theirs.encode(line).ids == [*ids, EOS]

@@ -23,8 +23,9 @@ from nmt.runs.checkpoint import CheckpointRecord, load
 from nmt.runs.checkpoints import resolve
 from nmt.text.special import EOS, PAD
 from nmt.text.tokenizer import Tokenizer
+from tests.export.models import make_trained
 from tests.imports.marian import generate, lines, make
-from tests.unit.small_models import LINES, make_model, make_tokenizer
+from tests.unit.small_models import LINES
 
 LONGEST = 60
 CPU = torch.device("cpu")
@@ -118,9 +119,8 @@ def test_a_language_tag_is_one_piece(tmp_path: Path, marian: Path) -> None:
 
 def export(folder: Path) -> dict[str, torch.Tensor]:
     """Write a model with random weights in Hugging Face's format; return our weights."""
-    tokenizer = make_tokenizer()
-    ours = make_model(tokenizer)
-    huggingface.write(folder, ours.config, ours.state_dict(), tokenizer, ("en", "de"), {})
+    trained, ours = make_trained("huggingface")
+    huggingface.write(folder, trained)
     return ours.state_dict()
 
 

@@ -34,6 +34,7 @@ from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
 from nmt.errors import UserError
 from nmt.export import huggingface
+from nmt.export.target import TrainedModel
 from nmt.imports.marian import read_marian
 from nmt.parsing.linearise import repair
 from nmt.parsing.trees import bracketed, clean, leaves, parse_trees, read_trees
@@ -327,7 +328,7 @@ def test_damaged_and_forged_marian_models_are_refused_or_load(tmp_path: Path, co
     write_only(folder, {})
     tokenizer = make_tokenizer(joint=False)
     model = make_model(tokenizer, layers=1, d_model=8, d_ff=8, heads=2, tie_embeddings=False)
-    huggingface.write(folder, model.config, model.state_dict(), tokenizer, LANGUAGES, {})
+    huggingface.write(folder, TrainedModel(Config(model=model.config), model.state_dict(), tokenizer))
     whole = contents(folder)
     evil = {name: text for name, text in whole.items() if name != "model.safetensors"}
     write_only(folder, content.draw(damages(whole) | st.just(evil | {"pytorch_model.bin": pickled(victim)})))

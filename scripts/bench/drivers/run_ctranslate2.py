@@ -10,7 +10,9 @@ from protocol import Job, Result, serve
 from translating import MAX_EXTRA_PIECES, in_batches, translated_controls
 from weights import read_weights
 
-from nmt.export import ctranslate2 as export
+from nmt.config.tree import Config
+from nmt.export.ctranslate2 import TARGET
+from nmt.export.target import TrainedModel, export
 from nmt.text.tokenizer import Tokenizer
 
 PATIENCE = 2
@@ -35,7 +37,9 @@ def translate(job: Job) -> Result:
     folder, tokenizer = Path(job["folder"]) / "model", Tokenizer.load(Path(job["checkpoint"]))
     folder.mkdir()
     compute_type = COMPUTE_TYPES[job["precision"]]
-    export.write(folder, *read_weights(job), tokenizer, compute_type)
+    config, weights = read_weights(job)
+    trained = TrainedModel(Config(model=config), weights, tokenizer, quantization=compute_type)
+    export(TARGET, folder, trained)
     load = partial(ctranslate2.Translator, str(folder), device="cpu", compute_type=compute_type)
     sequential, parallel = load(intra_threads=job["threads"]), load(inter_threads=job["threads"], intra_threads=1)
     ids = {piece: index for index, piece in enumerate(tokenizer.vocabularies[1])}

@@ -16,7 +16,9 @@ from translating import MAX_EXTRA_PIECES, in_batches, in_threads, translated_con
 from weights import read_weights
 
 from nmt.config.training import TrainingConfig
+from nmt.config.tree import Config
 from nmt.export import huggingface
+from nmt.export.target import TrainedModel, export
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.schedule import learning_rate
@@ -76,7 +78,8 @@ def translate(job: Job) -> Result:
     torch.set_num_threads(job["threads"])
     folder, tokenizer = Path(job["folder"]) / "model", Tokenizer.load(Path(job["checkpoint"]))
     folder.mkdir()
-    huggingface.write(folder, *read_weights(job), tokenizer, ("source", "target"), {})
+    config, weights = read_weights(job)
+    export(huggingface.TARGET, folder, TrainedModel(Config(model=config), weights, tokenizer))
     model = transformers.MarianMTModel.from_pretrained(folder).eval()
     search = Search(model, job)
     return in_batches(job, search, in_threads(job, search))

@@ -86,7 +86,7 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
     },
     "engine": {
         "torch": Choice("nmt.decoding.load:load_checkpoints", "the model itself"),
-        "ctranslate2": Choice("nmt.export.loading:load_named_export", "runs the exported model"),
+        "ctranslate2": Choice("nmt.export.ctranslate2_engine:load_named_export", "runs the exported model"),
         "int8": Choice("nmt.decoding.load:load_in_int8", "the model with its weights in int8, on a CPU"),
     },
     "export.target": {

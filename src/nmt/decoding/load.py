@@ -32,7 +32,7 @@ from nmt.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from nmt.decoding.attention import Attention
 
-LOAD_EXPORT = "nmt.export.loading:load_export"
+LOAD_EXPORT = "nmt.export.ctranslate2_engine:load_export"
 MAX_SEED = 2**63 - 1
 MAX_NEXT_WORDS = 1000
 

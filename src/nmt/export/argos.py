@@ -1,24 +1,22 @@
 """Export to a package for Argos Translate and LibreTranslate, which translate offline with CTranslate2."""
 
 import json
+import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from nmt.config.decoding import DecodingConfig
-from nmt.config.tree import Config
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
 from nmt.export import ctranslate2
-from nmt.export.sentence_splitter import write_sentence_splitter
-from nmt.export.target import (
-    EngineReader,
-    Target,
-    TrainedModel,
-    check_expressible,
-    example_sentence,
-    refuse_tokenizer,
-)
+from nmt.export.onnx_graphs import trace
+from nmt.export.target import TrainedModel
+from nmt.packages import import_optional
 from nmt.text.language import language_name
-from nmt.text.tokenizer import JOINT_FILE, Tokenizer
+from nmt.text.tokenizer import JOINT_FILE
 
 VERSION = "1.0"
 """The version of the package. The client prefers the highest one of a pair of languages."""
@@ -32,79 +30,118 @@ NOTE = (
     "the sentences of a paragraph. The splitter in the package finds sentences by punctuation and capital letters, so "
     "nothing is downloaded"
 )
-
-
-def check(settings: Config, tokenizer: Tokenizer) -> None:
-    """Refuse what CTranslate2 or the client cannot express."""
-    check_expressible("argos", settings.model, ctranslate2.expressible(settings.model))
-    if len(tokenizer.files) > 1:
-        raise refuse_tokenizer("argos", "tokenizer.joint=false", "one SentencePiece model for both languages")
-    if tokenizer.source_tags:
-        raise refuse_tokenizer("argos", "tags before sentences", "a vocabulary without them")
+UNKNOWN, SPACE, STOP, MARK, CLOSE, WIDE, OPEN, CAPITAL, DIGIT = range(1, 10)
+"""Classes of characters for the splitter; 0 is padding."""
+CHARACTERS = {SPACE: " ", STOP: ".", MARK: "!?…", CLOSE: "\"'”’»)]", WIDE: "。！？", OPEN: "“„«¿¡(["}
 
 
 def write(folder: Path, trained: TrainedModel) -> None:
     """Write the package, one file that the client installs."""
-    data = trained.settings.data
-    name = package_name(data.source_lang, data.target_lang)
+    name = _package_name(trained)
     with TemporaryDirectory() as temporary:
-        package = Path(temporary)
+        package = Path(temporary) / name
+        for inner in (package / MODEL, package / "minisbd"):
+            inner.mkdir(parents=True)
         _write_package(package, trained)
-        with zipfile.ZipFile(folder / f"{name}.argosmodel", "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in sorted(package.rglob("*")):
-                if path.is_file():
-                    archive.write(path, f"{name}/{path.relative_to(package).as_posix()}")
+        archive = shutil.make_archive(str(folder / name), "zip", temporary, name)
+    Path(archive).rename(folder / f"{name}.argosmodel")
 
 
 def _write_package(package: Path, trained: TrainedModel) -> None:
-    """Write the files of the package into an empty folder."""
-    data, model = trained.settings.data, trained.settings.model
+    """Write the files of the package."""
+    data = trained.settings.data
+    source, target = language_name(data.source_lang), language_name(data.target_lang)
     metadata = {
         "package_version": VERSION,
         "argos_version": CLIENT_VERSION,
         "from_code": data.source_lang,
-        "from_name": language_name(data.source_lang),
+        "from_name": source,
         "to_code": data.target_lang,
-        "to_name": language_name(data.target_lang),
+        "to_name": target,
         "target_prefix": "",
     }
     (package / "metadata.json").write_text(json.dumps(metadata, indent=2, ensure_ascii=False), encoding="utf-8")
-    for name in (MODEL, "minisbd"):
-        (package / name).mkdir()
-    ctranslate2.write_model(package / MODEL, model, trained.checkpoint.weights, trained.tokenizer, trained.quantization)
+    ctranslate2.write_model(package / MODEL, trained)
     (package / TOKENIZER).write_bytes(trained.tokenizer.contents[0])
     write_sentence_splitter(package / SPLITTER)
-    title = f"# {trained.settings.name}: {metadata['from_name']} to {metadata['to_name']}"
-    text = f"{title}\n\nTrained and exported with nmt.\n\nSearch: {NOTE}.\n"
+    text = f"# {trained.settings.name}: {source} to {target}\n\nTrained and exported with nmt.\n\nSearch: {NOTE}.\n"
     (package / "README.md").write_text(text, encoding="utf-8")
 
 
-def read(folder: Path, trained: TrainedModel) -> EngineReader:
+class SentenceSplitter(nn.Module):
+    """Rules for MiniSBD, which replaces characters by ids and takes the class of each: 2 is the end of a sentence."""
+
+    def forward(self, units: Tensor, features: Tensor) -> Tensor:
+        """Return scores of three classes (B, L, 3), given ids (B, L) and whether each is a capital or a digit."""
+        kinds = torch.where(features[..., 0] > 0, CAPITAL, torch.where(features[..., 1] > 0, DIGIT, units))
+        padded = F.pad(kinds, (2, 2))
+        second_last, last, this, following, second = (
+            padded[:, 2 + offset : padded.shape[1] - 2 + offset] for offset in range(-2, 3)
+        )
+        sentence_follows = (following == SPACE) & _any_of(second, CAPITAL, OPEN, CLOSE, DIGIT)
+        # before the point of an abbreviation such as "Dr.", "z. B." or "U.S.", or of an ordinal number
+        short = _any_of(last, SPACE, CAPITAL, DIGIT, STOP) | _any_of(second_last, SPACE, CAPITAL, DIGIT, STOP)
+        closed = (this == CLOSE) & _any_of(last, STOP, MARK)
+        ends = (this == WIDE) | sentence_follows & (closed | (this == MARK) | (this == STOP) & ~short)
+        return ends[..., None] * torch.tensor([0.0, 0.0, 1.0])
+
+
+def _any_of(characters: Tensor, *kinds: int) -> Tensor:
+    return (characters[..., None] == torch.tensor(kinds)).any(-1)
+
+
+def write_sentence_splitter(file: Path) -> None:
+    """Write the rules as the ONNX graph that MiniSBD runs, with the settings that it reads from it."""
+    text, example = {0: "B", 1: "L"}, (torch.zeros(2, 9, dtype=torch.int64), torch.zeros(2, 9, 2))
+    trace(SentenceSplitter(), example, file, {"units": text, "features": text}, {"scores": text})
+    onnx = import_optional("onnx")
+    model = onnx.load(file)
+    ids = {"<PAD>": 0, "<UNK>": UNKNOWN} | {each: kind for kind, found in CHARACTERS.items() for each in found}
+    settings = {
+        "lang_code": "any",
+        "config": json.dumps({"feat_funcs": ["capitalized", "numeric"], "batch_size": 16}),
+        "vocab": json.dumps({"_unit2id": ids}),
+    }
+    onnx.helper.set_model_props(model, settings)
+    onnx.save(model, file)
+
+
+def read(folder: Path, trained: TrainedModel) -> ctranslate2.Reader:
     """Load the model of a package into CTranslate2, which the client translates with."""
     (file,) = folder.glob("*.argosmodel")
     with TemporaryDirectory() as temporary, zipfile.ZipFile(file) as archive:
         archive.extractall(temporary)
         package = Path(temporary) / file.stem
         (package / TOKENIZER).rename(package / MODEL / JOINT_FILE)
-        return ctranslate2.read_export(package / MODEL, trained)
+        return ctranslate2.Reader(package / MODEL, trained)
 
 
-def usage(settings: Config, decoding: DecodingConfig) -> str:
+def usage(trained: TrainedModel) -> str:
     """Say how to install the package."""
-    source, target = settings.data.source_lang, settings.data.target_lang
+    data = trained.settings.data
     return (
         "Install it in LibreTranslate or Argos Translate, or in Python (`pip install argostranslate`):\n\n"
         "```python\n"
         "from argostranslate import package, translate\n"
-        f'package.install_from_path("{package_name(source, target)}.argosmodel")\n'
-        f'print(translate.translate("{example_sentence(settings.data)}", "{source}", "{target}"))\n'
+        f'package.install_from_path("{_package_name(trained)}.argosmodel")\n'
+        f'print(translate.translate("{trained.example}", "{data.source_lang}", "{data.target_lang}"))\n'
         "```\n"
     )
 
 
-def package_name(source: str, target: str) -> str:
+def _package_name(trained: TrainedModel) -> str:
     """Return the name of the package, which is also its folder in the client's data."""
-    return f"translate-{source}_{target}-{VERSION.replace('.', '_')}"
+    data = trained.settings.data
+    return f"translate-{data.source_lang}_{data.target_lang}-{VERSION.replace('.', '_')}"
 
 
-TARGET = Target("argostranslate", check, write, read, usage, NOTE)
+TARGET = replace(
+    ctranslate2.TARGET,
+    name="argos",
+    library="argostranslate",
+    plain_vocabulary=True,
+    write=write,
+    read=read,
+    usage=usage,
+    note=NOTE,
+)

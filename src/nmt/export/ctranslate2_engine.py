@@ -2,18 +2,25 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from nmt.compute.machine import Machine
 from nmt.config.decoding import DecodingConfig
+from nmt.config.saved import from_yaml, read_saved
+from nmt.config.tree import Config
 from nmt.decoding.batches import MAX_SOURCE_TOKENS, DecodingPlan, serial_plan
 from nmt.decoding.beam import Hypothesis, length_penalty
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.engine import Engine
+from nmt.decoding.load import LoadedModel
 from nmt.errors import UserError
+from nmt.export.record import ExportRecord
 from nmt.packages import import_optional
+from nmt.runs.layout import EXPORT_RECORD, SETTINGS, export_folder
 from nmt.text.special import BOS, PAD
 from nmt.text.tokenizer import Tokenizer
 
@@ -26,6 +33,25 @@ NEUTRAL_LENGTH_PENALTY = 1e-9
 """Changes no score, but CTranslate2 then searches until enough hypotheses are finished, as it does with any penalty."""
 
 
+def load_named_export(config: Config, machine: Machine) -> LoadedModel:
+    """Load the export that the settings name."""
+    return load_export(export_folder(config), machine, config.decoding, config.seed)
+
+
+def load_export(folder: Path, machine: Machine, search: DecodingConfig | None = None, seed: int = 1) -> LoadedModel:
+    """Load an export for CTranslate2; without `search`, with the search of the run that it was made from."""
+    if not (folder / EXPORT_RECORD).is_file():
+        raise UserError(f"there is no export in {folder}: run `make export` first (with the same ARGS)")
+    record = ExportRecord.read(folder)
+    if record.target != "ctranslate2":
+        raise UserError(f"{folder} is an export for {record.target}: this needs one for ctranslate2, or the run itself")
+    if search is None:
+        search = read_saved(folder / SETTINGS, from_yaml).decoding.naming_no_file.for_any_engine
+    engine = CTranslate2Engine(folder, search, machine.device, seed=seed, max_positions=record.positions)
+    checkpoint = replace(record.checkpoint, export=str(folder), quantization=record.quantization)
+    return LoadedModel(engine, folder, record.languages, checkpoint)
+
+
 class CTranslate2Engine(Engine):
     """Translates with a model in CTranslate2's format and the tokenizer in the same folder."""
 
@@ -36,28 +62,24 @@ class CTranslate2Engine(Engine):
         folder: Path,
         config: DecodingConfig,
         device: torch.device,
-        threads: int,
         *,
         seed: int = 1,
         max_positions: int = MAX_SOURCE_TOKENS,
     ) -> None:
         """Load the model in `folder`, which accepts sentences of at most `max_positions` tokens, onto `device`."""
-        ctranslate2 = import_optional("ctranslate2")
+        library = import_optional("ctranslate2")
         tokenizer = Tokenizer.load(folder, "export the model again")
         super().__init__(tokenizer, config, min(max_positions, MAX_SOURCE_TOKENS), max_positions)
-        self.source_pieces, self.target_pieces = tokenizer.vocabularies
-        self._ids = {piece: index for index, piece in enumerate(self.target_pieces)}
+        self._ids = {piece: index for index, piece in enumerate(tokenizer.vocabularies[1])}
         self.device = device if device.type == "cuda" else torch.device("cpu")  # it has no code for Apple's GPU
+        kind, index = self.device.type, self.device.index or 0
         try:
-            self.model: Any = ctranslate2.Translator(
-                str(folder),
-                device=self.device.type,
-                device_index=self.device.index or 0,
-                intra_threads=threads,
+            self.model: Any = library.Translator(
+                str(folder), device=kind, device_index=index, intra_threads=torch.get_num_threads()
             )
         except (RuntimeError, ValueError) as error:
             raise UserError(f"CTranslate2 cannot load {folder} ({error}): run `make export` again") from error
-        self._set_seed = ctranslate2.set_random_seed
+        self._set_seed = library.set_random_seed
         self.prepare_search(seed)
 
     def prepare_search(self, seed: int) -> None:
@@ -72,58 +94,36 @@ class CTranslate2Engine(Engine):
 
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
-        self._check(constraints)
-        config: Any = self.config
+        if any(each.terms for each in constraints):
+            raise UserError("engine=ctranslate2 cannot require terms: use engine=torch")
+        config, tokenizer = self.config, self.tokenizer
         # The longest translation of each sentence, without EOS; CTranslate2 takes only one limit for the whole batch.
         limits = [
-            min(len(source) + len(constraint.beginning) + self.config.extra_length, self.max_target_tokens) - 1
+            min(len(source) + len(constraint.beginning) + config.extra_length, self.max_target_tokens) - 1
             for source, constraint in zip(sources, constraints, strict=True)
         ]
-        beginnings = [_pieces(self.target_pieces, each.beginning) for each in constraints]
+        beginnings = [tokenizer.target_pieces(each.beginning) for each in constraints]
         found = self.model.translate_batch(
-            [_pieces(self.source_pieces, source[:-1]) for source in sources],
+            [tokenizer.source_pieces(source[:-1]) for source in sources],
             target_prefix=beginnings if any(beginnings) else None,
             max_decoding_length=max(limits),
             min_decoding_length=config.min_length,
             no_repeat_ngram_size=config.no_repeat_ngram,
             max_input_length=0,
             return_scores=True,
-            suppress_sequences=[[self.target_pieces[piece]] for piece in (PAD, BOS)],
-            **self._search_options(),
+            suppress_sequences=[[piece] for piece in tokenizer.target_pieces([PAD, BOS])],
+            **_search_options(config.search),
         )
         return [self._ranked(each.hypotheses, each.scores, limit) for each, limit in zip(found, limits, strict=True)]
 
     def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         """See `Engine.label_scores`."""
         found = self.model.score_batch(
-            [_pieces(self.source_pieces, source[:-1]) for source in sources],
-            [_pieces(self.target_pieces, target[:-1]) for target in targets],
+            [self.tokenizer.source_pieces(source[:-1]) for source in sources],
+            [self.tokenizer.target_pieces(target[:-1]) for target in targets],
             max_input_length=0,
         )
         return [list(each.log_probs) for each in found]
-
-    def _check(self, constraints: list[Constraints]) -> None:
-        """Refuse constraints that CTranslate2 cannot keep."""
-        if any(each.terms for each in constraints):
-            raise UserError("engine=ctranslate2 cannot require terms: use engine=torch")
-
-    def _search_options(self) -> dict[str, Any]:
-        """Return the arguments of `translate_batch` for beam search or sampling."""
-        config: Any = self.config.search
-        if config.strategy == "sample":
-            return {
-                "beam_size": 1,
-                "num_hypotheses": config.nbest,
-                "sampling_topk": config.top_k,
-                "sampling_topp": config.top_p,
-                "sampling_temperature": config.temperature,
-            }
-        return {
-            "beam_size": config.beam,
-            "num_hypotheses": config.beam,
-            "length_penalty": NEUTRAL_LENGTH_PENALTY,
-            "patience": PATIENCE,
-        }
 
     def _ranked(self, hypotheses: list[list[str]], log_probabilities: list[float], limit: int) -> list[Hypothesis]:
         """Return the best hypotheses by GNMT's length penalty, cut to at most `limit` tokens."""
@@ -138,5 +138,19 @@ class CTranslate2Engine(Engine):
         return sorted(found, key=lambda each: -each.score)[: self.config.search.nbest]
 
 
-def _pieces(pieces: Sequence[str], ids: Sequence[int]) -> list[str]:
-    return [pieces[index] for index in ids]
+def _search_options(config: Any) -> dict[str, Any]:
+    """Return the arguments of `translate_batch` for beam search or sampling."""
+    if config.strategy == "sample":
+        return {
+            "beam_size": 1,
+            "num_hypotheses": config.nbest,
+            "sampling_topk": config.top_k,
+            "sampling_topp": config.top_p,
+            "sampling_temperature": config.temperature,
+        }
+    return {
+        "beam_size": config.beam,
+        "num_hypotheses": config.beam,
+        "length_penalty": NEUTRAL_LENGTH_PENALTY,
+        "patience": PATIENCE,
+    }

@@ -6,7 +6,6 @@ projection, and word vectors scaled by the square root of d_model.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,25 +13,12 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig
-from nmt.config.tree import Config
-from nmt.decoding.torch_engine import TorchEngine
-from nmt.export.target import (
-    SIZES_AND_TRAINING,
-    Expressible,
-    Target,
-    TrainedModel,
-    check_expressible,
-    example_sentence,
-    positions,
-)
+from nmt.export.target import Target, TrainedModel
 from nmt.packages import import_optional
 from nmt.storage.files import write_json
 from nmt.text.special import BOS, EOS, PAD
-from nmt.text.tokenizer import Tokenizer
 
-Json = Mapping[str, object]
 SPECIAL = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD, "decoder_start_token_id": BOS}
 BATCH = 32
 """Sentences that are translated together to verify an export."""
@@ -57,7 +43,7 @@ class Reader:
 
     @torch.inference_mode()
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """See `Reader.translate`."""
+        """See `nmt.export.target.Reader`."""
         found: list[str] = []
         for begin in range(0, len(lines), BATCH):
             batch = self.tokenizer(lines[begin : begin + BATCH], return_tensors="pt", padding=True)
@@ -66,7 +52,7 @@ class Reader:
 
     @torch.inference_mode()
     def score(self, lines: Sequence[str], translations: Sequence[str]) -> list[float]:
-        """See `Reader.score`."""
+        """See `nmt.export.target.Reader`."""
         found: list[float] = []
         for line, translation in zip(lines, translations, strict=True):
             batch = self.tokenizer([line], text_target=[translation], return_tensors="pt")
@@ -75,87 +61,84 @@ class Reader:
         return found
 
 
-def check(settings: Config, tokenizer: Tokenizer) -> None:
-    """Refuse a model that Marian cannot express."""
-    check_expressible("huggingface", settings.model, expressible(settings.model))
-
-
-def write_export(folder: Path, trained: TrainedModel) -> None:
-    """Write a Marian model and its tokenizer."""
-    settings = trained.settings
-    search = generation(trained.decoding.beam, trained.longest)
-    languages = settings.data.source_lang, settings.data.target_lang
-    write(folder, settings.model, trained.checkpoint.weights, trained.tokenizer, languages, search)
-
-
-def native(engine: TorchEngine, trained: TrainedModel) -> TorchEngine:
-    """Return our model with Hugging Face's search: without a length penalty, and with one limit for all sentences."""
-    return searching(engine, beam=trained.decoding.beam, longest=trained.longest)
-
-
-def searching(engine: TorchEngine, *, beam: int, longest: int) -> TorchEngine:
-    """Return an engine that searches without a length penalty, and with one limit for all sentences."""
-    search = replace(engine.config, beam=beam, alpha=0.0, extra_length=longest)
-    found = TorchEngine(engine.models, engine.tokenizer, search, engine.device)
-    found.max_target_tokens = longest
-    return found
-
-
-def usage(settings: Config, decoding: DecodingConfig) -> str:
+def usage(trained: TrainedModel) -> str:
     """Return code in Python that translates a sentence."""
-    text = example_sentence(settings.data)
     return (
         "```python\n"
         "from transformers import AutoTokenizer, MarianMTModel\n"
         'model, tokenizer = MarianMTModel.from_pretrained("."), AutoTokenizer.from_pretrained(".")\n'
-        f'print(tokenizer.batch_decode(model.generate(**tokenizer("{text}", return_tensors="pt")), '
+        f'print(tokenizer.batch_decode(model.generate(**tokenizer("{trained.example}", return_tensors="pt")), '
         "skip_special_tokens=True))\n"
         "```\n"
     )
 
 
-def generation(beam: int, longest: int) -> Json:
-    """Return the fields of generation_config.json that make Hugging Face search like our beam search with alpha 0.
+def write(folder: Path, trained: TrainedModel) -> None:
+    """Write a Marian model and its tokenizer."""
+    model, tokenizer = trained.settings.model, trained.tokenizer
+    save_file(dict(convert(model, trained.weights)), folder / "model.safetensors", metadata={"format": "pt"})
+    write_json(folder / "config.json", model_settings(trained))
+    generation = generation_settings(trained.decoding.beam, trained.longest)
+    write_json(folder / "generation_config.json", generation | {"suppress_tokens": [PAD, BOS]})
+    source, target = tokenizer.vocabularies
+    vocabularies = {"vocab.json": source} if tokenizer.joint else {"vocab.json": source, "target_vocab.json": target}
+    for name, pieces in vocabularies.items():
+        text = json.dumps({piece: index for index, piece in enumerate(pieces)}, ensure_ascii=False, indent=0)
+        (folder / name).write_text(text, encoding="utf-8")
+    for name, content in zip(("source.spm", "target.spm"), tokenizer.contents, strict=True):
+        (folder / name).write_bytes(content)
+    tokenizer_settings = {
+        "tokenizer_class": "MarianTokenizer",
+        "source_lang": trained.settings.data.source_lang,
+        "target_lang": trained.settings.data.target_lang,
+        "separate_vocabs": not tokenizer.joint,
+        "unk_token": source[0],
+        "eos_token": source[EOS],
+        "pad_token": source[PAD],
+        "model_max_length": trained.positions,
+    }
+    write_json(folder / "tokenizer_config.json", tokenizer_settings)
+
+
+def model_settings(trained: TrainedModel) -> dict[str, object]:
+    """Return the content of config.json, which describes a Marian model."""
+    config, tokenizer = trained.settings.model, trained.tokenizer
+    depths = {"encoder": config.encoder_depth, "decoder": config.decoder_depth}
+    return {
+        "model_type": "marian",
+        "architectures": ["MarianMTModel"],
+        "dtype": "float32",
+        "vocab_size": tokenizer.source_size,
+        "decoder_vocab_size": tokenizer.target_size,
+        "share_encoder_decoder_embeddings": config.tie_embeddings,
+        "tie_word_embeddings": config.tie_embeddings,
+        "max_position_embeddings": trained.positions,
+        "d_model": config.d_model,
+        "scale_embedding": True,
+        "static_position_embeddings": True,
+        "activation_function": config.activation,
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "activation_dropout": config.activation_dropout,
+        "is_encoder_decoder": True,
+        "use_cache": True,
+        **SPECIAL,
+        **{f"{stack}_layers": depth for stack, depth in depths.items()},
+        **{f"{stack}_attention_heads": config.heads for stack in depths},
+        **{f"{stack}_ffn_dim": config.d_ff for stack in depths},
+        **{f"{stack}_layerdrop": 0.0 for stack in depths},
+    }
+
+
+def generation_settings(beam: int, longest: int) -> dict[str, object]:
+    """Return the content of generation_config.json that makes Hugging Face search like our beam search with alpha 0.
 
     Hugging Face divides the log-probability of a hypothesis by length^length_penalty. No exponent other than 0 makes
     that equal to GNMT's penalty. `longest` is the largest number of word pieces of a translation, end mark included.
     """
     search = {"num_beams": beam, "do_sample": False, "max_length": longest + 1}  # max_length also counts the first BOS
-    return search | ({"length_penalty": 0.0, "early_stopping": False} if beam > 1 else {})
-
-
-def write(
-    folder: Path,
-    config: ModelConfig,
-    weights: Mapping[str, Tensor],
-    tokenizer: Tokenizer,
-    languages: tuple[str, str],
-    search: Json,
-) -> None:
-    """Write model, settings and tokenizer; `search` is how the export translates by default."""
-    check_expressible("huggingface", config, expressible(config))
-    save_file(dict(convert(config, weights)), folder / "model.safetensors", metadata={"format": "pt"})
-    write_json(folder / "config.json", settings_json(config, tokenizer))
-    write_json(
-        folder / "generation_config.json",
-        {**SPECIAL, "forced_eos_token_id": EOS, "suppress_tokens": [PAD, BOS], **search},
-    )
-    _write_tokenizer(folder, tokenizer, languages, positions(config))
-
-
-def expressible(config: ModelConfig) -> Expressible:
-    """Return what Marian can express."""
-    head = (config.d_model // config.heads,)
-    return {
-        **SIZES_AND_TRAINING,
-        "d_k": head,
-        "d_v": head,
-        "kv_heads": (config.heads,),
-        "norm": ("layer",),
-        "norm_placement": ("post",),
-        "activation": ("relu", "gelu", "swish"),
-        "positions": ("sinusoidal",),
-    }
+    several = {"length_penalty": 0.0, "early_stopping": False} if beam > 1 else {}
+    return {**SPECIAL, "forced_eos_token_id": EOS, **search, **several}
 
 
 class LayerWeights(NamedTuple):
@@ -204,6 +187,13 @@ def residual_order(width: int) -> Tensor:
     return torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)])
 
 
+def reordered(whole: Tensor, order: Tensor, *, reads: bool) -> Tensor:
+    """Return a weight or bias of a layer that reads the residual stream, or writes to it, for another order of it."""
+    if not reads:
+        return whole[order]
+    return whole[:, order] if whole.dim() == 2 else whole
+
+
 def convert(config: ModelConfig, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
     """Yield the weights under Marian's names."""
     order = residual_order(config.d_model)
@@ -216,69 +206,19 @@ def convert(config: ModelConfig, weights: Mapping[str, Tensor]) -> Iterator[tupl
     yield "final_logits_bias", weights["vectors.bias"][None] if config.output_bias else torch.zeros(1, words)
     for each in layer_weights(config):
         for kind in ("weight", "bias"):
-            whole = weights[f"{each.ours}.{kind}"]
-            if not each.reads:
-                whole = whole[order]
-            elif kind == "weight":
-                whole = whole[:, order]
+            whole = reordered(weights[f"{each.ours}.{kind}"], order, reads=each.reads)
             for name, part in zip(each.theirs, whole.chunk(len(each.theirs)), strict=True):
                 yield f"{name}.{kind}", part.contiguous()
 
 
-def settings_json(config: ModelConfig, tokenizer: Tokenizer) -> Json:
-    """Return the fields of config.json that describe a Marian model."""
-    stacks = {
-        f"{stack}_{name}": value
-        for stack, layers in (("encoder", config.encoder_depth), ("decoder", config.decoder_depth))
-        for name, value in (
-            ("layers", layers),
-            ("attention_heads", config.heads),
-            ("ffn_dim", config.d_ff),
-            ("layerdrop", 0.0),
-        )
-    }
-    return {
-        "model_type": "marian",
-        "architectures": ["MarianMTModel"],
-        "dtype": "float32",
-        "vocab_size": tokenizer.source_size,
-        "decoder_vocab_size": tokenizer.target_size,
-        "share_encoder_decoder_embeddings": config.tie_embeddings,
-        "tie_word_embeddings": config.tie_embeddings,
-        "max_position_embeddings": positions(config),
-        "d_model": config.d_model,
-        "scale_embedding": True,
-        "static_position_embeddings": True,
-        "activation_function": config.activation,
-        "dropout": config.dropout,
-        "attention_dropout": config.attention_dropout,
-        "activation_dropout": config.activation_dropout,
-        "is_encoder_decoder": True,
-        "use_cache": True,
-        **SPECIAL,
-        **stacks,
-    }
-
-
-def _write_tokenizer(folder: Path, tokenizer: Tokenizer, languages: tuple[str, str], longest: int) -> None:
-    source, target = tokenizer.vocabularies
-    vocabularies = {"vocab.json": source} if tokenizer.joint else {"vocab.json": source, "target_vocab.json": target}
-    for name, pieces in vocabularies.items():
-        text = json.dumps({piece: index for index, piece in enumerate(pieces)}, ensure_ascii=False, indent=0)
-        (folder / name).write_text(text, encoding="utf-8")
-    for name, content in zip(("source.spm", "target.spm"), tokenizer.contents, strict=True):
-        (folder / name).write_bytes(content)
-    settings = {
-        "tokenizer_class": "MarianTokenizer",
-        "source_lang": languages[0],
-        "target_lang": languages[1],
-        "separate_vocabs": not tokenizer.joint,
-        "unk_token": source[0],
-        "eos_token": source[EOS],
-        "pad_token": source[PAD],
-        "model_max_length": longest,
-    }
-    write_json(folder / "tokenizer_config.json", settings)
-
-
-TARGET = Target("transformers", check, write_export, Reader, usage, NOTE, native)
+TARGET = Target(
+    name="huggingface",
+    library="transformers",
+    expresses={"activation": ("relu", "gelu", "swish")},
+    shared_heads=False,
+    search="beam",
+    write=write,
+    read=Reader,
+    usage=usage,
+    note=NOTE,
+)

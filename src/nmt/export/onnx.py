@@ -1,7 +1,7 @@
 """Export to ONNX, in the layout that transformers.js and optimum read, and to a web page that runs it."""
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -11,37 +11,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from nmt.config.checks import SEEN_IN_WEIGHTS, marked
-from nmt.config.decoding import DecodingConfig
-from nmt.config.model import ModelConfig
-from nmt.config.registry import CHOICES
-from nmt.config.tree import Config
-from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.export import huggingface
-from nmt.export.onnx_graphs import DECODER, ENCODER, PAST, PRESENT, quantize, write_graphs
-from nmt.export.target import (
-    ANY,
-    SIZES_AND_TRAINING,
-    Expressible,
-    Target,
-    TrainedModel,
-    check_expressible,
-    example_sentence,
-    positions,
-)
-from nmt.export.tokenizer_json import as_fast_tokenizer, check_tokenizer, tokenizer_config
-from nmt.model.interface import TranslationModel
+from nmt.export.onnx_graphs import DECODER, ENCODER, PAST, PRESENT, QUANTIZED, quantize, write_graphs
+from nmt.export.target import ANY, Target, TrainedModel
+from nmt.model.build import build_model
 from nmt.packages import import_optional
 from nmt.storage.files import write_json, write_text
-from nmt.text.special import BOS, EOS
-from nmt.text.tokenizer import Tokenizer
+from nmt.text.sentencepiece_model import CONTROL, NORMAL, UNKNOWN, Piece, read_pieces
+from nmt.text.special import BOS, EOS, PAD, UNK
+from nmt.text.tokenizer import SPACE_MARK
 
 VERSION = "4.3.1"
 """The version of transformers.js that the page loads, which the tests use."""
 GRAPHS = "onnx"
 """The folder of the graphs."""
-QUANTIZED = "_quantized"
-"""The ending of the names of graphs with int8 weights."""
 NOTE = (
     "transformers.js searches greedily (it takes the first token of each beam if `num_beams` is larger), and the "
     f"export was compared with the model that way. Unknown words are left out. {huggingface.SPECIAL_TEXT}"
@@ -66,7 +49,7 @@ class Reader:
         )
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """See `Reader.translate`."""
+        """See `nmt.export.target.Reader`."""
         return [self.tokenizer.decode(self.search(line)) for line in lines]
 
     def search(self, line: str) -> list[int]:
@@ -79,7 +62,7 @@ class Reader:
         return found[1:]
 
     def score(self, lines: Sequence[str], translations: Sequence[str]) -> list[float]:
-        """See `Reader.score`."""
+        """See `nmt.export.target.Reader`."""
         found = []
         for line, translation in zip(lines, translations, strict=True):
             labels = self.tokenizer.encode(translation).ids
@@ -109,22 +92,33 @@ class Reader:
         return scores, dict(zip(cache, present, strict=True))
 
 
-def check(target: str, settings: Config, tokenizer: Tokenizer) -> None:
-    """Refuse a model or a tokenizer that the files cannot express."""
-    check_expressible(target, settings.model, expressible(settings.model))
-    check_tokenizer(target, settings, tokenizer)
-
-
-def write_export(folder: Path, trained: TrainedModel) -> None:
+def write(folder: Path, trained: TrainedModel) -> None:
     """Write graphs for encoder and decoder, and the tokenizer; int8 weights are written beside those in float32."""
-    settings = trained.settings
-    model, _ = load_model(trained.checkpoint, settings.model, torch.device("cpu"))
-    write(folder, model, trained.tokenizer, trained.longest, trained.quantization)
+    tokenizer = trained.tokenizer
+    model = build_model(trained.settings.model, tokenizer.source_size, tokenizer.target_size).eval()
+    model.load_state_dict(trained.weights)
+    (folder / GRAPHS).mkdir()
+    write_graphs(folder / GRAPHS, model, trained.positions)
+    if trained.quantization == "int8":
+        quantize(folder / GRAPHS)
+    write_json(folder / "config.json", huggingface.model_settings(trained))
+    write_json(folder / "generation_config.json", huggingface.generation_settings(1, trained.longest))
+    fast_tokenizer(tokenizer.contents[0]).save(str(folder / "tokenizer.json"))
+    pieces = tokenizer.vocabularies[0]
+    tokenizer_settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "unk_token": pieces[UNK],
+        "eos_token": pieces[EOS],
+        "pad_token": pieces[PAD],
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": trained.positions,
+    }
+    write_json(folder / "tokenizer_config.json", tokenizer_settings)
 
 
 def write_page(folder: Path, trained: TrainedModel) -> None:
     """Write the same folder with a page that translates in the browser; int8 weights without those in float32."""
-    write_export(folder, trained)
+    write(folder, trained)
     rounded = trained.quantization == "int8"
     if rounded:
         for name in (ENCODER, DECODER):
@@ -137,14 +131,33 @@ def write_page(folder: Path, trained: TrainedModel) -> None:
     write_text(folder / "index.html", page.substitute(escaped, dtype=dtype, version=VERSION))
 
 
-def native(engine: TorchEngine, trained: TrainedModel) -> TorchEngine:
-    """Return our model with greedy search."""
-    return huggingface.searching(engine, beam=1, longest=trained.longest)
+def fast_tokenizer(model: bytes) -> Any:
+    """Return Hugging Face's tokenizer for a SentencePiece model of BPE that does not normalise its text."""
+    library = import_optional("tokenizers")
+    normalizers, decoders = library.normalizers, library.decoders
+    pieces = read_pieces(model)
+    end, unknown = pieces[EOS].text, pieces[UNK].text
+    ids = {piece.text: index for index, piece in enumerate(pieces)}
+    found = library.Tokenizer(library.models.BPE(ids, list(_merges(pieces)), unk_token=unknown, fuse_unk=True))
+    found.normalizer = normalizers.Sequence([normalizers.Prepend(SPACE_MARK), normalizers.Replace(" ", SPACE_MARK)])
+    found.decoder = decoders.Sequence([decoders.Replace(SPACE_MARK, " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    found.post_processor = library.processors.TemplateProcessing(single=f"$A {end}", special_tokens=[(end, EOS)])
+    special = [piece.text for piece in pieces if piece.kind in (CONTROL, UNKNOWN)]
+    found.add_special_tokens([library.AddedToken(text, normalized=False) for text in special])
+    return found
 
 
-def usage(settings: Config, decoding: DecodingConfig) -> str:
+def _merges(pieces: Sequence[Piece]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of pieces that make another piece, those with the best score first, as SentencePiece merges."""
+    normal = {piece.text: piece.score for piece in pieces if piece.kind == NORMAL}
+    for text in sorted(normal, key=lambda each: -normal[each]):
+        for cut in range(1, len(text)):
+            if text[:cut] in normal and text[cut:] in normal:
+                yield text[:cut], text[cut:]
+
+
+def usage(trained: TrainedModel) -> str:
     """Return code in JavaScript that translates a sentence."""
-    text = example_sentence(settings.data)
     return (
         "In a browser or under Node, with this folder as `models/own`. With float32 weights, write `fp32` for "
         "`q8`:\n\n"
@@ -154,13 +167,13 @@ def usage(settings: Config, decoding: DecodingConfig) -> str:
         'env.localModelPath = "models";\n'
         'const tokenizer = await AutoTokenizer.from_pretrained("own");\n'
         'const model = await AutoModelForSeq2SeqLM.from_pretrained("own", { dtype: "q8" });\n'
-        f'const found = await model.generate(tokenizer("{text}"));\n'
+        f'const found = await model.generate(tokenizer("{trained.example}"));\n'
         "console.log(tokenizer.batch_decode(found, { skip_special_tokens: true })[0]);\n"
         "```\n"
     )
 
 
-def usage_of_page(settings: Config, decoding: DecodingConfig) -> str:
+def usage_of_page(trained: TrainedModel) -> str:
     """Say how to open the page."""
     return (
         "Put the folder on any server of static files, and open it in a browser. On this machine:\n\n"
@@ -174,35 +187,21 @@ def usage_of_page(settings: Config, decoding: DecodingConfig) -> str:
     )
 
 
-def write(folder: Path, model: TranslationModel, tokenizer: Tokenizer, longest: int, quantization: str) -> None:
-    """Write all files but the page, for translations of at most `longest` word pieces."""
-    most = positions(model.config)
-    (folder / GRAPHS).mkdir()
-    write_graphs(folder / GRAPHS, model, most)
-    if quantization == "int8":
-        quantize(folder / GRAPHS)
-    write_json(folder / "config.json", huggingface.settings_json(model.config, tokenizer))
-    search = huggingface.generation(1, longest)
-    write_json(folder / "generation_config.json", {**huggingface.SPECIAL, "forced_eos_token_id": EOS, **search})
-    as_fast_tokenizer(tokenizer.contents[0]).save(str(folder / "tokenizer.json"))
-    write_json(folder / "tokenizer_config.json", tokenizer_config(tokenizer.contents[0], most))
-
-
-def expressible(config: ModelConfig) -> Expressible:
-    """Return what the graphs can express: all that the model computes, with heads as clients expect them."""
-    head = (config.d_model // config.heads,)
-    return {
-        **SIZES_AND_TRAINING,
-        **dict.fromkeys(marked(config, SEEN_IN_WEIGHTS), ANY),
-        "d_k": head,
-        "d_v": head,
-        "kv_heads": ANY,
+ONNX = Target(
+    name="onnx",
+    library="transformers.js",
+    expresses={
         "norm": ("layer", "rms"),
         "norm_placement": ("post", "pre"),
         "activation": ("relu", "gelu", "swish", "swiglu"),
-        "positions": tuple(CHOICES["model.positions"]),
-    }
-
-
-ONNX = Target("transformers.js", partial(check, "onnx"), write_export, Reader, usage, NOTE, native)
-PAGE = Target("transformers.js", partial(check, "web"), write_page, Reader, usage_of_page, NOTE, native)
+        "positions": ANY,
+    },
+    plain_vocabulary=True,
+    only_bpe=True,
+    search="greedy",
+    write=write,
+    read=Reader,
+    usage=usage,
+    note=NOTE,
+)
+PAGE = replace(ONNX, name="web", write=write_page, usage=usage_of_page)

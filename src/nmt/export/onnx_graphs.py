@@ -26,6 +26,8 @@ OPSET = 17
 """The version of ONNX's operators, which runtimes from 2022 on have."""
 ENCODER, DECODER = "encoder_model", "decoder_model_merged"
 """Names of the files."""
+QUANTIZED = "_quantized"
+"""The ending of the names of graphs with int8 weights."""
 PAST, PRESENT = "past_key_values", "present"
 KeysAndValues = tuple[Tensor, Tensor]
 """Keys (B, h, places, d_k) and values (B, h, places, d_v)."""
@@ -41,17 +43,15 @@ class PaddedSelfAttention:
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
         """See `Attend`; the tokens of all sentences follow each other, with padding."""
-        blocks = _blocks(self.batch, queries, keys, values)
-        heads, own = blocks[0], (blocks[1], blocks[2])
+        queries, keys, values = _blocks(self.batch, queries, keys, values)
         if self.past is not None:
-            own = torch.cat([self.past[0], own[0]], 2), torch.cat([self.past[1], own[1]], 2)
-        self.present = own
+            keys, values = torch.cat([self.past[0], keys], 2), torch.cat([self.past[1], values], 2)
+        self.present = keys, values
         added = None
         if bias is not None:
-            places = torch.arange(own[0].shape[2])
-            asking = places[own[0].shape[2] - heads.shape[2] :]
-            added = bias(heads, places - asking[:, None])
-        return _mixed(attention_weights(heads, own[0], self.mask, added), own[1])
+            places = torch.arange(keys.shape[2])
+            added = bias(queries, places - places[keys.shape[2] - queries.shape[2] :, None])
+        return _mixed(attention_weights(queries, keys, self.mask, added), values)
 
 
 class PaddedCrossAttention:
@@ -64,25 +64,27 @@ class PaddedCrossAttention:
 
     def __call__(self, queries: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
         """See `AttendSource`."""
-        (heads,) = _blocks(self.batch, queries)
-        keys, values = _blocks(self.batch, *project(self.memory), heads=heads.shape[1])
-        self.present = (
-            torch.cat([self.past[0], keys[:, :, : self.new]], 2),
-            torch.cat([self.past[1], values[:, :, : self.new]], 2),
-        )
-        return _mixed(attention_weights(heads, self.present[0], self.mask), self.present[1])
+        queries, keys, values = _blocks(self.batch, queries, *project(self.memory))
+        keys = torch.cat([self.past[0], keys[:, :, : self.new]], 2)
+        values = torch.cat([self.past[1], values[:, :, : self.new]], 2)
+        self.present = keys, values
+        return _mixed(attention_weights(queries, keys, self.mask), values)
 
 
-class EncoderGraph(nn.Module):
-    """The encoder: (B, S) tokens and mask to (B, S, d_model)."""
+class Graph(nn.Module):
+    """A part of a model, for sentences of at most `positions` tokens."""
 
     def __init__(self, model: TranslationModel, positions: int) -> None:
         super().__init__()
         self.model: Any = model
         self.positions = positions
 
+
+class EncoderGraph(Graph):
+    """The encoder."""
+
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Return the encoder's output; the mask is 1 on tokens and 0 on padding."""
+        """Return the output (B, S, d_model) for tokens (B, S) and a mask (B, S), 1 on tokens and 0 on padding."""
         batch, length = tokens.shape
         places = Places(torch.arange(length).expand(batch, length).reshape(-1), self.positions)
         attend = PaddedSelfAttention(batch, (mask == 0)[:, None, None])
@@ -93,21 +95,16 @@ class EncoderGraph(nn.Module):
         return cast(Tensor, self.model.encoder_norm(stream)).view(batch, length, -1)
 
 
-class DecoderGraph(nn.Module):
-    """The decoder with its cache: (B, L) tokens to (B, L, V) scores and the cache for the next step."""
-
-    def __init__(self, model: TranslationModel, positions: int) -> None:
-        super().__init__()
-        self.model: Any = model
-        self.positions = positions
-        words = len(self.model.projection)
-        self.never = torch.zeros(words).index_fill_(0, torch.tensor([PAD, BOS]), -torch.inf)
-        """What makes PAD and BOS impossible."""
+class DecoderGraph(Graph):
+    """The decoder with its cache."""
 
     def forward(
         self, source_mask: Tensor, tokens: Tensor, memory: Tensor, cached: Tensor, *past: Tensor
     ) -> tuple[Tensor, ...]:
-        """Return the scores of the next tokens and the cache: of each layer, keys and values of target and source."""
+        """Return the scores (B, L, V) after each token (B, L), and the cache for the next step.
+
+        The cache of each layer is keys and values of target and source. PAD and BOS are impossible.
+        """
         batch, length = tokens.shape
         use: Any = cached.to(torch.int64)[0]
         before = past[0].shape[2] * use  # a client may give a cache of any length in the first step
@@ -126,12 +123,13 @@ class DecoderGraph(nn.Module):
             stream = layer(stream, transform, attend, cross)
             present += [*(attend.present or ()), *(cross.present or ())]
         scores = self.model.logits(self.model.decoder_norm(stream))
-        return scores.view(batch, length, -1) + self.never, *present
+        never = torch.zeros(len(self.model.projection)).index_fill_(0, torch.tensor([PAD, BOS]), -torch.inf)
+        return scores.view(batch, length, -1) + never, *present
 
 
-def _blocks(batch: Any, *streams: Tensor, heads: int = 0) -> tuple[Tensor, ...]:
-    """Return streams (T, h, d) as blocks (B, heads, places, d), with shared heads repeated."""
-    count = heads or streams[0].shape[1]
+def _blocks(batch: Any, *streams: Tensor) -> tuple[Tensor, ...]:
+    """Return queries, keys and values (T, h, d) as blocks (B, h, places, d), with shared heads repeated."""
+    count = streams[0].shape[1]
     return tuple(share_heads(each, count).reshape(batch, -1, count, each.shape[-1]).transpose(1, 2) for each in streams)
 
 
@@ -140,29 +138,24 @@ def _mixed(weights: Tensor, values: Tensor) -> Tensor:
     return torch.matmul(weights, values).transpose(1, 2).flatten(2).flatten(0, 1)
 
 
-def cache_names(layers: int) -> list[str]:
-    """Return the names of the tensors of a cache, without PAST or PRESENT."""
-    sides = ("decoder.key", "decoder.value", "encoder.key", "encoder.value")
-    return [f"{index}.{side}" for index in range(layers) for side in sides]
-
-
 def write_graphs(folder: Path, model: TranslationModel, positions: int) -> None:
     """Write both graphs into a folder; sentences have at most this number of tokens."""
     config = model.config
     batch, source, target, past = 2, 3, 4, 5  # all different, and none is 1, which would be taken for a constant
-    tokens, mask = torch.ones(batch, source, dtype=torch.int64), torch.ones(batch, source, dtype=torch.int64)
+    tokens, mask, prefix = (torch.ones(batch, length, dtype=torch.int64) for length in (source, source, target))
     text = {0: "batch_size", 1: "encoder_sequence_length"}
-    _trace(
+    trace(
         EncoderGraph(model, positions), (tokens, mask), folder / f"{ENCODER}.onnx",
         {"input_ids": text, "attention_mask": text}, {"last_hidden_state": text},
     )  # fmt: skip
-    names = cache_names(config.decoder_depth)
+    sides = ("decoder.key", "decoder.value", "encoder.key", "encoder.value")
+    names = [f"{index}.{side}" for index in range(config.decoder_depth) for side in sides]
     widths = [config.key_size, config.value_size] * (2 * config.decoder_depth)
     lengths = [past, past, source, source] * config.decoder_depth
     cache = [torch.zeros(batch, config.heads, length, width) for length, width in zip(lengths, widths, strict=True)]
-    inputs = (mask, torch.ones(batch, target, dtype=torch.int64), torch.zeros(batch, source, config.d_model))
+    inputs = (mask, prefix, torch.zeros(batch, source, config.d_model))
     axes = {name: {0: "batch_size", 2: f"past_{name.split('.')[1]}_sequence_length"} for name in names}
-    _trace(
+    trace(
         DecoderGraph(model, positions), (*inputs, torch.tensor([True]), *cache), folder / f"{DECODER}.onnx",
         {
             "encoder_attention_mask": text,
@@ -178,7 +171,7 @@ def write_graphs(folder: Path, model: TranslationModel, positions: int) -> None:
     )  # fmt: skip
 
 
-def _trace(
+def trace(
     graph: nn.Module,
     example: tuple[Tensor, ...],
     file: Path,
@@ -224,7 +217,7 @@ def quantize(folder: Path) -> None:
         logging.disable(logging.WARNING)  # it advises a step that only graphs for static quantization need
         try:
             tools.quantize_dynamic(
-                folder / f"{name}.onnx", folder / f"{name}_quantized.onnx", op_types_to_quantize=["MatMul", "Gather"],
+                folder / f"{name}.onnx", folder / f"{name}{QUANTIZED}.onnx", op_types_to_quantize=["MatMul", "Gather"],
                 per_channel=True, weight_type=tools.QuantType.QUInt8, nodes_to_exclude=kept,
             )  # fmt: skip
         finally:

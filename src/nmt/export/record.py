@@ -1,11 +1,17 @@
-"""export.json: what an export says about itself to the programs that use it."""
+"""What an export says about itself: export.json for programs, and the model card README.md."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import Any, Self
 
+import yaml
+
+from nmt.config.data import DataConfig, corpora_of
+from nmt.data.sources.hub import is_hub_id
 from nmt.errors import UserError
+from nmt.estimate.parameters import count_parameters
+from nmt.evaluation.record import EvaluationRecord
+from nmt.export.target import Target, TrainedModel
 from nmt.runs.checkpoint import CheckpointRecord
 from nmt.runs.layout import EXPORT_RECORD
 from nmt.storage.files import checksums, is_plain_name, read_json, record_of, write_json
@@ -35,46 +41,30 @@ class ExportRecord:
         """Write export.json into a folder: the checksums of its files, and no path of this machine."""
         files = sorted(file for file in folder.rglob("*") if file.is_file() and file.suffix != ".md")
         names = [file.relative_to(folder).as_posix() for file in files]
-        content = {
-            "nmt": self.nmt,
-            "target": self.target,
-            "quantization": self.quantization,
-            "languages": list(self.languages),
-            "positions": self.positions,
+        content = asdict(self) | {
             "checkpoint": _without_folder(self.checkpoint),
             "origin": self.origin and _without_folder(self.origin),
-            "verified": self.verified,
             "sha256": dict(zip(names, checksums(files), strict=True)),
         }
         write_json(folder / EXPORT_RECORD, content)
 
-    def check_files(self, folder: Path) -> None:
-        """Refuse an export whose files are not those that were written."""
-        paths = [folder / name for name in self.sha256]
-        if missing := [path for path in paths if not path.is_file()]:
-            raise UserError(f"{missing[0]} is missing: copy the export again, or run `make export` again")
-        for path, found, written in zip(paths, checksums(paths), self.sha256.values(), strict=True):
-            if found != written:
-                raise UserError(f"{path} is damaged or was changed: copy the export again, or run `make export` again")
-
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read the content of export.json; raise KeyError, TypeError or ValueError if it is damaged."""
-        source, target = content["languages"]
-        sha256 = dict(content["sha256"])
-        if not all(is_plain_name(part) for name in sha256 for part in name.split("/")):
-            raise ValueError("a name leads out of the folder")
-        return cls(
-            nmt=str(content["nmt"]),
-            target=str(content["target"]),
-            quantization=str(content["quantization"]),
-            languages=(str(source), str(target)),
-            positions=int(content["positions"]),
-            checkpoint=record_of(CheckpointRecord, content["checkpoint"]),
-            origin=record_of(CheckpointRecord, content["origin"]) if content.get("origin") else None,
-            verified=str(content["verified"]),
-            sha256=sha256,
-        )
+    def read(cls, folder: Path) -> "ExportRecord":
+        """Read the export.json in a folder; refuse an export whose files are not those that were written."""
+        file, again = folder / EXPORT_RECORD, "copy the export again, or run `make export` again"
+        try:
+            record = record_of(cls, read_json(file))
+            if not all(is_plain_name(part) for name in record.sha256 for part in name.split("/")):
+                raise ValueError("a name leads out of the folder")
+        except ValueError as error:
+            raise UserError(f"{file} is not the record of an export: run `make export` again") from error
+        paths = [folder / name for name in record.sha256]
+        if missing := [path for path in paths if not path.is_file()]:
+            raise UserError(f"{missing[0]} is missing: {again}")
+        for path, found, written in zip(paths, checksums(paths), record.sha256.values(), strict=True):
+            if found != written:
+                raise UserError(f"{path} is damaged or was changed: {again}")
+        return record
 
 
 def _without_folder(record: CheckpointRecord) -> dict[str, object]:
@@ -82,10 +72,64 @@ def _without_folder(record: CheckpointRecord) -> dict[str, object]:
     return replace(record, path=PurePath(record.path).name).to_json()
 
 
-def read_export_record(folder: Path) -> ExportRecord:
-    """Read the record of the export in a folder."""
-    file = folder / EXPORT_RECORD
-    try:
-        return ExportRecord.from_json(read_json(file))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{file} is not the record of an export: run `make export` again") from error
+def card(target: Target, trained: TrainedModel, record: ExportRecord, evaluations: Sequence[EvaluationRecord]) -> str:
+    """Return the card in Markdown, with the header that model hubs read."""
+    config, checkpoint = trained.settings, record.checkpoint
+    corpora = [corpus.settings for corpus in corpora_of(config.data).values()]
+    directions = " and ".join(dict.fromkeys(map(_direction, corpora)))
+    tags = [f"- `{data.tag}`: {_direction(data)}" for data in corpora if data.tag]
+    parameters = count_parameters(config.model, trained.tokenizer.source_size, trained.tokenizer.target_size).total
+    lines = [
+        _header(target, corpora),
+        f"# {config.name}: {directions}\n\n## Use\n\n{target.usage(trained)}",
+        *(["A sentence may need one of these tags and a space before it:\n", *tags, ""] if tags else []),
+        "## Training\n",
+        *(f"- {_direction(data)}: {_origin(data)}" for data in corpora),
+        f"- {parameters:,} parameters, {trained.tokenizer.target_size:,} word pieces; all settings: config.yaml",
+        *([f"- begun from another model: {record.origin.summary}"] if record.origin else []),
+        "\n## Scores\n",
+        *(_scores(evaluations) if evaluations else ["None when it was exported."]),
+        f"\n## This export\n\n- by nmt {record.nmt}: {record.target}, {record.quantization}",
+        f"- checkpoint {checkpoint.name} of step {checkpoint.step}, weights' SHA-256 {checkpoint.sha256}",
+        f"- compared with the model: {record.verified}",
+        *([f"- search: {target.note}"] if target.note else []),
+        "\n## Licence\n\nNot stated.\n",
+    ]
+    return "\n".join(lines)
+
+
+def _header(target: Target, corpora: Sequence[DataConfig]) -> str:
+    """Return the YAML that model hubs read; the dumper quotes what YAML would misread, such as the language `no`."""
+    header: dict[str, object] = {
+        "language": list(dict.fromkeys(each for data in corpora for each in (data.source_lang, data.target_lang))),
+        "pipeline_tag": "translation",
+        "library_name": target.library,
+        "tags": ["translation", "transformer", "nmt"],
+    }
+    if datasets := [data.hub_dataset for data in corpora if data.source == "hub" and is_hub_id(data)]:
+        header["datasets"] = list(dict.fromkeys(datasets))
+    text = yaml.safe_dump(header, sort_keys=False, allow_unicode=True, default_flow_style=None)
+    return f"---\n{text}---\n"
+
+
+def _direction(data: DataConfig) -> str:
+    return f"{data.source_lang} to {data.target_lang}"
+
+
+def _origin(data: DataConfig) -> str:
+    """Name the training text, without folders of this machine, which may be private."""
+    if data.source == "hub":
+        dataset = data.hub_dataset if is_hub_id(data) else f"a local copy named {Path(data.hub_dataset).name}"
+        return f"{dataset} ({data.hub_config}), revision {data.hub_revision}, split {', '.join(data.train)}"
+    return f"{data.source}: {', '.join(Path(name).name for name in data.train) or data.corpus}"
+
+
+def _scores(evaluations: Sequence[EvaluationRecord]) -> Iterator[str]:
+    """Yield the rows of a table."""
+    yield from ("| corpus | split | score | | translated by | signature |", "|---|---|---|---|---|---|")
+    for each in evaluations:
+        translator = "nmt" if each.engine == "torch" else each.engine
+        searched = f"{translator}, {each.decoding.in_words}" if each.decoding else translator
+        for name, score in each.scores.items():
+            cells = (each.corpus, each.split, name, f"{score.score:.2f}", searched)
+            yield f"| {' | '.join(cells)} | `{score.signature.replace('|', ' ')}` |"

@@ -1,52 +1,56 @@
 """What the formats of exports have in common: the model to export, what a format can express, how it is read."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
+
+from torch import Tensor
 
 from nmt.config.checks import ONLY_IN_TRAINING, SEEN_IN_WEIGHTS, marked
-from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig
 from nmt.config.tree import Config
 from nmt.decoding.batches import MAX_SOURCE_TOKENS
-from nmt.decoding.engine import Engine
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
-from nmt.runs.checkpoint import Checkpoint
+from nmt.text.sentencepiece_model import BPE, BYTE, USER_DEFINED, model_type, read_pieces
 from nmt.text.tokenizer import Tokenizer
 
 ANY: Final = None
 """Every value of a setting can be expressed."""
-Expressible = Mapping[str, Collection[object] | None]
-"""The values that a format can express, by setting of the model; for a missing setting, only the default."""
-SIZES_AND_TRAINING: Expressible = dict.fromkeys(
-    ("heads", *marked(ModelConfig, SEEN_IN_WEIGHTS), *marked(ModelConfig, ONLY_IN_TRAINING)), ANY
-)
-"""Settings that every format can express, or that matter in training only."""
-RESOLVED = {"d_k": "key_size", "d_v": "value_size", "kv_heads": "key_value_heads"}
-"""Settings whose 0 means the paper's rule, and the property that applies it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedModel:
-    """A checkpoint to export."""
+    """A model to export."""
 
-    checkpoint: Checkpoint
     settings: Config
     """The settings that it was trained with."""
+    weights: Mapping[str, Tensor]
     tokenizer: Tokenizer
-    decoding: DecodingConfig
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
     """The beam search that `eval` would score it with."""
-    quantization: str
+    quantization: str = "float32"
     """The number format to store weights in: float32 or int8."""
+
+    @property
+    def positions(self) -> int:
+        """The length of the longest sentence that an export can translate, in word pieces."""
+        model = self.settings.model
+        return model.max_positions if model.positions == "learned" else MAX_SOURCE_TOKENS
 
     @property
     def longest(self) -> int:
         """The largest number of word pieces of a translation, for programs that have one limit for all sentences."""
-        longest = self.settings.data.max_pieces + 1 + self.decoding.extra_length
-        return min(longest, positions(self.settings.model) - 1)
+        return min(self.settings.data.max_pieces + 1 + self.decoding.extra_length, self.positions - 1)
+
+    @property
+    def example(self) -> str:
+        """A sentence for the usage example of a model card, with its tag if it needs one."""
+        data = self.settings.data
+        sentence = "A man sleeps." if data.source_lang == "en" else "..."
+        return f"{data.tag} {sentence}" if data.tag else sentence
 
 
 class Reader(Protocol):
@@ -61,74 +65,81 @@ class Reader(Protocol):
         ...
 
 
-class EngineReader:
-    """A program that we translate with through an engine."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-
-    def translate(self, lines: Sequence[str]) -> list[str]:
-        """See `Reader.translate`."""
-        return [each.text for each in self.engine.translate(lines)]
-
-    def score(self, lines: Sequence[str], translations: Sequence[str]) -> list[float]:
-        """See `Reader.score`."""
-        return [each.log_probability for each in self.engine.score(lines, translations)]
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """A format to export to: what `export.target` names."""
 
+    name: str
     library: str
     """The library that loads the export, as model hubs name it."""
-    check: Callable[[Config, Tokenizer], None]
-    """Refuses a model or a tokenizer that the format cannot express."""
+    expresses: Mapping[str, Collection[object] | None]
+    """The values that the format can express, by setting of the model; for a missing setting, only the default."""
+    any_width: bool = False
+    """Whether heads may have another width than d_model / h."""
+    shared_heads: bool = True
+    """Whether several query heads may share a key and value head."""
+    plain_vocabulary: bool = False
+    """Whether both languages must share one vocabulary, which has no tags."""
+    only_bpe: bool = False
+    """Whether the tokenizer must be BPE without pieces for bytes."""
+    search: Literal["eval", "beam", "greedy"] = "eval"
+    """How its users search: as `eval` does, or without a length penalty and with one limit for all sentences."""
     write: Callable[[Path, TrainedModel], None]
     """Writes the model and its tokenizer into an empty folder."""
     read: Callable[[Path, TrainedModel], Reader]
     """Loads an export into the program that it is for."""
-    usage: Callable[[Config, DecodingConfig], str]
+    usage: Callable[[TrainedModel], str]
     """Returns Markdown that says how to translate a sentence with the export."""
     note: str = ""
     """How the search that users of the export get differs from that of `eval`."""
-    native: Callable[[TorchEngine, TrainedModel], TorchEngine] = lambda engine, _: engine
-    """Returns our model with the search that `read` has, given the model with the search that `eval` has."""
 
 
-def positions(config: ModelConfig) -> int:
-    """Return the length of the longest sentence that an export can translate, in word pieces."""
-    return config.max_positions if config.positions == "learned" else MAX_SOURCE_TOKENS
+def export(target: Target, folder: Path, trained: TrainedModel) -> None:
+    """Write a model into an empty folder; refuse one that the format cannot express, in one line that names why."""
+    for what, known in _inexpressible(target, trained.settings.model, trained.tokenizer):
+        raise UserError(
+            f"export.target={target.name} cannot express {what}, only {known}: "
+            "choose another export.target, or train a model that it can express"
+        )
+    target.write(folder, trained)
 
 
-def check_expressible(target: str, config: ModelConfig, expressible: Expressible) -> None:
-    """Refuse a model whose settings the target cannot express, in one line that names the setting.
+def _inexpressible(target: Target, config: ModelConfig, tokenizer: Tokenizer) -> Iterator[tuple[str, str]]:
+    """Yield what a format cannot express, and what it can.
 
-    A setting that `expressible` does not name may only have its default, so that an option that was added to the model
-    later is refused until the format declares it.
+    A setting that nothing here names may only have its default, so that an option that was added to the model later is
+    refused until the format declares it.
     """
-    defaults = type(config)()
-    for field in fields(config):
-        declared = field.name in expressible
-        value = getattr(config, RESOLVED.get(field.name, field.name) if declared else field.name)
-        allowed = expressible[field.name] if declared else (getattr(defaults, field.name),)
+    resolved = {"d_k": config.key_size, "d_v": config.value_size, "kv_heads": config.key_value_heads}
+    known: Mapping[str, Collection[object] | None] = {
+        **dict.fromkeys(("heads", *marked(config, SEEN_IN_WEIGHTS), *marked(config, ONLY_IN_TRAINING)), ANY),
+        "d_k": ANY if target.any_width else (config.d_model // config.heads,),
+        "d_v": (config.key_size,),
+        "kv_heads": ANY if target.shared_heads else (config.heads,),
+        **target.expresses,
+    }
+    for name in (each.name for each in fields(config)):
+        value = resolved.get(name, getattr(config, name))
+        allowed = known.get(name, (getattr(type(config)(), name),))
         if allowed is not ANY and value not in allowed:
-            raise UserError(
-                f"export.target={target} cannot express model.{field.name}={value}, only "
-                f"{' or '.join(map(str, allowed))}: "
-                "choose another export.target, or train a model with a value that it can express"
-            )
+            yield f"model.{name}={value}", " or ".join(map(str, allowed))
+    kinds = {piece.kind for piece in read_pieces(tokenizer.contents[0])}
+    if target.plain_vocabulary and len(tokenizer.files) > 1:
+        yield "tokenizer.joint=false", "one vocabulary for both languages"
+    if target.plain_vocabulary and USER_DEFINED in kinds:
+        yield "tags before sentences", "a vocabulary without them"
+    if target.only_bpe and model_type(tokenizer.contents[0]) != BPE:
+        yield "a tokenizer with another tokenizer.model_type", "bpe"
+    if target.only_bpe and BYTE in kinds:
+        yield "pieces that stand for bytes", "a vocabulary without them"
 
 
-def refuse_tokenizer(target: str, what: str, known: str) -> UserError:
-    """Return the error about a tokenizer that a format cannot express."""
-    return UserError(
-        f"export.target={target} cannot express {what}, only {known}: "
-        "choose another export.target, or train with a tokenizer that it can express"
-    )
-
-
-def example_sentence(data: DataConfig) -> str:
-    """Return a sentence for the usage example of a model card, with its tag if it needs one."""
-    sentence = "A man sleeps." if data.source_lang == "en" else "..."
-    return f"{data.tag} {sentence}" if data.tag else sentence
+def searching_as_users(target: Target, engine: TorchEngine, trained: TrainedModel) -> TorchEngine:
+    """Return our model with the search of the export's users, given the model with the search of `eval`."""
+    if target.search == "eval":
+        return engine
+    beam = trained.decoding.beam if target.search == "beam" else 1
+    search = replace(engine.config, beam=beam, alpha=0.0, extra_length=trained.longest)
+    found = TorchEngine(engine.models, engine.tokenizer, search, engine.device)
+    found.max_target_tokens = trained.longest
+    return found

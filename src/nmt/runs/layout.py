@@ -4,6 +4,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from nmt.config.folders import folder_to_write
+from nmt.config.tree import Config
+
 WEIGHTS = "model.safetensors"
 TRAINER = "trainer.pt"
 SETTINGS = "config.yaml"
@@ -100,3 +103,11 @@ def step_of_name(name: str) -> int | None:
     """Return the step in the name of a checkpoint (step-00001000 or 1000), or None if it contains no step."""
     step = re.fullmatch(r"(?:step-)?([0-9]{1,18})", name)
     return int(step[1]) if step else None
+
+
+def export_folder(config: Config) -> Path:
+    """Return the folder that an export is written to and read from."""
+    export = config.export
+    if export.folder:
+        return folder_to_write("export.folder", export.folder)
+    return config.run_folder / EXPORTS / f"{export.target}-{export.quantization}"

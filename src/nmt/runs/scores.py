@@ -9,12 +9,10 @@ from typing import Any
 from nmt.config.checks import NOT_OF_THE_SEARCH
 from nmt.config.decoding import DecodingConfig
 from nmt.config.keys import settings_name
-from nmt.config.registry import imported
 from nmt.config.saved import read_saved, read_settings
 from nmt.config.tree import Config
-from nmt.runs.layout import AVERAGED, BEST, EXPORTS, LAST, RunLayout, step_folder_name, step_of_name
+from nmt.runs.layout import AVERAGED, BEST, EXPORTS, LAST, RunLayout, export_folder, step_folder_name, step_of_name
 
-EXPORT_FOLDER = "nmt.export.destination:export_folder"
 MAX_NAME_CHARACTERS, MAX_NAME_BYTES = 100, 180
 """Longer names of files and folders are cut because file systems refuse them."""
 
@@ -43,7 +41,7 @@ def _model_folder(config: Config) -> Path:
     """Return the folder of the scores of a model with the search of its training."""
     run_folder, folder = config.run_folder, RunLayout(config.run_folder).evaluation
     if config.engine == "ctranslate2":
-        return folder / short_name(path_name(imported(EXPORT_FOLDER)(config), run_folder / EXPORTS))
+        return folder / short_name(path_name(export_folder(config), run_folder / EXPORTS))
     name = _checkpoints_name(run_folder, [config.checkpoint, *config.decoding.ensemble])
     if config.engine == "int8":
         return folder / f"{name}-int8"

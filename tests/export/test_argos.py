@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.export.sentence_splitter import write_sentence_splitter
+from nmt.export.argos import write_sentence_splitter
 
 onnx = pytest.importorskip("onnx", reason="needs the extra argos")
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime, which MiniSBD runs the graph with")
