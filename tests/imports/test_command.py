@@ -44,4 +44,4 @@ def test_folder_without_a_name_is_refused(capsys: pytest.CaptureFixture[str]) ->
 
 def test_folder_that_is_no_model_is_not_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["import", f"input={tmp_path}", f"paths.outputs={tmp_path}", "name=x"]) == 2
-    assert "is no model that can be imported" in capsys.readouterr().err
+    assert "has no config.json: fetch all files of a Marian model" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 """`nmt import`: make a run of a Marian model of Hugging Face."""
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 
 from nmt.config.folders import expanded
@@ -23,12 +23,13 @@ def run(config: Config) -> None:
     if config.input == "-":
         raise UserError("name the folder of a model to import: nmt import input=FOLDER")
     run_folder, imported = import_model(config)
-    model, tokenizer = imported.settings.model, imported.tokenizer
+    data, tokenizer = imported.settings.data, imported.tokenizer
     parameters = sum(weight.numel() for weight in imported.weights.values())
-    languages = f"{imported.settings.data.source_lang} to {imported.settings.data.target_lang}"
-    sizes = " and ".join(f"{size:,}" for size in dict.fromkeys((tokenizer.source_size, tokenizer.target_size)))
-    print(f"{run_folder}: {languages}, {parameters:,} parameters, {sizes} word pieces")
-    print(f"its shape: {_shape(model, tokenizer.joint)}")
+    print(
+        f"{run_folder}: {data.source_lang} to {data.target_lang}, {parameters:,} parameters, "
+        f"{tokenizer.target_size:,} word pieces"
+    )
+    print(f"its shape: {_shape(imported.settings.model, tokenizer.joint)}")
 
 
 def import_model(config: Config) -> tuple[Path, ImportedModel]:
@@ -56,8 +57,7 @@ def _check_unused(config: Config, origin: CheckpointRecord) -> None:
 def _write(layout: RunLayout, imported: ImportedModel, origin: CheckpointRecord) -> None:
     text = to_yaml(imported.settings)
     write_text(layout.settings, text)
-    described = environment(imported.settings, layout.folder / "no-data", origin)
-    write_json(layout.environment, asdict(described))
+    write_json(layout.environment, asdict(environment(imported.settings, layout.folder / "no-data", origin)))
     checkpoint = Checkpoint(
         meta=CheckpointMeta(step=origin.step, origin=origin),
         weights=imported.weights,
@@ -70,10 +70,8 @@ def _write(layout: RunLayout, imported: ImportedModel, origin: CheckpointRecord)
 
 def _shape(model: ModelConfig, joint: bool) -> str:
     """Return the settings of the model that are not the defaults, as they are written on the command line."""
-    usual, found = asdict(ModelConfig()), asdict(model)
-    words = [f"tokenizer.joint={written(joint)}"]
-    for field in fields(ModelConfig):
-        value = found[field.name]
-        if value != usual[field.name]:
-            words.append(f"model.{field.name}={written(value)}")
-    return " ".join(words)
+    usual = asdict(ModelConfig())
+    changed = {name: value for name, value in asdict(model).items() if value != usual[name]}
+    return " ".join(
+        [f"tokenizer.joint={written(joint)}", *(f"model.{name}={written(changed[name])}" for name in changed)]
+    )

@@ -4,39 +4,32 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
 from nmt.config.model import ModelConfig
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
-from nmt.export.huggingface import layer_weights, residual_order
-from nmt.imports.vocabulary import FETCH_AGAIN, Vocabulary, read_vocabularies
+from nmt.export.huggingface import layer_weights, reordered, residual_order
+from nmt.imports.vocabulary import Vocabulary, read_object, read_vocabularies
 from nmt.model.build import build_model
-from nmt.storage.files import read_json
 from nmt.text.tokenizer import Tokenizer
 
 SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
 """The files that may hold the weights."""
-KINDS = {(str, True)}
-"""The types of names, and whether values are tensors, in a file of weights."""
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
 """Our names of the activations."""
-REQUIRED: Mapping[str, object] = {
-    "model_type": "marian",
-    "scale_embedding": True,
+FIXED = {
     "static_position_embeddings": True,
     "normalize_embedding": False,
     "normalize_before": False,
     "add_final_layer_norm": False,
     "add_bias_logits": False,
 }
-"""Settings of which our model knows only one value; those that a config.json lacks have it, except the first two."""
-NEVER_LACKING = ("model_type", "scale_embedding")
+"""Settings of which our model knows only the value that they have if a config.json lacks them."""
 SIZES = ("encoder_layers", "decoder_layers", "d_model", "encoder_ffn_dim", "encoder_attention_heads")
 """Settings that are positive whole numbers."""
 MATRICES = {
@@ -65,23 +58,46 @@ class ImportedModel(NamedTuple):
 def read_marian(folder: Path, settings: Config) -> ImportedModel:
     """Read a folder that `MarianMTModel` and `MarianTokenizer` load; `settings` are those of the run it becomes."""
     marian = _read_settings(folder)
+    file = folder / "tokenizer_config.json"
+    named = read_object(file) if file.is_file() else {}
     theirs = _read_weights(weights_file(folder))
-    source, target = read_vocabularies(folder, marian)
+    source, target = read_vocabularies(folder, marian, named)
     tokenizer = Tokenizer(source.model, None if source.model == target.model else target.model, name=str(folder))
     matrices = {use: _matrix(folder, theirs, use) for use in MATRICES}
     first, *others = matrices.values()
     tied = tokenizer.joint and source.rows == target.rows and all(torch.equal(first, each) for each in others)
-    bias = theirs.get(BIAS)
-    model = _model(folder, marian, tied, (bias is not None and bool(bias.any())) or any(target.silent))
+    has_bias = (BIAS in theirs and bool(theirs[BIAS].any())) or any(target.silent)
+    model = _model(folder, marian, tied, has_bias)
     try:
         weights = dict(_converted(model, theirs, matrices, source, target))
+        with torch.device("meta"):
+            expected = build_model(model, tokenizer.source_size, tokenizer.target_size).state_dict()
+        if [(name, weights[name].shape) for name in expected] != [
+            (name, each.shape) for name, each in expected.items()
+        ]:
+            raise IndexError
     except KeyError as error:
         missing = error.args[0]
         raise UserError(f"{folder} has no weight {missing}, which its config.json promises: fetch it again") from error
-    except (IndexError, RuntimeError) as error:
-        raise _mismatch(folder) from error
-    _check_complete(folder, theirs, model, weights, tokenizer)
-    return ImportedModel(_run_settings(folder, settings, model, tokenizer), weights, tokenizer)
+    except (IndexError, RuntimeError, OverflowError) as error:  # config.json may claim any size
+        raise UserError(
+            f"{folder}: the weights do not have the sizes that config.json and the vocabulary say: fetch all again"
+        ) from error
+    used = {f"{name}.{kind}" for each in layer_weights(model) for name in each.theirs for kind in ("weight", "bias")}
+    if left := theirs.keys() - used - {BIAS, *IGNORED, *(name for names in MATRICES.values() for name in names)}:
+        raise UserError(f"{folder} has weights that nmt has no place for, such as {min(left)}: import another model")
+    return ImportedModel(_run_settings(settings, model, tokenizer, named), weights, tokenizer)
+
+
+def _run_settings(settings: Config, model: ModelConfig, tokenizer: Tokenizer, named: Mapping[str, Any]) -> Config:
+    """Return the settings of the run, with the languages that tokenizer_config.json names, if it does."""
+    source, target = (str(named.get(key) or getattr(settings.data, key)) for key in ("source_lang", "target_lang"))
+    return replace(
+        settings,
+        model=model,
+        tokenizer=replace(settings.tokenizer, joint=tokenizer.joint, vocab_size=max(tokenizer.target_size, 8)),
+        data=replace(settings.data, source_lang=source, target_lang=target),
+    )
 
 
 def weights_file(folder: Path) -> Path:
@@ -95,19 +111,15 @@ def weights_file(folder: Path) -> Path:
 def _read_settings(folder: Path) -> dict[str, Any]:
     """Return config.json; refuse by name what our model cannot represent."""
     file = folder / "config.json"
-    if not file.is_file():
-        raise UserError(f"source={folder} is no model that can be imported: it has no config.json")
-    found = read_json(file, FETCH_AGAIN)
-    if not isinstance(found, dict):
-        raise UserError(f"{file} is not the configuration of a model: fetch it again")
-    wanted: dict[str, tuple[object, ...]] = {key: (value,) for key, value in REQUIRED.items()}
+    found = FIXED | read_object(file)
+    wanted: dict[str, tuple[object, ...]] = {"model_type": ("marian",), "scale_embedding": (True,)}
+    wanted |= {key: (value,) for key, value in FIXED.items()}
     wanted |= {f"decoder_{name}": (found.get(f"encoder_{name}"),) for name in ("attention_heads", "ffn_dim")}
     wanted["activation_function"] = tuple(ACTIVATIONS)
     for key, known in wanted.items():
-        value = found.get(key, REQUIRED.get(key) if key not in NEVER_LACKING else None)
-        if value not in known:
+        if found.get(key) not in known:
             raise UserError(
-                f"{file} has {key}={value}, which this project's model cannot represent, only "
+                f"{file} has {key}={found.get(key)}, which nmt's model cannot represent, only "
                 f"{' or '.join(map(str, known))}: import another model"
             )
     for name in SIZES:
@@ -119,23 +131,20 @@ def _read_settings(folder: Path) -> dict[str, Any]:
 def _read_weights(file: Path) -> dict[str, Tensor]:
     """Read tensors, and nothing but tensors: a pickle that would create anything else is refused."""
     try:
-        if file.name == SAFETENSORS:
-            return load_file(file)
         with warnings.catch_warnings():  # torch also warns of a pickle that it then refuses
             warnings.simplefilter("ignore")
-            found = torch.load(file, map_location="cpu", weights_only=True)
+            is_safe = file.name == SAFETENSORS
+            found = load_file(file) if is_safe else torch.load(file, map_location="cpu", weights_only=True)
+        if not all(isinstance(name, str) and isinstance(each, Tensor) for name, each in found.items()):
+            raise TypeError("it is not a dictionary of tensors")
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from error
-    except SafetensorError as error:
-        raise UserError(f"{file} is damaged ({error}): fetch it again") from error
-    except Exception as error:  # torch does not document what it raises on a forged file
+    except Exception as error:  # neither library documents what it raises on a forged file
         raise UserError(
-            f"{file} is damaged, or a pickle that contains more than tensors and could run any code, so it is refused: "
-            f"use a {SAFETENSORS} of this model"
+            f"{file} is damaged, or has more than tensors in it and could run any code, so it is refused: "
+            f"fetch a {SAFETENSORS} of this model"
         ) from error
-    if not isinstance(found, dict) or {(type(name), isinstance(each, Tensor)) for name, each in found.items()} != KINDS:
-        raise UserError(f"{file} is not a dictionary of tensors: use the {SAFETENSORS} of a model")
-    return cast("dict[str, Tensor]", found)
+    return dict(found)
 
 
 def _matrix(folder: Path, weights: Mapping[str, Tensor], use: str) -> Tensor:
@@ -174,8 +183,7 @@ def _converted(
 ) -> Iterator[tuple[str, Tensor]]:
     """Yield the weights under our names; raise KeyError, IndexError or RuntimeError if they do not fit."""
     order = residual_order(matrices["source"].shape[-1]).argsort()
-    uses = ("source",) if model.tie_embeddings else tuple(matrices)
-    for use in uses:
+    for use in ("source",) if model.tie_embeddings else matrices:
         rows = matrices[use][(source if use == "source" else target).rows]
         yield f"vectors.{'shared' if model.tie_embeddings else use}", rows[:, order].contiguous()
     if model.output_bias:
@@ -184,47 +192,4 @@ def _converted(
     for each in layer_weights(model):
         for kind in ("weight", "bias"):
             whole = torch.cat([theirs[f"{name}.{kind}"].float() for name in each.theirs])
-            if not each.reads:
-                whole = whole[order]
-            elif kind == "weight":
-                whole = whole[:, order]
-            yield f"{each.ours}.{kind}", whole.contiguous()
-
-
-def _check_complete(
-    folder: Path, theirs: Mapping[str, Tensor], model: ModelConfig, weights: Mapping[str, Tensor], tokenizer: Tokenizer
-) -> None:
-    """Refuse weights of other shapes than config.json says, and weights that our model has no place for."""
-    try:
-        with torch.device("meta"):
-            expected = build_model(model, tokenizer.source_size, tokenizer.target_size).state_dict()
-    except (RuntimeError, OverflowError) as error:  # config.json may claim any size
-        raise _mismatch(folder) from error
-    if {name: each.shape for name, each in expected.items()} != {name: each.shape for name, each in weights.items()}:
-        raise _mismatch(folder)
-    used = {f"{name}.{kind}" for each in layer_weights(model) for name in each.theirs for kind in ("weight", "bias")}
-    if left := theirs.keys() - used - {BIAS, *IGNORED, *(name for names in MATRICES.values() for name in names)}:
-        raise UserError(
-            f"{folder} has weights that this project's model has no place for, such as {min(left)}: import another "
-            "model"
-        )
-
-
-def _mismatch(folder: Path) -> UserError:
-    return UserError(f"{folder}: the weights do not have the sizes that config.json and the vocabulary say: fetch all "
-                     "files again")  # fmt: skip
-
-
-def _run_settings(folder: Path, settings: Config, model: ModelConfig, tokenizer: Tokenizer) -> Config:
-    """Return the settings of the run, with the languages that the files name, if they do."""
-    file = folder / "tokenizer_config.json"
-    found = read_json(file, FETCH_AGAIN) if file.is_file() else {}
-    named = found if isinstance(found, dict) else {}
-    data = settings.data
-    source, target = (str(named.get(key) or getattr(data, key)) for key in ("source_lang", "target_lang"))
-    return replace(
-        settings,
-        model=model,
-        tokenizer=replace(settings.tokenizer, joint=tokenizer.joint, vocab_size=max(tokenizer.target_size, 8)),
-        data=replace(data, source_lang=source, target_lang=target),
-    )
+            yield f"{each.ours}.{kind}", reordered(whole, order, reads=each.reads).contiguous()

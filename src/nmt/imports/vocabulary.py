@@ -27,11 +27,8 @@ from nmt.text.sentencepiece_model import (
     read_pieces,
     with_pieces,
 )
+from nmt.text.tokenizer import SPACE_MARK
 
-FETCH_AGAIN = "Fetch it again."
-"""What to do about a damaged file of somebody else's model."""
-OWN_KINDS = (NORMAL, USER_DEFINED, BYTE)
-"""Types of pieces that text is split into."""
 BOS_NAMES = ("<s>", "<start>")
 """Names for the piece with which translations begin, which Marian's vocabulary does not name."""
 PROBES, PROBE_PIECES = 200, 12
@@ -52,98 +49,103 @@ class Vocabulary(NamedTuple):
 class _Side(NamedTuple):
     """The files of one side."""
 
-    folder: Path
+    file: Path
+    """The SentencePiece model."""
+    model: bytes
     ids: Mapping[str, int]
     """Marian's vocabulary."""
-    model: bytes
-    pieces: Sequence[Piece]
-    """The pieces of the SentencePiece model."""
+    own: Mapping[str, Piece]
+    """The pieces that text is split into."""
 
     @property
     def lacking(self) -> list[str]:
         """The pieces of the SentencePiece model that the vocabulary lacks."""
-        return [piece.text for piece in self.pieces if piece.kind in OWN_KINDS and piece.text not in self.ids]
+        return [text for text in self.own if text not in self.ids]
 
 
-def read_vocabularies(folder: Path, settings: Mapping[str, Any]) -> tuple[Vocabulary, Vocabulary]:
-    """Return the vocabularies of the source and the target, given the content of config.json."""
+def read_vocabularies(
+    folder: Path, marian: Mapping[str, Any], named: Mapping[str, Any]
+) -> tuple[Vocabulary, Vocabulary]:
+    """Return the vocabularies of source and target, given the contents of config.json and tokenizer_config.json."""
     shared = not (folder / "target_vocab.json").is_file()
-    source = _read_side(folder, "vocab.json", "source.spm", settings.get("vocab_size"))
-    target_size = settings.get("decoder_vocab_size") or settings.get("vocab_size")
-    target = _read_side(folder, "vocab.json" if shared else "target_vocab.json", "target.spm", target_size)
-    unk, pad, eos = special = _special_names(folder)
-    start = settings.get("decoder_start_token_id", settings.get("pad_token_id"))
-    for side in (source, target):
-        for name in special:
-            if name not in side.ids:
-                raise UserError(
-                    f"{folder}: the vocabulary has no {name}, which tokenizer_config.json names: fetch it again"
-                )
+    sizes = marian.get("vocab_size"), marian.get("decoder_vocab_size") or marian.get("vocab_size")
+    source = _read_side(folder / "vocab.json", folder / "source.spm", sizes[0])
+    target = _read_side(folder / ("vocab.json" if shared else "target_vocab.json"), folder / "target.spm", sizes[1])
+    special = []
+    for name, usual in (("unk_token", "<unk>"), ("pad_token", "<pad>"), ("eos_token", "</s>")):
+        value = named.get(name, usual)
+        special.append(str(value.get("content", usual) if isinstance(value, dict) else value))
+    if unknown := [name for name in special if name not in source.ids or name not in target.ids]:
+        raise UserError(
+            f"{folder}: the vocabulary has no {unknown[0]}, which tokenizer_config.json names: fetch it again"
+        )
+    unk, pad, eos = special
+    start = marian.get("decoder_start_token_id", marian.get("pad_token_id"))
     if start not in target.ids.values():
         raise UserError(f"{folder / 'config.json'}: decoder_start_token_id={start} is no row of the vocabulary")
-    extra = list(dict.fromkeys([*source.lacking, *target.lacking]))
     begins = start if shared else next(source.ids[name] for name in (*BOS_NAMES, pad) if name in source.ids)
+    extra = list(dict.fromkeys([*source.lacking, *target.lacking])) if shared else None
     return (
-        _vocabulary(source, (unk, pad, begins, eos), extra if shared else source.lacking),
-        _vocabulary(target, (unk, pad, start, eos), extra if shared else target.lacking),
+        _vocabulary(source, (unk, pad, eos), begins, source.lacking if extra is None else extra),
+        _vocabulary(target, (unk, pad, eos), start, target.lacking if extra is None else extra),
     )
 
 
-def _special_names(folder: Path) -> list[str]:
-    """Return Marian's names of the unknown piece, the padding and the end mark."""
-    file = folder / "tokenizer_config.json"
-    named = read_json(file, FETCH_AGAIN) if file.is_file() else {}
-    found = []
-    for name, usual in (("unk_token", "<unk>"), ("pad_token", "<pad>"), ("eos_token", "</s>")):
-        value = named.get(name, usual) if isinstance(named, dict) else usual
-        found.append(str(value.get("content", usual) if isinstance(value, dict) else value))
+def read_object(file: Path) -> dict[str, Any]:
+    """Read a JSON object of somebody else's model."""
+    if not file.is_file():
+        raise UserError(f"{file.parent} has no {file.name}: fetch all files of a Marian model")
+    found = read_json(file, "Fetch it again.")
+    if not isinstance(found, dict):
+        raise UserError(f"{file} is no JSON object: fetch it again")
     return found
 
 
-def _read_side(folder: Path, vocabulary: str, model: str, size: object) -> _Side:
-    for name in (vocabulary, model):
-        if not (folder / name).is_file():
-            raise UserError(f"{folder} has no {name}: fetch all files of the model")
-    ids = read_json(folder / vocabulary, FETCH_AGAIN)
-    rows = set(ids.values()) if isinstance(ids, dict) and all(isinstance(row, int) for row in ids.values()) else set()
-    if not rows or rows != set(range(len(ids))) or len(ids) != size:
+def _read_side(vocabulary: Path, file: Path, size: object) -> _Side:
+    ids = read_object(vocabulary)
+    if (
+        not all(isinstance(row, int) for row in ids.values())
+        or {*ids.values()} != {*range(len(ids))}
+        or len(ids) != size
+    ):
         raise UserError(
-            f"{folder / vocabulary} must name each of the {size} rows of the word vectors that config.json "
-            "promises: fetch both again"
+            f"{vocabulary} must name each of the {size} rows of the word vectors that config.json promises: "
+            "fetch both again"
         )
-    content = (folder / model).read_bytes()
-    pieces = read_pieces(content, str(folder / model))
-    if not any(piece.kind in OWN_KINDS for piece in pieces):
-        raise UserError(f"{folder / model} has no pieces: fetch it again")
-    return _Side(folder, ids, content, pieces)
+    if not file.is_file():
+        raise UserError(f"{file.parent} has no {file.name}: fetch all files of a Marian model")
+    model = file.read_bytes()
+    own = {each.text: each for each in read_pieces(model, str(file)) if each.kind in (NORMAL, USER_DEFINED, BYTE)}
+    if not own:
+        raise UserError(f"{file} has no pieces: fetch it again")
+    return _Side(file, model, ids, own)
 
 
-def _vocabulary(side: _Side, special: tuple[str, str, int, str], extra: Sequence[str]) -> Vocabulary:
+def _vocabulary(side: _Side, special: tuple[str, str, str], start: int, extra: Sequence[str]) -> Vocabulary:
     """Return a side's vocabulary: special pieces, the others in Marian's order, then those that it lacks."""
-    unk, pad, start, eos = special
+    unk, pad, eos = special
     names = {row: name for name, row in side.ids.items()}
     first = names[start]
-    if first in (unk, pad, eos):
+    if first in special:
         first = next((name for name in BOS_NAMES if name not in side.ids and name not in extra), "")
         if not first:
-            raise UserError(f"{side.folder}: the vocabulary contains {' and '.join(BOS_NAMES)}: import another model")
+            raise UserError(f"{side.file}: the vocabulary contains {' and '.join(BOS_NAMES)}: import another model")
     heads, rows = [unk, pad, first, eos], [side.ids[unk], side.ids[pad], start, side.ids[eos]]
-    rest = sorted(set(names) - set(rows))
+    rest = sorted(names.keys() - set(rows))
     # a row that two special pieces share is generated as the end, else as the unknown piece, else as the beginning
     silent = [False, rows[1] in (rows[0], *rows[2:]), rows[2] in (rows[0], rows[3]), False]
-    model = _model(side, [*heads, *(names[row] for row in rest), *extra], heads)
+    model = _model(side, heads, [*(names[row] for row in rest), *extra])
     return Vocabulary(
         model, [*rows, *rest, *[rows[0]] * len(extra)], [*silent, *[False] * len(rest), *[True] * len(extra)]
     )
 
 
-def _model(side: _Side, texts: Sequence[str], heads: Sequence[str]) -> bytes:
+def _model(side: _Side, heads: Sequence[str], others: Sequence[str]) -> bytes:
     """Return the SentencePiece model with a piece for each row, which splits text as before."""
-    if texts == [piece.text for piece in side.pieces]:
+    if [*heads, *others] == [piece.text for piece in read_pieces(side.model)]:
         return side.model
-    own = {piece.text: piece for piece in side.pieces if piece.kind in OWN_KINDS}
-    special = [Piece(heads[0], 0.0, UNKNOWN), *(Piece(name, 0.0, CONTROL) for name in heads[1:])]
-    pieces = [*special, *(own.get(text) or _foreign(text) for text in texts[len(heads) :])]
+    pieces = [Piece(heads[0], 0.0, UNKNOWN), *(Piece(name, 0.0, CONTROL) for name in heads[1:])]
+    pieces += [side.own.get(text) or _foreign(text) for text in others]
     try:
         changed = parsed(with_pieces(side.model, pieces))
         spec = changed.trainer_spec
@@ -151,16 +153,14 @@ def _model(side: _Side, texts: Sequence[str], heads: Sequence[str]) -> bytes:
         spec.unk_surface = ""
         model = bytes(changed.SerializeToString())
         before, after = (sentencepiece.SentencePieceProcessor(model_proto=each) for each in (side.model, model))
-    except UnicodeEncodeError as error:
-        raise UserError(f"{side.folder}: a name in the vocabulary is not valid text: fetch it again") from error
-    except RuntimeError as error:
-        raise UserError(f"{side.folder}: SentencePiece cannot load the tokenizer: fetch it again") from error
-    generator, known = np.random.default_rng(1), list(own)
+    except (UnicodeEncodeError, RuntimeError) as error:
+        raise UserError(f"{side.file} and its vocabulary make no tokenizer: fetch both again") from error
+    generator, known = np.random.default_rng(1), list(side.own)
     for _ in range(PROBES):
         chosen = generator.choice(len(known), PROBE_PIECES)
-        line = "".join(known[index] for index in chosen).replace("\u2581", " ")
+        line = "".join(known[index] for index in chosen).replace(SPACE_MARK, " ")
         if before.encode(line, out_type=str) != after.encode(line, out_type=str):
-            raise UserError(f"{side.folder}: {line!r} would be split in another way: import another model")
+            raise UserError(f"{side.file}: {line!r} would be split in another way: import another model")
     return model
 
 
@@ -171,5 +171,5 @@ def _foreign(text: str) -> Piece:
     there belongs to it.
     """
     if text.startswith(">>") and text.endswith("<<"):
-        return Piece(f"\u2581{text}", 0.0, USER_DEFINED)
+        return Piece(f"{SPACE_MARK}{text}", 0.0, USER_DEFINED)
     return Piece(text, 0.0, UNUSED)
