@@ -7,41 +7,79 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
+from mmap import mmap
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import torch
 
-from faults.injections import Injection, count_file_calls, nothing
 from nmt.cli import main
 from nmt.config.compose import compose
 from nmt.storage.files import PARTIAL
 
 CHAIN = ("data", "train", "average", "eval", "translate", "synthesize")
-STEPS, SAVE_EVERY, VALID_EVERY = 12, 3, 6
+STEPS = 12
 HANG_SECONDS = 900
 """Seconds after which a command counts as hung; on a shared machine, commands of seconds may take minutes."""
+FILE_CALLS = ("fsync", "replace", "mkdir", "unlink", "rmdir", "symlink")
+"""Functions of `os` through which every complete file or folder is written."""
 SETTINGS = (
-    "data=files", "data.corpus=toy", "data.mixture.more.tag='<more>'",
-    "data.max_pieces=40", "data.drop_overlap=pair", "data.overlap_share=1", "tokenizer.vocab_size=80", "name=toy",
+    "data=files", "data.corpus=toy", "data.max_pieces=40", "tokenizer.vocab_size=80", "name=toy",
     "model.layers=1", "model.d_model=16", "model.d_ff=32", "model.heads=2", "model.dropout=0.1",
     f"training.steps={STEPS}", "training.batch_tokens=200", "training.warmup_steps=4", "training.learning_rate=5e-3",
-    f"training.save_every={SAVE_EVERY}", f"training.valid_every={VALID_EVERY}", "training.valid_sentences=2",
-    "training.log_every=1", "training.keep_last=3", "averaging.last=2",
-    "decoding.beam=2", "decoding.extra_length=5",
+    "training.save_every=3", "training.valid_every=6", "training.valid_sentences=2", "training.log_every=1",
+    "training.keep_last=3", "averaging.last=2", "decoding.beam=2", "decoding.extra_length=5",
     "runtime.threads=1", "runtime.workers=1", "runtime.device=cpu", "runtime.precision=fp32",
 )  # fmt: skip
-
 OWN_SETTINGS = {
-    "translate": ("input={text}/more.en", "output={outputs}/translated.txt"),
+    "translate": ("input={text}/valid.en", "output={outputs}/translated.txt"),
     "synthesize": ("input={text}/train.en", "synthesize.shard_lines=80", "output={outputs}/made"),
 }
 """Settings of one command; outputs and text are folders."""
+PRODUCTS = {
+    "data": ("data/toy/*.tokens", "data/toy/*.offsets", "data/toy/*.model", "data/toy/*.en", "data/toy/*.de"),
+    "train": (f"outputs/toy/checkpoints/step-{STEPS:08}/*model*", "outputs/toy/metrics.jsonl"),
+    "average": ("outputs/toy/checkpoints/averaged/model.safetensors",),
+    "eval": ("outputs/toy/eval/test.hyp.txt",),
+    "translate": ("outputs/translated.txt",),
+    "synthesize": ("outputs/made/train-*",),
+}
+"""The files of each command that must be the same bit for bit; of metrics.jsonl, which has times, the losses."""
+
+Injection = Callable[[], object]
+
+
+class FileCalls:
+    """Count the file operations of a child process, in memory that it shares with this one, and act before one."""
+
+    def __init__(self) -> None:
+        self._shared = mmap(-1, 8)
+
+    @property
+    def count(self) -> int:
+        """The number of operations so far."""
+        return int.from_bytes(self._shared[:], sys.byteorder)
+
+    def inject(self, number: int = -1, act: Injection | None = None) -> None:
+        """Count from now on, and act before the operation of this number, counted from 0."""
+        for name in FILE_CALLS:
+            setattr(os, name, self._counted(getattr(os, name), number, act))
+
+    def _counted(self, call: Callable[..., Any], number: int, act: Injection | None) -> Callable[..., Any]:
+        def counted(*words: Any, **options: Any) -> Any:
+            before = self.count
+            self._shared[:] = (before + 1).to_bytes(8, sys.byteorder)
+            if act and before == number:
+                act()
+            return call(*words, **options)
+
+        return counted
 
 
 @dataclass
@@ -51,52 +89,17 @@ class Result:
     code: int
     """Exit code; negative if a signal ended the command."""
     output: str
-    errors: str
-    seconds: float
 
     @property
     def last_line(self) -> str:
-        """The last line on standard error."""
-        return (self.errors.splitlines() or [""])[-1]
+        """The last line of the output."""
+        return (self.output.splitlines() or [""])[-1]
 
     @property
     def complaint(self) -> str:
         """The single error line of a command that refused; empty if there is none, or more than one."""
-        lines = [line for line in self.errors.splitlines() if line.startswith("nmt: ")]
-        return lines[0] if self.code == 2 and len(lines) == 1 and "Traceback" not in self.errors else ""
-
-
-@dataclass
-class Running:
-    """A command in a child process."""
-
-    pid: int
-    folder: Path
-    started: float = field(default_factory=time.monotonic)
-
-    code: int | None = None
-
-    def poll(self) -> int | None:
-        """Return the exit code if the command has ended."""
-        if self.code is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            self.code = os.waitstatus_to_exitcode(status) if pid else None
-        return self.code
-
-    def wait(self, timeout: float = HANG_SECONDS) -> Result:
-        """Wait for the command to end, and abort it if it hangs."""
-        while (code := self.poll()) is None:
-            if time.monotonic() - self.started > timeout:
-                os.kill(self.pid, signal.SIGABRT)  # faulthandler prints the stack
-                os.waitpid(self.pid, 0)
-                return self.result(124)
-            time.sleep(0.005)
-        return self.result(code)
-
-    def result(self, code: int) -> Result:
-        """Return the result of the command."""
-        output, errors = ((self.folder / name).read_text(errors="replace") for name in ("output", "errors"))
-        return Result(code, output, errors, time.monotonic() - self.started)
+        lines = [line for line in self.output.splitlines() if line.startswith("nmt: ")]
+        return lines[0] if self.code == 2 and len(lines) == 1 and "Traceback" not in self.output else ""
 
 
 class Sandbox:
@@ -106,161 +109,141 @@ class Sandbox:
         self.folder = folder
         torch.set_num_threads(1)  # threads do not survive a fork
         self._write_corpus()
-        compose(self.overrides("data", self.folder))  # what Hydra makes once per process, each copy has from here
+        compose(self._overrides("data", folder))  # what Hydra makes once per process, each copy has from here
         self.seconds: dict[str, float] = {}
         self.file_calls: dict[str, int] = {}
-        self.written: dict[str, list[int]] = {}
-        """The sizes of the files that each command writes, smallest first."""
-        for length in range(len(CHAIN)):
-            self._make_state(length)
-        self.products = self.products_of(self.folder / "states" / str(len(CHAIN)))
-        self.products_of_pair: dict[str, bytes] = {}
-        """Files of two processes, whose sums are rounded differently."""
+        self.products: dict[str, dict[str, bytes]] = {}
+        """The files that each command makes."""
+        for length, command in enumerate(CHAIN):
+            self._make_state(length, command)
+        self.products = products_of(self._state(len(CHAIN)))
 
-    def copy(self, command: str, to: Path) -> Path:
-        """Copy the files that exist before a command; one that is not in the chain comes after it."""
-        length = CHAIN.index(command) if command in CHAIN else len(CHAIN)
-        shutil.copytree(self.folder / "states" / str(length), to, symlinks=True)
-        return to
+    def copy(self, command: str, to: Path) -> None:
+        """Copy the files that exist before a command."""
+        shutil.copytree(self._state(CHAIN.index(command)), to, symlinks=True)
 
-    def start(
-        self,
-        command: str,
-        folder: Path,
-        *more: str,
-        injection: Injection = nothing,
-        after: Callable[[], object] = nothing,
-        rank: int = 0,
-    ) -> Running:
-        """Start a command on the files of a folder in a child process."""
-        logs = folder.with_name(f"{folder.name}.logs{rank}")
-        logs.mkdir(exist_ok=True)
+    def start(self, command: str, folder: Path, *more: str, injection: Injection | None = None) -> int:
+        """Start a command on the files of a folder in a child process, and return its number."""
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
         if not pid:
-            self._run_child(command, folder, logs, more, injection, after)
-        return Running(pid, logs)
+            self._run_child([command, *self._overrides(command, folder), *more], folder, injection)
+        return pid
 
-    def run(self, command: str, folder: Path, *more: str, injection: Injection = nothing) -> Result:
+    def run(self, command: str, folder: Path, *more: str, injection: Injection | None = None) -> Result:
         """Run a command to its end."""
-        return self.start(command, folder, *more, injection=injection).wait()
+        return self.wait(self.start(command, folder, *more, injection=injection), folder)
 
-    def compare(self, folder: Path, command: str, products: dict[str, bytes] | None = None) -> list[str]:
+    def wait(self, pid: int, folder: Path) -> Result:
+        """Wait for a command to end, and abort it if it hangs."""
+        deadline = time.monotonic() + HANG_SECONDS
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        while not ended:
+            if time.monotonic() > deadline:
+                os.kill(pid, signal.SIGABRT)  # faulthandler prints the stack
+            time.sleep(0.005)
+            ended, status = os.waitpid(pid, os.WNOHANG)
+        return Result(os.waitstatus_to_exitcode(status), _log_file(folder).read_text(errors="replace"))
+
+    def differences(self, folder: Path, command: str) -> list[str]:
         """Return how a folder differs from that of an uninterrupted chain up to this command."""
-        expected, found = products or self.products, self.products_of(folder)
-        wanted = [name for name in expected if CHAIN.index(_maker(name)) <= CHAIN.index(command)]
-        faults = [f"{name} differs" for name in wanted if found.get(name) != expected[name]]
+        found = products_of(folder)
+        commands = CHAIN[: CHAIN.index(command) + 1]
+        wanted = {name: content for each in commands for name, content in self.products[each].items()}
+        here = {name: content for each in commands for name, content in found[each].items()}
+        faults = [f"{name} differs" for name in wanted if here.get(name) != wanted[name]]
         return faults + [f"{path.relative_to(folder)} is a leftover" for path in folder.rglob(f"*{PARTIAL}*")]
+
+    def _modules_file(self) -> Path:
+        return self.folder / "modules.txt"
+
+    def _state(self, length: int) -> Path:
+        return self.folder / "states" / str(length)
 
     def _write_corpus(self) -> None:
         text = self.folder / "text"
         text.mkdir(parents=True)
-        self.folder.chmod(0o755)
-        for seed, (split, count) in enumerate({"train": 240, "valid": 8, "test": 8, "other": 240, "more": 90}.items()):
-            lines = sentences(count, seed)
-            for side, language in enumerate(("en", "de")):
-                (text / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in lines))
+        words = {"en": ["the", "man", "sees", "old", "tree"], "de": ["der", "mann", "sieht", "alten", "baum"]}
+        for seed, (split, count) in enumerate({"train": 240, "valid": 8, "test": 8}.items()):
+            random = np.random.default_rng(seed)
+            chosen = [random.integers(0, 5, random.integers(3, 9)) for _ in range(count)]
+            for language, known in words.items():
+                lines = [f"{number} {' '.join(known[word] for word in row)}\n" for number, row in enumerate(chosen)]
+                (text / f"{split}.{language}").write_text("".join(lines))
 
-    def _make_state(self, length: int) -> None:
-        """Run the next command without a fault, and measure its time, file operations and files."""
-        command, before = CHAIN[length], self.folder / "states" / str(length)
+    def _make_state(self, length: int, command: str) -> None:
+        """Run a command without a fault; import what it has imported, and measure its time and file operations."""
+        before, after = self._state(length), self._state(length + 1)
         before.mkdir(parents=True, exist_ok=True)
-        after = self.folder / "states" / str(length + 1)
-        self._import_modules(command)
-        shutil.copytree(before, after, symlinks=True)
-        reading, writing = os.pipe()
-        injection, report = count_file_calls(writing)
-        done = self.start(command, after, injection=injection, after=report).wait()
-        if done.code:
-            raise RuntimeError(f"{command} fails even without a fault: {done.errors}")
-        self.seconds[command], self.file_calls[command] = done.seconds, int(os.read(reading, 100))
-        new = (path for path in after.rglob("*") if path.is_file() and not (before / path.relative_to(after)).exists())
-        self.written[command] = sorted(path.stat().st_size for path in new)
-        os.close(reading)
-        os.close(writing)
-
-    def _import_modules(self, command: str) -> None:
-        """Import what the next command imports while it runs, so that its other copies need not."""
-        folder, modules = self.copy(command, self.folder / "modules"), self.folder / "modules.txt"
-        self.start(command, folder, after=lambda: modules.write_text("\n".join(sys.modules))).wait()
-        shutil.rmtree(folder)
-        for name in modules.read_text().splitlines():
-            if name not in sys.modules:
+        for _ in range(2):  # the second run is as fast as the trials
+            shutil.rmtree(after, ignore_errors=True)
+            shutil.copytree(before, after, symlinks=True)
+            calls, started = FileCalls(), time.monotonic()
+            done = self.run(command, after, injection=calls.inject)
+            if done.code:
+                raise RuntimeError(f"{command} fails even without a fault: {done.output}")
+            self.seconds[command], self.file_calls[command] = time.monotonic() - started, calls.count
+            for name in self._modules_file().read_text().splitlines():
                 with suppress(ImportError):  # a name that a package gave to something else than a module
                     import_module(name)
 
-    def overrides(self, command: str, folder: Path) -> list[str]:
+    def _overrides(self, command: str, folder: Path) -> list[str]:
         """Return the settings of a command on the files of a folder."""
         text = self.folder / "text"
         files = [f"data.{split}=[{text}/{split}.en,{text}/{split}.de]" for split in ("train", "valid", "test")]
-        files.append(f"data.mixture.more.train=[{text}/more.en,{text}/more.de]")
         own = (each.format(outputs=folder / "outputs", text=text) for each in OWN_SETTINGS.get(command, ()))
         return [*SETTINGS, *files, f"paths.data={folder}/data", f"paths.outputs={folder}/outputs", *own]
 
-    def _run_child(
-        self,
-        command: str,
-        folder: Path,
-        logs: Path,
-        more: Sequence[str],
-        injection: Injection,
-        after: Callable[[], object],
-    ) -> None:
+    def _run_child(self, arguments: list[str], folder: Path, injection: Injection | None) -> None:
         """Run the command in the child process, which ends here."""
         code = 1
         try:
-            for number, name in ((1, "output"), (2, "errors")):
-                os.dup2(os.open(logs / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+            log = os.open(_log_file(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
             sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
             faulthandler.enable()
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
             sys.modules["__main__"] = ModuleType("__main__")  # worker processes need not import this script
-            injection()
-            code = _exit_code(lambda: main([command, *self.overrides(command, folder), *more]))
-            after()
+            if injection:
+                injection()
+            code = _exit_code(arguments)
+            if not self.products:  # of the uninterrupted chain
+                self._modules_file().write_text("\n".join(sys.modules))
         finally:
             for stream in (sys.stdout, sys.stderr):
                 with suppress(OSError):  # the injected limit of files is also that of these
                     stream.flush()
             os._exit(code)
 
-    @staticmethod
-    def products_of(folder: Path) -> dict[str, bytes]:
-        """Return the content of the files that must be the same bit for bit."""
-        found: dict[str, bytes] = {}
-        for pattern in (
-            *("data/toy/*.tokens", "data/toy/*.offsets", "data/toy/*.store.json", "data/toy/*.model"),
-            *("data/toy/*.en", "data/toy/*.de", f"outputs/toy/checkpoints/step-{STEPS:08}/*.model"),
-            f"outputs/toy/checkpoints/step-{STEPS:08}/model.safetensors",
-            *("outputs/toy/checkpoints/averaged/model.safetensors", "outputs/toy/eval/test.hyp.txt"),
-            *("outputs/translated.txt", "outputs/made/train-*"),
-        ):
-            found |= {str(path.relative_to(folder)): path.read_bytes() for path in folder.glob(pattern)}
-        metrics, scores = folder / "outputs/toy/metrics.jsonl", folder / "outputs/toy/eval/test.json"
-        if metrics.exists():
-            found["outputs/toy/metrics.jsonl"] = _losses(metrics)
-        if scores.exists():
-            saved = json.loads(scores.read_bytes())
-            found["outputs/toy/eval/test.json"] = repr((saved["bleu"], saved["nll"])).encode()
-        return found
+
+def products_of(folder: Path) -> dict[str, dict[str, bytes]]:
+    """Return the content of the files of each command that must be the same bit for bit."""
+    return {
+        command: {
+            str(path.relative_to(folder)): _losses(path) if path.name == "metrics.jsonl" else path.read_bytes()
+            for pattern in patterns
+            for path in folder.glob(pattern)
+        }
+        for command, patterns in PRODUCTS.items()
+    }
 
 
-def sentences(count: int, seed: int) -> list[tuple[str, str]]:
-    """Return random sentence pairs, no two of which are the same."""
-    random = np.random.default_rng(seed)
-    words = [["the", "man", "sees", "old", "tree"], ["der", "mann", "sieht", "alten", "baum"]]
-    chosen = [random.integers(0, 5, random.integers(3, 9)) for _ in range(count)]
-    return [
-        (f"{number} " + " ".join(words[0][w] for w in row), " ".join(words[1][w] for w in row) + f" {number}")
-        for number, row in enumerate(chosen)
-    ]
+def _losses(metrics: Path) -> bytes:
+    """Return steps and losses of the training events, but not times, which differ between runs."""
+    events = [json.loads(line) for line in metrics.read_text().splitlines()]
+    return repr([(event["step"], event["loss"]) for event in events if event["event"] == "train"]).encode()
 
 
-def _exit_code(command: Callable[[], int]) -> int:
+def _log_file(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.log")
+
+
+def _exit_code(arguments: list[str]) -> int:
     """Run a command, and return its exit code as the shell would see it."""
     try:
-        return command()
+        return main(arguments)
     except SystemExit as error:
         if isinstance(error.code, str):
             print(error.code, file=sys.stderr)
@@ -269,16 +252,3 @@ def _exit_code(command: Callable[[], int]) -> int:
     except BaseException:
         sys.excepthook(*sys.exc_info())
         return 1
-
-
-def _maker(product: str) -> str:
-    """Return the command that writes a file."""
-    makers = {"data/": "data", "translated": "translate", "/made/": "synthesize",
-              "averaged": "average", "/eval/": "eval"}  # fmt: skip
-    return next((command for folder, command in makers.items() if folder in product), "train")
-
-
-def _losses(metrics: Path) -> bytes:
-    """Return steps and losses of the training events, but not times, which differ between runs."""
-    events = [json.loads(line) for line in metrics.read_text().splitlines()]
-    return repr([(event["step"], event["loss"]) for event in events if event["event"] == "train"]).encode()
