@@ -1,12 +1,12 @@
 """The optimizer (section 5.3 of the paper)."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from nmt.compute import distributed
-from nmt.compute.replication import sharded_optimizer
 from nmt.config.registry import load
 from nmt.config.training import TrainingConfig
 from nmt.model.interface import TranslationModel, trainable
@@ -38,10 +38,23 @@ def adam_of(
     matrices = [parameter for parameter in parameters if parameter.dim() > 1]
     vectors = [parameter for parameter in parameters if parameter.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    settings = {"lr": 0.0, "betas": (config.adam_beta1, config.adam_beta2), "eps": config.adam_eps, "fused": True}
-    if sharded:
-        return sharded_optimizer(torch.optim.AdamW, groups, **settings)
-    return torch.optim.AdamW(groups, **settings)  # type: ignore[arg-type] # the types of the settings differ
+    settings: dict[str, Any] = {
+        "lr": 0.0,
+        "betas": (config.adam_beta1, config.adam_beta2),
+        "eps": config.adam_eps,
+        "fused": True,
+    }
+    if sharded:  # each process updates its share of the weights
+        from torch.distributed.optim import ZeroRedundancyOptimizer  # noqa: PLC0415 - as slow to import as torch
+
+        return ZeroRedundancyOptimizer(groups, torch.optim.AdamW, parameters_as_bucket_view=True, **settings)
+    return torch.optim.AdamW(groups, **settings)
+
+
+def local_optimizer(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    """Return the part of a sharded optimizer that belongs to this process; another optimizer is returned as it is."""
+    local: torch.optim.Optimizer = getattr(optimizer, "optim", optimizer)
+    return local
 
 
 def state_tensors(optimizer: torch.optim.Optimizer) -> list[Tensor]:

@@ -1,13 +1,16 @@
 """The model as processes train it together: each has a whole copy of it, unless `runtime.shard` divides it."""
 
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar, cast
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
-from nmt.compute import distributed, replication
+from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.training import TrainingConfig
 from nmt.decoding.batches import MAX_TARGET_TOKENS
@@ -15,7 +18,7 @@ from nmt.model.interface import TranslationModel
 from nmt.model.word_vectors import WordVectors
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective
-from nmt.training.optimizer import build_optimizer
+from nmt.training.optimizer import build_optimizer, local_optimizer
 
 
 class Replicas:
@@ -38,9 +41,7 @@ class Replicas:
         self.model, self.config, self.precision = objective.model, config, machine.precision
         self.model.to(machine.device)
         rounded = config.reduce_precision == "bf16"
-        self.objective: nn.Module = (
-            replication.parallel(objective, rounded=rounded) if averaged else replication.with_same_weights(objective)
-        )
+        self.objective: nn.Module = parallel(objective, rounded=rounded) if averaged else _with_same_weights(objective)
         """Computes losses."""
         self.working_weights = WorkingWeights(self.model, machine.precision)
         """The model in the precision of training."""
@@ -60,7 +61,9 @@ class Replicas:
 
         The gradients of the others are averaged with it, or immediately if they would need too much memory.
         """
-        return replication.last_only(self.objective, last=last)
+        if last or not isinstance(self.objective, DistributedDataParallel):
+            return nullcontext()
+        return self.objective.no_sync()
 
     def gradients(self) -> list[Tensor]:
         """Return the gradients of what this process updates, after the last backward pass of a step."""
@@ -95,16 +98,56 @@ class Replicas:
 
     def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """Return the whole state of an optimizer for a checkpoint. All processes must call this, see `whole`."""
-        return replication.whole_state(optimizer)
+        if local_optimizer(optimizer) is not optimizer:  # a sharded one
+            optimizer.consolidate_state_dict(to=0)  # type: ignore[attr-defined]
+            if not distributed.is_main():
+                return {}
+        return optimizer.state_dict()
 
     def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
         """Give an optimizer what `optimizer_state` returned; each process takes its part."""
-        replication.load_whole_state(optimizer, state)
+        optimizer.load_state_dict({**state, "state": dict(state["state"])})  # a sharded one removes the others' shares
+        local = local_optimizer(optimizer)
+        if local is optimizer:
+            return
+        optimizer.state.clear()  # a second copy, which nothing reads
+        for parameter, values in local.state.items():  # the fused optimizer needs all of its state on the device
+            local.state[parameter] = {name: value.to(parameter.device) for name, value in values.items()}
 
     @contextmanager
     def evaluated(self) -> Iterator[WorkingWeights]:
         """Provide the whole model in this block, so that each process can run it on its own."""
         yield self.working_weights
+
+
+def parallel(model: nn.Module, *, rounded: bool) -> nn.Module:
+    """Return the model wrapped to average its gradients over all processes; in bf16 if `rounded`."""
+    if distributed.world_size() == 1:
+        return model
+    with warnings.catch_warnings():  # PyTorch 2.13 renames broadcast_buffers, but 2.11 knows no other name
+        warnings.simplefilter("ignore", FutureWarning)
+        shared = DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
+    if rounded:  # PyTorch's own bf16 hook does not support CPUs
+        shared.register_comm_hook(None, _average_in_bf16)
+    return shared
+
+
+def _average_in_bf16(
+    _: None,
+    bucket: dist.GradBucket,  # type: ignore[name-defined]
+) -> torch.futures.Future[Tensor]:
+    gradients: Tensor = bucket.buffer()
+    summed = dist.all_reduce(gradients.to(torch.bfloat16).div_(distributed.world_size()), async_op=True)
+    averaged: torch.futures.Future[Tensor] = summed.get_future().then(lambda done: gradients.copy_(done.value()[0]))
+    return averaged
+
+
+def _with_same_weights(model: nn.Module) -> nn.Module:
+    """Return the model with the weights of the first process in all of them; nothing averages its gradients."""
+    if distributed.world_size() > 1:
+        for weights in model.state_dict().values():
+            dist.broadcast(weights, src=0)
+    return model
 
 
 class EmbeddingGradient:

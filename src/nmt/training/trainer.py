@@ -9,7 +9,6 @@ from torch import Tensor
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
-from nmt.compute.replication import local_optimizer
 from nmt.compute.signals import Interruptible
 from nmt.config.training import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
@@ -20,7 +19,7 @@ from nmt.training.gradient import BatchGradient
 from nmt.training.loss_scale import LossScale
 from nmt.training.moving_average import MovingAverage
 from nmt.training.objective import Objective
-from nmt.training.optimizer import state_tensors
+from nmt.training.optimizer import local_optimizer, state_tensors
 from nmt.training.recorded_passes import RecordedPasses
 from nmt.training.replicas import Replicas
 from nmt.training.schedule import learning_rate

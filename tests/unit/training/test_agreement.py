@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from nmt.compute import distributed, replication
+from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
 from nmt.data.store import PairStore
 from nmt.runs.checkpoints import Checkpoints
-from nmt.training import gradient
+from nmt.training import gradient, replicas
 from nmt.training.stopping import LEAVING_SECONDS, Agreement, Decision, Ending, Saving
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_loop import Clock, build, store, time_of
@@ -24,7 +24,7 @@ __all__ = ["store", "time_of"]
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[int]]:
     """Train with another process, which never objects; return what this one sends to it."""
     monkeypatch.setattr(distributed, "world_size", lambda: 2)
-    monkeypatch.setattr(replication, "parallel", lambda objective, rounded: objective)
+    monkeypatch.setattr(replicas, "parallel", lambda objective, rounded: objective)
     monkeypatch.setattr(gradient, "embedding_gradient", lambda _: None)
     values: list[Sequence[int]] = []
     highest = distributed.highest_of_each

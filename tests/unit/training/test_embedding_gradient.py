@@ -10,7 +10,6 @@ import torch.distributed as dist
 from torch import nn
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from nmt.compute import replication
 from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES
 from nmt.data.batches import Batching
@@ -22,7 +21,7 @@ from nmt.model.packed import Packed
 from nmt.model.word_vectors import WordVectors
 from nmt.text.special import BOS, EOS, PAD
 from nmt.training.objective import Objective
-from nmt.training.replicas import EmbeddingGradient
+from nmt.training.replicas import EmbeddingGradient, parallel
 from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store
 
 __all__ = ["store"]
@@ -109,7 +108,7 @@ def _eight_processes() -> Iterator[None]:
 
 def reductions(objective: Objective, apart: EmbeddingGradient | None) -> list[tuple[float, list[str]]]:
     """Return the megabytes and the parameters of each bucket of gradients, in the order in which they are reduced."""
-    shared = replication.parallel(objective, rounded=False)
+    shared = parallel(objective, rounded=False)
     names = {parameter: name for name, parameter in objective.named_parameters()}
     found: list[tuple[float, list[str]]] = []
 
