@@ -26,7 +26,7 @@ from hypothesis.strategies import DataObject, SearchStrategy
 
 from nmt.config.compose import compose
 from nmt.config.keys import all_keys
-from nmt.config.saved import flatten, from_yaml, read_settings, to_yaml
+from nmt.config.saved import check_resumable, flatten, from_yaml, read_settings, to_yaml
 from nmt.config.tree import Config
 from nmt.data.sources.files import read_pairs
 from nmt.data.sources.tables import count_rows
@@ -39,7 +39,6 @@ from nmt.imports.marian import read_marian
 from nmt.parsing.linearise import repair
 from nmt.parsing.trees import bracketed, clean, leaves, parse_trees, read_trees
 from nmt.runs.checkpoint import load
-from nmt.runs.compatibility import check_resumable
 from nmt.runs.layout import META, SETTINGS, TRAINER, RunLayout
 from nmt.text.lines import read_lines
 from nmt.text.tokenizer import Tokenizer

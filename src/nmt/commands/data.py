@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from nmt.config.data import SIDE, DataConfig, corpora_of, is_text
 from nmt.config.keys import written
-from nmt.config.saved import flatten, read_saved, read_settings
+from nmt.config.saved import differences, flatten, is_adjustable, read_saved, read_settings
 from nmt.config.tree import Config
 from nmt.data.corpora import is_training_text, naming_corpus, training_splits
 from nmt.data.filters.pipeline import filter_counts
@@ -22,7 +22,6 @@ from nmt.data.sources.file_languages import has_one_side, named_languages
 from nmt.data.sources.files import uncompressed_name
 from nmt.data.sources.source import languages
 from nmt.errors import CommonError, UserError
-from nmt.runs.compatibility import differences, is_adjustable
 from nmt.runs.layout import SETTINGS, RunLayout
 from nmt.text.language import base_code
 

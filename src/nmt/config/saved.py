@@ -1,4 +1,4 @@
-"""Write the settings of a run as YAML, and read them back from runs and checkpoints."""
+"""Write the settings of a run as YAML, read them back, and say which may change when the run is resumed."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import yaml
 
 from nmt.config.checks import typed
-from nmt.config.keys import unknown_setting
+from nmt.config.keys import all_keys, unknown_setting
+from nmt.config.training import SCHEDULES_WITHOUT_END
 from nmt.config.tree import Config
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
 
 Parsed = TypeVar("Parsed")
 
@@ -19,6 +20,8 @@ MAX_DEPTH = 20
 """The deepest nesting accepted in saved settings."""
 QUICK_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The loader in C, which takes a tenth of the time, where PyYAML was built with it."""
+Settings = Mapping[str, object]
+"""The values of settings by dotted key."""
 PRIVATE_PATH = re.compile(r"(?<![\w/.~-])(?:~[\w-]*|\.\.)?/(?!/)\S+")
 """A path of a machine or a person, also after a name and a colon; no part of a URL."""
 
@@ -68,8 +71,6 @@ def read_settings(config_text: str) -> dict[str, Any]:
 
 def read_saved(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
     """Return what `from_yaml` or `read_settings` makes of a file; an error names the file."""
-    if path.exists() and not path.is_file():  # a pipe might never end
-        raise ConfigError(f"{path} is not a file: restore it")
     try:
         return parse(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
@@ -104,6 +105,54 @@ def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
+
+
+def differences(before: Settings, after: Settings) -> dict[str, tuple[object, object]]:
+    """Return the settings that differ, each with both values; a missing setting has today's default."""
+    defaults = flatten(asdict(Config()))
+    pairs = {
+        key: (before.get(key, defaults.get(key)), after.get(key, defaults.get(key)))
+        for key in sorted(before.keys() | after.keys())
+    }
+    return {key: (old, new) for key, (old, new) in pairs.items() if old != new}
+
+
+def check_resumable(saved: Settings, current: Settings) -> None:
+    """Refuse to resume a run if a setting has changed that affects what the model learns.
+
+    Args:
+        saved: The settings in the checkpoint.
+        current: The settings now.
+    """
+    fixed = {
+        key: values
+        for key, values in differences(saved, current).items()
+        if not is_adjustable(key) or _changes_schedule(key, current)
+    }
+    if fixed:
+        shown = ("not set" if value is None else value for values in fixed.values() for value in values)
+        changes = ", ".join(f"{key} was {next(shown)} and is now {next(shown)}" for key in fixed)
+        raise UserError(
+            f"this run cannot be resumed with other settings: {changes}. "
+            f"Give it another name= to start a new run, or {_way_back({key: old for key, (old, _) in fixed.items()})}"
+        )
+
+
+def _way_back(before: Settings) -> str:
+    """Return what makes settings as they were; only those of further corpora can have been missing."""
+    changed = " ".join(f"{key}={old}" for key, old in before.items() if old is not None)
+    added = " ".join(key for key, old in before.items() if old is None)
+    return " and ".join([*([f"set {changed}"] if changed else []), *([f"remove {added}"] if added else [])])
+
+
+def is_adjustable(key: str) -> bool:
+    """Return whether the schema lets this setting change; a setting that it no longer has must not."""
+    return key in all_keys() and all_keys()[key].adjustable
+
+
+def _changes_schedule(key: str, current: Settings) -> bool:
+    """Return whether a setting is the number of steps, and the schedule depends on it."""
+    return key == "training.steps" and current["training.schedule"] not in SCHEDULES_WITHOUT_END
 
 
 def _dumped(settings: Any) -> str:

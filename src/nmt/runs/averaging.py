@@ -6,11 +6,10 @@ from pathlib import Path
 
 from torch import Tensor
 
-from nmt.config.saved import from_yaml, read_saved, read_settings
+from nmt.config.saved import differences, from_yaml, read_saved, read_settings
 from nmt.errors import UserError
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, check_weights, load, read_meta, write
 from nmt.runs.checkpoints import Checkpoints, rank
-from nmt.runs.compatibility import differences
 from nmt.runs.layout import SETTINGS, RunLayout
 
 

@@ -10,12 +10,11 @@ import torch
 from nmt.commands import data, evaluate, train
 from nmt.config.compose import compose
 from nmt.config.folders import is_address
-from nmt.config.saved import flatten, read_saved, read_settings
+from nmt.config.saved import check_resumable, flatten, read_saved, read_settings
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError, nearest
 from nmt.evaluation.paper import TABLE_3
 from nmt.launched import launched_processes
-from nmt.runs.compatibility import check_resumable
 from nmt.storage.files import write_text
 from nmt.table3.table import is_scored, read_result, table
 from nmt.text.tokenizer import Tokenizer

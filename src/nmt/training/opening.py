@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from nmt.compute import distributed
-from nmt.config.saved import flatten, read_settings
+from nmt.config.saved import check_resumable, flatten, read_settings
 from nmt.config.training import SCHEDULES_WITHOUT_END
 from nmt.config.tree import Config
 from nmt.data.manifest import verify_task
@@ -18,7 +18,6 @@ from nmt.errors import UserError
 from nmt.evaluation.bleu import check_tokenizers
 from nmt.runs.checkpoint import Checkpoint
 from nmt.runs.checkpoints import load_last_good
-from nmt.runs.compatibility import check_resumable
 from nmt.runs.layout import WEIGHTS
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.state import saved_state

@@ -17,7 +17,6 @@ from nmt.config.keys import all_keys, describe_keys
 from nmt.config.saved import from_yaml, to_yaml
 from nmt.config.tree import Config
 from nmt.errors import ConfigError
-from nmt.runs import compatibility
 
 
 @cache
@@ -31,7 +30,7 @@ def flat(config: Config) -> dict[str, object]:
 
 
 def differences(a: Config, b: Config) -> dict[str, tuple[object, object]]:
-    return compatibility.differences(flat(a), flat(b))
+    return saved.differences(flat(a), flat(b))
 
 
 def error_message(*overrides: str) -> str:

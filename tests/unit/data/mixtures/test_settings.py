@@ -7,9 +7,8 @@ import pytest
 from nmt.cli import composed_settings
 from nmt.config.compose import compose
 from nmt.config.data import corpora_of
-from nmt.config.saved import from_yaml, to_yaml
+from nmt.config.saved import check_resumable, from_yaml, to_yaml
 from nmt.errors import ConfigError, UserError
-from nmt.runs.compatibility import check_resumable
 from tests.unit.config.test_compose import error_message, flat
 
 MORE = "data.mixture.more.train=[a.en,a.de]"

@@ -7,11 +7,10 @@ import pytest
 import yaml
 
 from nmt.config.registry import CHOICES
-from nmt.config.saved import flatten, read_settings
+from nmt.config.saved import check_resumable, flatten, read_settings
 from nmt.config.training import SCHEDULES_WITHOUT_END, TrainingConfig
 from nmt.config.tree import Config
 from nmt.errors import UserError
-from nmt.runs.compatibility import check_resumable
 from nmt.training.schedule import learning_rate
 
 SETTINGS = flatten(asdict(Config()))
