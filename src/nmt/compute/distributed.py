@@ -180,24 +180,9 @@ def compute_in_parts(function: Callable[[Sequence[Tensor]], Tensor], arguments: 
     part = arguments[0].new_zeros(size, *arguments[0].shape)
     if own:
         part[: len(own)] = function(own)
-    results = part.new_empty(size * world_size(), *arguments[0].shape)
-    _gather_into(results, part)
-    return results[: len(arguments)]
-
-
-def gather_numbers(number: Tensor) -> Tensor:
-    """Return the numbers () of all processes as a vector, in the order of their ranks."""
-    if not dist.is_initialized():
-        return number[None]
-    numbers = number.new_empty(world_size())
-    _gather_into(numbers, number[None])
-    return numbers
-
-
-def _gather_into(whole: Tensor, part: Tensor) -> None:
-    """Fill a tensor with the parts of all processes, one after the other."""
-    gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor  # PyTorch 2.13 renamed it
-    gather(whole, part)
+    parts = [torch.empty_like(part) for _ in range(world_size())]
+    dist.all_gather(parts, part)
+    return torch.cat(parts)[: len(arguments)]
 
 
 def highest(value: int) -> int:

@@ -2,8 +2,6 @@
 
 import ctypes
 import os
-import re
-import sys
 from typing import NamedTuple
 
 import torch
@@ -129,8 +127,7 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
             f"process {local_rank + 1} of this machine has no GPU of its own; there are {torch.cuda.device_count()}: "
             "start one process for each GPU"
         )
-    _check_kernels(device := torch.device("cuda", local_rank))
-    return device
+    return torch.device("cuda", local_rank)
 
 
 def _check_driver() -> None:
@@ -140,23 +137,6 @@ def _check_driver() -> None:
             f"this machine has {count} GPUs, but PyTorch cannot use them: their driver is too old for CUDA "
             f"{torch.version.cuda}, or does not run. Update it, install a build of PyTorch for an older CUDA, or use "
             "runtime.device=cpu"
-        )
-
-
-def _check_kernels(device: torch.device) -> None:
-    """Refuse a GPU that this build of PyTorch has no kernels for: its first operation would fail in every process.
-
-    Machine code runs on later GPUs of the same major version, and intermediate code (`compute_90`) on all later GPUs.
-    """
-    found = re.findall(r"\b(sm|compute)_(\d+)", " ".join(torch.cuda.get_arch_list()))
-    built = sorted({(int(number), kind) for kind, number in found})
-    major, minor = torch.cuda.get_device_capability(device)
-    own = 10 * major + minor
-    if built and not any(each <= own and (kind == "compute" or each // 10 == major) for each, kind in built):
-        names = ", ".join(f"{each // 10}.{each % 10}" for each, kind in built if kind == "sm")
-        raise UserError(
-            f"{torch.cuda.get_device_name(device)} has compute capability {major}.{minor}, but this build of PyTorch "
-            f"has kernels for {names}: install a build for another CUDA, which has them, or use runtime.device=cpu"
         )
 
 
@@ -196,20 +176,13 @@ def free_cached_memory(device: torch.device) -> None:
         torch.mps.empty_cache()
 
 
-def check_usable(device: torch.device) -> None:
-    """Compute something; raise the error of a GPU that does nothing any more: after some, each operation fails."""
-    torch.ones(1, device=device).item()
-
-
 def keep_memory() -> None:
     """Let the C library keep the large buffers that every step frees and allocates again.
 
     By default it returns them to the system, so that every step pays for mapping its memory again, page by page.
     """
-    if not sys.platform.startswith("linux"):
-        return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is None:
+    if mallopt is None:  # not Linux
         return
     trim_threshold, top_pad, mmap_max, arena_max = -1, -2, -4, -8
     mallopt(arena_max, 1)  # so that threads can reuse each other's memory

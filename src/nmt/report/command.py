@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import torch
 
+from nmt.config.keys import plain_name
 from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
 from nmt.decoding.torch_engine import load_model
@@ -14,7 +15,7 @@ from nmt.report.run import Run, read_run
 from nmt.runs.checkpoint import load
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import RunLayout
-from nmt.runs.scores import scores_to_show, short_name
+from nmt.runs.scores import scores_to_show
 from nmt.text.lines import STANDARD, open_output
 from nmt.text.tokenizer import Tokenizer
 
@@ -26,7 +27,7 @@ def run(config: Config) -> None:
         scores = build_section(lambda: compare_scores(runs))
         print(as_text(runs, scores))
         page, first = comparison(runs, scores), config.runs_folder / names[0]
-        usual_path = RunLayout(first).comparison(short_name("-".join(name.replace("/", "-") for name in names[1:])))
+        usual_path = RunLayout(first).comparison(plain_name("-".join(name.replace("/", "-") for name in names[1:])))
     else:
         single_run = _read(config)
         page = report(single_run, lambda: _load_model(single_run, config.checkpoint))

@@ -160,7 +160,6 @@ def load(path: Path, trainer: bool = False) -> Checkpoint:
         )
     with _explaining_read_errors(path):
         for name, digest in meta.files.items():
-            _check_is_file(path / name)
             if (trainer or name != TRAINER) and checksum(path / name) != digest:
                 raise _damaged(path / name, "its checksum is not the one in meta.json")
         try:
@@ -197,7 +196,6 @@ def _load_trainer(path: Path) -> dict[str, object]:
 def read_meta(path: Path) -> CheckpointMeta:
     """Read a checkpoint's meta.json, which contains its own checksum."""
     file = path / META
-    _check_is_file(file)
     with _explaining_read_errors(path):
         text = file.read_bytes()
     try:
@@ -206,8 +204,6 @@ def read_meta(path: Path) -> CheckpointMeta:
         raise _damaged(file, "it is not JSON") from error
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):
         raise _damaged(file, "it has no format")
-    if content["format"] < 1:
-        raise UserError(f"{file} has format {content['format']}, which is not a format of nmt: restore it or delete it")
     if content["format"] > FORMAT:
         raise UserError(
             f"{file} has format {content['format']}, written by nmt {content.get('nmt')}; "
@@ -253,12 +249,6 @@ def _unshared(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         separate[name] = tensor if whole else tensor.clone()
         seen.add(storage.data_ptr())
     return separate
-
-
-def _check_is_file(file: Path) -> None:
-    """Refuse what is no file, such as a pipe, which nobody may ever write to."""
-    if file.exists() and not file.is_file():
-        raise _damaged(file, "it is not a file")
 
 
 def _damaged(file: Path, why: str) -> DamagedError:

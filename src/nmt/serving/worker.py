@@ -1,6 +1,8 @@
 """What the process of a model does: it loads the model, and answers one batch after the other."""
 
-from nmt.compute.machine import check_usable, free_cached_memory, is_out_of_memory, prepare_machine
+import torch
+
+from nmt.compute.machine import free_cached_memory, is_out_of_memory, prepare_machine
 from nmt.config.tree import Config
 from nmt.decoding.attention import word_attention
 from nmt.decoding.load import LoadedModel, load, load_engine
@@ -43,7 +45,7 @@ def answer(model: LoadedModel, batch: Batch) -> list[Answer | Failure]:
         failure = _failure(error, batch)
     # after the block, because the error keeps the memory of its frames
     if failure.status == 500:
-        check_usable(model.engine.device)  # of a GPU that does nothing any more: another process takes over
+        torch.ones(1, device=model.engine.device).item()  # fails on a GPU that is lost: another process takes over
     free_cached_memory(model.engine.device)
     if len(batch.requests) == 1:
         return [failure]

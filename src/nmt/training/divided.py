@@ -81,8 +81,7 @@ class DividedWeights(Replicas):
 
     def norm(self, gradients: list[Tensor]) -> Tensor:
         """See `Replicas.norm`."""
-        norms: Tensor = torch.linalg.vector_norm(distributed.gather_numbers(super().norm(gradients)))
-        return norms
+        return distributed.sum_over_processes(super().norm(gradients).square()).sqrt()
 
     def drop_gradients(self) -> None:
         """See `Replicas.drop_gradients`."""

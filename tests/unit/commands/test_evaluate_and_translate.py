@@ -168,7 +168,6 @@ def test_scores_of_other_checkpoints_go_to_separate_folders(run: Run, tmp_path: 
         (["decoding.beam=1"], folder / "beam_1"),
         (["decoding.beam=1", "decoding.alpha=1", "checkpoint=7"], folder / "step-00000007" / "alpha_1.0-beam_1"),
         (["checkpoint=7"], folder / "step-00000007"),
-        ([f"checkpoint={config.run_folder}/checkpoints/last"], folder),
         (["decoding.ensemble=[step-00000007]"], folder / "last+step-00000007"),
     )
     for words, expected in named:
@@ -176,8 +175,9 @@ def test_scores_of_other_checkpoints_go_to_separate_folders(run: Run, tmp_path: 
         assert main(["eval", *overrides, *words]) == 0
         assert [path.parent for path in folder.rglob("*.json")] == [expected], words
         assert [path.parent for path in folder.rglob("test.hyp.txt")] == [expected], words
+    shutil.rmtree(folder)
     assert main(["eval", *overrides, f"checkpoint={copied}"]) == 0
-    (other,) = folder.glob("step-00000007-*/test.json")
+    (other,) = folder.glob("*/test.json")
     assert json.loads(other.read_text(encoding="utf-8"))["checkpoint"]["path"] == str(copied)
 
 

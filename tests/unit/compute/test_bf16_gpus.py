@@ -30,7 +30,6 @@ def machine_with(capability: tuple[int, int], precision: str) -> Machine:
         set_device=lambda _: None,
         get_device_capability=lambda _: capability,
         get_device_name=lambda _: "Tesla T4",
-        get_arch_list=list,  # a build for GPUs of NVIDIA may lack kernels for old ones
     ):
         threads, matmul_precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
         try:

@@ -84,34 +84,6 @@ def test_gpus_whose_driver_is_too_old_are_refused_instead_of_left_unused(
 
 
 @pytest.mark.parametrize(
-    ("capability", "built", "runs"),
-    [
-        ((7, 0), ["sm_75", "sm_80", "sm_90", "sm_100", "compute_120"], False),
-        ((7, 0), ["sm_50", "sm_70", "sm_80"], True),
-        ((8, 9), ["sm_80", "sm_90"], True),
-        ((8, 0), ["sm_86", "sm_90"], False),
-        ((10, 3), ["sm_90", "sm_100"], True),
-        ((12, 0), ["sm_90", "compute_90"], True),
-        ((9, 0), ["sm_90a"], True),
-        ((12, 0), ["sm_90"], False),
-        ((7, 0), [], True),
-    ],
-)
-def test_a_gpu_that_pytorch_has_no_kernels_for_is_refused(
-    found: Any, monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], built: list[str], runs: bool
-) -> None:
-    found(gpus=1)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "Tesla V100")
-    monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: built)
-    if runs:
-        assert prepare_machine(RuntimeConfig()).device.type == "cuda"
-        return
-    with pytest.raises(UserError, match=r"Tesla V100 has compute capability \d+\.\d.* kernels for .*another CUDA"):
-        prepare_machine(RuntimeConfig())
-
-
-@pytest.mark.parametrize(
     ("message", "is_memory"),
     [
         ("CUDA error: out of memory", True),

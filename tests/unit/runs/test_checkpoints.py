@@ -18,8 +18,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config.saved import from_yaml, read_saved
-from nmt.errors import ConfigError, UserError
+from nmt.errors import UserError
 from nmt.runs import checkpoint as checkpoint_format
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, DamagedError, check_weights, load
 from nmt.runs.checkpoints import Checkpoints, load_last_good, resolve
@@ -337,18 +336,6 @@ def test_no_code_is_run_from_a_trainer_state(save: Save, tmp_path: Path) -> None
     with pytest.raises(UserError, match=r"cannot be loaded \(trainer.pt holds more than tensors, numbers and texts\)"):
         load(path, trainer=True)
     assert not sentinel.exists()
-
-
-@pytest.mark.parametrize("name", ["config.yaml", "meta.json"])
-def test_a_pipe_in_place_of_a_file_is_refused_without_waiting(save: Save, name: str) -> None:
-    path = save(1)
-    (path / name).unlink()
-    os.mkfifo(path / name)
-    with pytest.raises(DamagedError, match=rf"{name} is damaged \(it is not a file\)"):
-        load(path)
-    if name == "config.yaml":
-        with pytest.raises(ConfigError, match=r"config\.yaml is not a file"):
-            read_saved(path / name, from_yaml)
 
 
 def test_the_newest_undamaged_checkpoint_is_used_with_a_warning(
