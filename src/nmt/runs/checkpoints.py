@@ -125,15 +125,11 @@ def find_folder(run_folder: Path, name: str, saved: Sequence[CheckpointMeta]) ->
 def _missing(run_folder: Path, name: str, saved: Sequence[CheckpointMeta]) -> str:
     if name != AVERAGED and "/" in name:
         return f"checkpoint={name} is not the folder of a checkpoint: it has no {META}"
-    names = [each.path.name for each in saved]
-    names += [AVERAGED] if RunLayout(run_folder).averaged.is_dir() else []
-    remedy = "choose one of these" if names else "run `make train` first (with the same ARGS)"
-    if saved and name == AVERAGED:
-        remedy = "run `make average` first, or choose checkpoint=last"
-    elif saved and name == BEST:
-        remedy = "no checkpoint was validated; choose checkpoint=last, or train on past training.valid_every"
-    listed = f"there are {', '.join(names)}" if names else "there are none"
-    return f"no checkpoint {name} in {RunLayout(run_folder).checkpoints}; {listed}: {remedy}"
+    layout = RunLayout(run_folder)
+    names = [*(each.path.name for each in saved), *([AVERAGED] if layout.averaged.is_dir() else [])]
+    remedies = {AVERAGED: "run `make average` first, or ", BEST: "no checkpoint was validated: "} if saved else {}
+    remedy = f"{remedies.get(name, '')}choose one of these" if names else "run `make train` first (with the same ARGS)"
+    return f"no checkpoint {name} in {layout.checkpoints}; there are {', '.join(names) or 'none'}: {remedy}"
 
 
 def load_last_good(run_folder: Path) -> Checkpoint | None:

@@ -1,4 +1,7 @@
-"""Services that draw the curves of a run: TensorBoard, and Weights & Biases."""
+"""Services that draw the curves of a run, in its main process: TensorBoard, and Weights & Biases.
+
+An exception of a service is a warning, and never stops a run.
+"""
 
 import os
 import sys
@@ -7,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
-from nmt.config.commands import TrackingConfig
 from nmt.config.saved import flatten
 from nmt.config.tree import Config
 from nmt.packages import import_optional
@@ -34,32 +36,17 @@ class Scored:
     """Sources, translations and references of some sentences."""
 
 
-class Service(Protocol):
-    """Hears about a run in its main process. An exception of a method is a warning, and must not stop a run."""
-
-    name: ClassVar[str]
-
-    def log(self, event: str, step: int, fields: Mapping[str, object]) -> None:
-        """Hear of an event of training; after an exception, nothing more is said."""
-
-    def log_scores(self, scored: Scored) -> None:
-        """Hear of an evaluation."""
-
-    def close(self, exit_code: int) -> None:
-        """Hear of the end of the command."""
-
-
-def open_services(config: Config, step: int | None) -> list[Service]:
+def open_services(config: Config, step: int | None) -> list["Service"]:
     """Return the services that the settings ask for.
 
     Training goes on after `step`, and repeats what they have heard of later steps; None if nothing is trained.
     """
-    found: list[Service] = []
+    found: list[Board | WandbRun] = []
     if config.tracking.tensorboard:
         found.append(Board(config.run_folder, step))
     if config.tracking.wandb != "disabled":
         try:
-            found.append(WandbRun(start_run(config.run_folder, config.tracking, config.name, flatten(asdict(config)))))
+            found.append(WandbRun(_start_run(config)))
         except Exception as error:  # a service must not stop the run
             _warn_without(WandbRun.name, error)
     return found
@@ -81,7 +68,7 @@ def evaluation_services(config: Config) -> Iterator[Callable[[Scored], None]]:
             worked(each, each.close, 0)  # of the run, which an evaluation that fails does not change
 
 
-def worked(service: Service, method: Callable[..., None], *arguments: object) -> bool:
+def worked(service: "Service", method: Callable[..., None], *arguments: object) -> bool:
     """Call a method of a service; return False, and warn, if it fails."""
     try:
         method(*arguments)
@@ -100,7 +87,7 @@ def _warn_without(service: str, error: Exception) -> None:
     )
 
 
-class Board(Service):
+class Board:
     """Writes events to the run's folder for TensorBoard; a resumed run adds a file."""
 
     name = "TensorBoard"
@@ -134,7 +121,7 @@ class Board(Service):
             self._writer.close()
 
 
-class WandbRun(Service):
+class WandbRun:
     """A run at Weights & Biases."""
 
     name = "Weights & Biases"
@@ -143,7 +130,7 @@ class WandbRun(Service):
         self._run = run
 
     def log(self, event: str, step: int, fields: Mapping[str, object]) -> None:
-        """See `Service.log`."""
+        """Log the figures of an event."""
         self._run.log({"step": step, **{f"{event}/{key}": value for key, value in fields.items()}})
 
     def log_scores(self, scored: Scored) -> None:
@@ -166,31 +153,31 @@ class WandbRun(Service):
         self._run.finish(exit_code=exit_code)
 
 
-def start_run(run_folder: Path, config: TrackingConfig, name: str, settings: Mapping[str, object]) -> Any:
+Service = Board | WandbRun
+
+
+def _start_run(config: Config) -> Any:
     """Start or resume the run at Weights & Biases, which shows the settings next to the curves."""
     import wandb  # noqa: PLC0415  (slow to import, and optional)
 
-    online = config.wandb == "online"
+    online = config.tracking.wandb == "online"
     if online and not wandb.login(prompt=False):
         raise PermissionError("you are not logged in: run `wandb login`, or set tracking.wandb=offline")
-    identity_file = run_folder / "wandb-id.txt"
+    identity_file = config.run_folder / "wandb-id.txt"
     identity = identity_file.read_text(encoding="utf-8").strip() if identity_file.exists() else ""
     if not identity:  # also in a file that somebody emptied; it stays the same when the run is resumed
         identity = uuid.uuid4().hex[:12]
         write_text(identity_file, identity)
     run = wandb.init(
         project=os.environ.get("WANDB_PROJECT", "nmt"),
-        name=name,
+        name=config.name,
         id=identity,
         resume="allow" if online else None,
         mode="online" if online else "offline",
-        dir=run_folder,
-        config=dict(settings),
-        settings=wandb.Settings(
-            console="off",  # keep our own progress bar
-            silent=True,
-            init_timeout=INIT_SECONDS,
-            finish_timeout=FINISH_SECONDS,
+        dir=config.run_folder,
+        config=flatten(asdict(config)),
+        settings=wandb.Settings(  # console: keep our own progress bar
+            console="off", silent=True, init_timeout=INIT_SECONDS, finish_timeout=FINISH_SECONDS
         ),
     )
     run.define_metric("*", step_metric="step")  # a resumed run may log a step twice

@@ -11,7 +11,8 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,40 +29,31 @@ TOKEN_BYTES = 6
 """Random bytes in a temporary name, so that nobody can put something else under it beforehand."""
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path) -> AbstractContextManager[Path]:
     """Yield a temporary path to write a file to; rename the file to `path` if the block succeeds."""
-    with _replacing(path, _create) as partial:
-        yield partial
+    return _replacing(path, partial(Path.touch, exist_ok=False))
 
 
-@contextmanager
-def replacing_folder(path: Path) -> Iterator[Path]:
+def replacing_folder(path: Path) -> AbstractContextManager[Path]:
     """Yield a temporary folder to fill; rename it to `path` if the block succeeds."""
-    with _replacing(path, Path.mkdir) as partial:
-        yield partial
+    return _replacing(path, Path.mkdir)
 
 
 @contextmanager
 def _replacing(path: Path, create: Callable[[Path], None]) -> Iterator[Path]:
-    partial = _temporary(path)
-    with _explaining_disk_errors(path, partial):
+    temporary = _temporary(path)
+    with _explaining_disk_errors(path, temporary):
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(path)
-        with _held(partial, create):
+        with _held(temporary, create):
             try:
-                yield partial
-                _sync_all(partial)
-                _put(partial, path)
+                yield temporary
+                _sync_all(temporary)
+                _put(temporary, path)
                 sync(path.parent)
             finally:  # after an exchange, what was there before has the temporary name
                 with suppress(OSError):
-                    shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
-
-
-def _create(path: Path) -> None:
-    """Create a file where there must be nothing."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
+                    shutil.rmtree(temporary) if temporary.is_dir() else temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -160,11 +152,11 @@ def remove(path: Path) -> None:
 
 def link(path: Path, target: str) -> None:
     """Make `path` a symbolic link to `target`, a name in the same folder; replace an existing link."""
-    partial = _temporary(path)
-    with _explaining_disk_errors(path, partial):
+    temporary = _temporary(path)
+    with _explaining_disk_errors(path, temporary):
         _remove_leftovers(path)
-        partial.symlink_to(target)
-        partial.replace(path)
+        temporary.symlink_to(target)
+        temporary.replace(path)
 
 
 def _temporary(path: Path) -> Path:
@@ -182,13 +174,13 @@ def _remove_leftovers(path: Path) -> None:
 
 
 @contextmanager
-def _explaining_disk_errors(path: Path, partial: Path, doing: str = "write") -> Iterator[None]:
+def _explaining_disk_errors(path: Path, temporary: Path, doing: str = "write") -> Iterator[None]:
     """Explain an error of the disk, or one that names these paths or a folder above; any other OSError passes."""
     try:
         yield
     except OSError as error:
         names = [Path(name) for name in (error.filename, error.filename2) if isinstance(name, str | os.PathLike)]
-        is_ours = any(name.is_relative_to(partial) or path.is_relative_to(name) for name in names)
+        is_ours = any(name.is_relative_to(temporary) or path.is_relative_to(name) for name in names)
         if error.errno not in WRITE_ERRORS and not is_ours:
             raise
         raise UserError(
@@ -208,8 +200,8 @@ def sync(path: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file, completely or not at all."""
-    with replacing(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from nmt.errors import UserError
-from nmt.runs.services import Scored, Service
 from nmt.runs.tracker import Tracker, event_of, read_metrics
 
 
-def start(run: Path, step: int = 0, services: Sequence[Service] = ()) -> Tracker:
+def start(run: Path, step: int = 0, services: Sequence[Any] = ()) -> Tracker:
     return Tracker(run, step, services)
 
 
@@ -106,7 +105,7 @@ def test_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> None:
         tracker.log("train", 1)
 
 
-class Told(Service):
+class Told:
     """Notes what it hears, and fails at a step."""
 
     name = "the curves"
@@ -118,8 +117,6 @@ class Told(Service):
         if step == self.fails_at:
             raise BrokenPipeError("the service is gone\nand more lines follow")
         self.heard.append((event, step, dict(fields)))
-
-    def log_scores(self, scored: Scored) -> None: ...
 
     def close(self, exit_code: int) -> None:
         self.heard.append(exit_code)

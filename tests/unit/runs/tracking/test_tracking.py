@@ -215,5 +215,5 @@ def test_if_wandb_fails_during_the_run_the_run_continues(
         def log(self, _: Any) -> None:
             raise BrokenPipeError("the service is gone")
 
-    monkeypatch.setattr(services_module, "start_run", lambda *_: Broken())
+    monkeypatch.setattr(services_module, "_start_run", lambda *_: Broken())
     goes_on_with_one_warning(tmp_path, capsys, "the service is gone")
