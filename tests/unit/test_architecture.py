@@ -22,7 +22,7 @@ ORDER = {name: number for number, layer in enumerate(LAYERS.split("|")) for name
 HOMES: dict[str, tuple[str, ...]] = {
     "hydra": ("nmt.config",),
     "omegaconf": ("nmt.config",),
-    "torch.distributed": ("nmt.compute", "nmt.training.divided"),
+    "torch.distributed": ("nmt.compute", "nmt.training.divided", "nmt.training.optimizer", "nmt.training.replicas"),
     "wandb": ("nmt.runs.services",),
     "pickle": (),
 }
