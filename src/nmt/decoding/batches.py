@@ -36,13 +36,14 @@ def serial_plan(lengths: Sequence[int], batch_tokens: int, max_sentences: int = 
     return DecodingPlan(list(batches_by_length(lengths, batch_tokens, max_sentences)), Workers())
 
 
-def cpu_plan(lengths: Sequence[int], batch_tokens: int, hypotheses: int) -> DecodingPlan:
+def cpu_plan(lengths: Sequence[int], batch_tokens: int, hypotheses: int, *, in_c: bool = False) -> DecodingPlan:
     """Plan to decode on a CPU, whose cores decode several batches simultaneously.
 
     Args:
         lengths: the sentences' lengths in tokens; sentences of length 0 are not decoded.
         batch_tokens: the largest number of source tokens in all batches that are decoded simultaneously.
         hypotheses: hypotheses per sentence.
+        in_c: whether a step is one call into C, which does not hold Python's lock.
     """
     sentences = sum(length > 0 for length in lengths)
     workers = concurrent_workers(sentences // MIN_WORKER_SENTENCES)
@@ -50,7 +51,7 @@ def cpu_plan(lengths: Sequence[int], batch_tokens: int, hypotheses: int) -> Deco
     batches = list(batches_by_length(lengths, max(1, batch_tokens // workers), max_sentences))
     if workers == 1:
         return DecodingPlan(batches, Workers())
-    if can_fork() and all(len(batch) * hypotheses <= MAX_FORK_HYPOTHESES for batch in batches):
+    if not in_c and can_fork() and all(len(batch) * hypotheses <= MAX_FORK_HYPOTHESES for batch in batches):
         return DecodingPlan(batches, Workers("forks", min(torch.get_num_threads(), len(batches))))
     return DecodingPlan(batches, Workers("threads", workers))
 

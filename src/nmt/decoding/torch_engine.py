@@ -91,8 +91,10 @@ class TorchEngine(Engine):
         config = self.config.search
         if self.device.type != "cpu":
             return serial_plan(lengths, config.batch_tokens)
-        make_plan = same_plan if self.same_batches else cpu_plan
-        return make_plan(lengths, config.batch_tokens, config.nbest if config.strategy == "sample" else config.beam)
+        hypotheses = config.nbest if config.strategy == "sample" else config.beam
+        if self.same_batches:
+            return same_plan(lengths, config.batch_tokens, hypotheses)
+        return cpu_plan(lengths, config.batch_tokens, hypotheses, in_c=bool(self.translators))
 
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source of a batch: encode the sources, then search with the model as scorer."""
