@@ -2,19 +2,13 @@
 
 import re
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from nmt.config.checks import (
-    ADJUSTABLE,
-    check_at_least,
-    check_between,
-    check_choice,
-    check_plain_name,
-)
+from nmt.config.checks import ADJUSTABLE, Count, Group, Positive, check_plain_name, one_of, within
 from nmt.config.folders import is_address
-from nmt.config.registry import CHOICES, brings, check_registered
+from nmt.config.registry import CHOICES, brings
 from nmt.errors import ConfigError, nearest
 
-MAX_MINUTES = 1_000_000
 LANGUAGES = ("data.source_lang", "data.target_lang")
 HOLD_OUT, VOCABULARY = "data.hold_out", "tokenizer.vocab_size"
 OF_DATA = (*LANGUAGES, HOLD_OUT, VOCABULARY)
@@ -45,22 +39,18 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchConfig:
+class BatchConfig(Group):
     """What `batch` shows."""
 
-    step: int = 1
+    step: Positive = 1
     """Step whose sentences to show."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_at_least("batch.step", self.step, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TranslateConfig:
+class TranslateConfig(Group):
     """What `translate` reads and writes besides `input` and `output`."""
 
-    format: str = "text"
+    format: Annotated[str, one_of("text", "tsv", "jsonl")] = "text"
     """text, tsv (source, translation, score) or jsonl (these and the n-best list)."""
     prefix: str = ""
     """File with one line per source sentence: the beginning that its translation must have."""
@@ -68,74 +58,63 @@ class TranslateConfig:
     """File to write with one line per source sentence: the links between its words and those of its best translation,
     in Pharaoh format (0-0 1-2)."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_choice("translate.format", self.format, ("text", "tsv", "jsonl"))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfig:
+class DescribeConfig(Group):
     """The machine for which `describe` estimates memory and time."""
 
     device: str = ""
     """Type of device to estimate for (h100, a100, ...); empty is this machine."""
-    gpus: int = 0
+    gpus: Count = 0
     """Number of devices to estimate for; 0 is those of this machine, or one of a named device."""
-
-    def __post_init__(self) -> None:
-        """Check the value."""
-        check_at_least("describe.gpus", self.gpus, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnText:
+class OwnConfig(Group):
     """Settings that follow from the text and the machine."""
 
     derive: bool = False
     """Derive the languages from the names of the files, and the share of held-out text, the size of the vocabulary,
     width and dropout of the model, BPE-dropout, batch, steps, schedule and weight decay from the size of the text, the
     minutes and the speed of this machine, unless you give them. A run that has begun keeps its values."""
-    minutes: float = 0.0
+    minutes: Annotated[float, within(at_least=0, at_most=1_000_000)] = 0.0
     """Minutes of training steps to plan for; 0 for those of training.max_training_minutes, which end the run whatever
     the speed, or, if these are 0 too, for as many as suit the text, at most an hour."""
     keep: list[str] = field(default_factory=list, metadata=ADJUSTABLE)
     """Settings that are not derived; those that you give are among them."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_between("own.minutes", self.minutes, 0, MAX_MINUTES)
+    def check(self) -> None:
+        """Refuse values that contradict each other."""
         if unknown := [name for name in self.keep if name not in DERIVED]:
             raise ConfigError(f"own.keep names {unknown[0]}, which is not derived; {nearest(unknown[0], DERIVED)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportConfig:
+class ExportConfig(Group):
     """The format in which a trained model is exported."""
 
     target: str = "ctranslate2"
     """Format."""
-    quantization: str = "float32"
+    quantization: Annotated[str, one_of("float32", "int8")] = "float32"
     """Number format of the weights: float32, or int8 (not for huggingface)."""
     folder: str = ""
     """Destination: a new or empty folder, or one with an earlier export, which is replaced; empty is
     `<paths.outputs>/<name>/export/<target>-<quantization>`."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_registered("export.target", self.target)
-        check_choice("export.quantization", self.quantization, ("float32", "int8"))
+    def check(self) -> None:
+        """Refuse values that contradict each other."""
         if self.quantization == "int8" and "int8" not in brings("export.target", self.target):
             targets = " or ".join(name for name in CHOICES["export.target"] if "int8" in brings("export.target", name))
             raise ConfigError(f"export.quantization={self.quantization} needs export.target={targets}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServeConfig:
+class ServeConfig(Group):
     """Where `serve` listens, which models it offers, and how much it accepts."""
 
     host: str = "127.0.0.1"
     """Address to listen on. By default only programs on this machine reach the server."""
-    port: int = 5000
+    port: Annotated[int, within(at_least=0, at_most=65_535)] = 5000
     """Port to listen on; 0 is any free one, which the first line of output names."""
     models: list[str] = field(default_factory=list)
     """Models to serve, the default one first, each NAME:FOLDER or FOLDER (a run, a checkpoint or an export for
@@ -148,16 +127,13 @@ class ServeConfig:
     hosts: list[str] = field(default_factory=list)
     """Names by which clients may call the server, besides addresses and localhost; [*] is any name. Empty is any name
     too, unless the server listens on this machine only and asks for no key: see docs/serve.md."""
-    max_bytes: int = 200_000
+    max_bytes: Annotated[int, within(at_least=1, at_most=100_000_000)] = 200_000
     """Largest request in bytes."""
-    timeout: float = 60.0
+    timeout: Annotated[float, within(at_least=0.1, at_most=3600)] = 60.0
     """Most seconds for an answer."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_between("serve.port", self.port, 0, 65_535)
-        check_between("serve.max_bytes", self.max_bytes, 1, 100_000_000)
-        check_between("serve.timeout", self.timeout, 0.1, 3600)
+    def check(self) -> None:
+        """Refuse values that contradict each other."""
         for origin in self.origins:
             if origin != "*" and not _ORIGIN.fullmatch(origin):
                 raise ConfigError(
@@ -184,15 +160,15 @@ def _named_folder(entry: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepConfig:
+class SweepConfig(Group):
     """What a sweep compares its runs by."""
 
     metric: str = "loss"
     """What a run returns to a search: loss, perplexity or bleu of the best validation, or a score of `eval`, such as
     test.bleu, which only `nmt all` computes in time."""
 
-    def __post_init__(self) -> None:
-        """Check the value."""
+    def check(self) -> None:
+        """Refuse values that contradict each other."""
         if self.metric not in FIGURES and not _SCORE.fullmatch(self.metric):
             raise ConfigError(
                 f"sweep.metric={self.metric} is not one of {', '.join(FIGURES)}, nor a split and a score: test.bleu"
@@ -200,56 +176,39 @@ class SweepConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SynthesizeConfig:
+class SynthesizeConfig(Group):
     """What `synthesize` writes."""
 
-    shard_lines: int = 5000
+    shard_lines: Annotated[int, within(at_least=1, at_most=10_000_000)] = 5000
     """Lines per file; after an interruption, only files that are not complete are translated again."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_between("synthesize.shard_lines", self.shard_lines, 1, 10_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table3Config:
+class Table3Config(Group):
     """The rows of the paper's Table 3 that `table3` trains."""
 
     rows: list[str] = field(default_factory=list)
     """Rows to train and score (base, a1, ..., big); empty is all."""
-    scale: str = "full"
+    scale: Annotated[str, one_of("full", "multi30k", "small")] = "full"
     """full (as in the paper), multi30k (every row in the same proportions, on Multi30k) or small (on the demo corpus,
     in minutes)."""
-    seeds: int = 1
+    seeds: Annotated[int, within(at_least=1, at_most=100)] = 1
     """Number of seeds with which each row is trained, from `seed` on."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_choice("table3.scale", self.scale, ("full", "multi30k", "small"))
-        check_between("table3.seeds", self.seeds, 1, 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrackingConfig:
+class TrackingConfig(Group):
     """Experiment trackers; the run always writes its own metrics.jsonl."""
 
-    wandb: str = "disabled"
+    wandb: Annotated[str, one_of("disabled", "offline", "online")] = "disabled"
     """Weights & Biases: disabled, offline (needs no account) or online."""
     tensorboard: bool = False
     """Write TensorBoard curves into the run's folder; needs the package tensorboard."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_choice("tracking.wandb", self.wandb, ("disabled", "offline", "online"))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParseConfig:
+class ParseConfig(Group):
     """What `parse` writes."""
 
-    format: str = "bracketed"
+    format: Annotated[str, one_of("bracketed", "drawn")] = "bracketed"
     """bracketed (a line per tree) or drawn (as text, a line per phrase and word)."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_choice("parse.format", self.format, ("bracketed", "drawn"))

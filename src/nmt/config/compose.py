@@ -6,7 +6,7 @@ Every mistake in a setting becomes a ConfigError of one line.
 import difflib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, make_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -24,7 +24,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from nmt.config import registry
-from nmt.config.checks import check_effect, is_utf8
+from nmt.config.checks import base_type, check_effect
 from nmt.config.conf_folder import (
     check_named_folders,
     conf_folder,
@@ -137,9 +137,7 @@ def register_schema() -> None:
 
 @cache
 def _register_once() -> None:
-    schema: DictConfig = OmegaConf.structured(Config)
-    _make_writable(schema)
-    ConfigStore.instance().store("schema", schema, provider="nmt")
+    ConfigStore.instance().store("schema", OmegaConf.structured(_schema(Config())), provider="nmt")
     # a launcher may have brought the functions to this process
     OmegaConf.register_new_resolver("folder_name", _folder_name, replace=True)
     OmegaConf.register_new_resolver("direction_of", direction_of, replace=True)
@@ -147,12 +145,14 @@ def _register_once() -> None:
     Plugins.instance().register(OwnSettings)
 
 
-def _make_writable(node: DictConfig) -> None:
-    """Undo what frozen dataclasses become in OmegaConf: read-only nodes, which no override could change."""
-    OmegaConf.set_readonly(node, False)
-    for name in node:
-        if isinstance(node[name], DictConfig):
-            _make_writable(node[name])
+def _schema(group: Any) -> Any:
+    """Return a group of settings as OmegaConf needs it: not frozen, and annotated with types only."""
+    values, types = {}, {}
+    for each in fields(group):
+        value = getattr(group, each.name)
+        values[each.name] = _schema(value) if is_dataclass(value) else value
+        types[each.name] = type(values[each.name]) if is_dataclass(value) else base_type(each.type)
+    return make_dataclass(type(group).__name__, types.items())(**values)
 
 
 def direction_of(metric: str) -> str:
@@ -167,7 +167,7 @@ def _folder_name(path: str) -> str:
 
 def check_override(text: str, known_groups: Collection[str], *, several: bool = False) -> None:
     """Refuse overrides that Hydra would reject with a long report, or accept and ignore."""
-    if "\0" in text or not is_utf8(text):
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise ConfigError(f"{text!r} contains a NUL or is not UTF-8: no setting accepts such text")
     override = parsed(text)
     key = str(override.key_or_group)

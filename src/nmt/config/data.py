@@ -1,65 +1,67 @@
 """The settings of the corpora and their tokenizer, and of noise on the training text."""
 
-import math
 import re
-from collections.abc import Container, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Annotated, Any, NamedTuple
 
 from nmt.config.checks import (
     ADJUSTABLE,
-    NOT_OF_THE_TEXT,
-    OF_ONE_CORPUS,
-    check_at_least,
-    check_between,
-    check_choice,
-    check_fraction,
+    Amount,
+    Count,
+    Group,
+    Share,
     check_language,
     check_plain_name,
-    marked,
-    typed,
+    one_of,
+    within,
 )
-from nmt.config.registry import brings, check_registered
+from nmt.config.registry import brings
 from nmt.errors import ConfigError, nearest
 
 TABLES = ("hub", "files")
 """Sources that read tables and files, in which settings name columns and test sets."""
 TREES = "trees"
 """The value of `data.target_lang` for sentences paired with their constituency trees."""
-PAIR, SIDE = "pair", "side"
-"""The values of `data.drop_overlap`."""
+SIDE = "side"
+"""The value of `data.drop_overlap` that drops most."""
 MAX_LINKED_PIECES = 65_535
 """The longest sentence, in word pieces, that can have a word alignment."""
 MAIN = "main"
 """The name of the corpus that `data` describes."""
 OF_THE_MIXTURE = {"mixture": {}, "temperature": 0.0}
-"""Settings of the whole mixture; one of its corpora cannot have them."""
-MAX_WEIGHT = 1e6
+"""Settings of the whole mixture."""
+NOT_OF_THE_TEXT = ("corpus", "engine", "weight", *OF_THE_MIXTURE)
+"""Settings on which the text and its tokens do not depend."""
+OF_ONE_CORPUS = ("train", "valid", "test", "hold_out", "tag", "train_alignments", "test_alignments", "weight")
+"""Settings that other corpora do not take from the main one."""
+OF_ALL_CORPORA = ("corpus", "engine", "max_pieces", *OF_THE_MIXTURE)
+"""Settings that one corpus of a mixture cannot have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataConfig:
+class DataConfig(Group):
     """The source of the parallel text, and which pairs are kept."""
 
-    corpus: str = field(default="wmt14_en_de", metadata=NOT_OF_THE_TEXT)
+    corpus: Annotated[str, check_plain_name] = "wmt14_en_de"
     """Name of the prepared data, which is stored in `<paths.data>/<corpus>/`."""
     source: str = "hub"
     """Kind of source."""
-    engine: str = field(default="processes", metadata={**NOT_OF_THE_TEXT, **ADJUSTABLE})
+    engine: str = field(default="processes", metadata=ADJUSTABLE)
     """Where the text is filtered and encoded, which does not change it."""
-    source_lang: str = "en"
+    source_lang: Annotated[str, check_language] = "en"
     """Language to translate from."""
-    target_lang: str = "de"
+    target_lang: Annotated[str, check_language] = "de"
     """Language to translate into, or another kind of target side."""
-    train: list[str] = field(default_factory=lambda: ["train"], metadata=OF_ONE_CORPUS)
+    train: list[str] = field(default_factory=lambda: ["train"])
     """Training text: a Hub split, or files (the source language first, or one file with both)."""
-    valid: list[str] = field(default_factory=lambda: ["validation"], metadata=OF_ONE_CORPUS)
+    valid: list[str] = field(default_factory=lambda: ["validation"])
     """Validation text, like `test`."""
-    test: list[str] = field(default_factory=lambda: ["test"], metadata=OF_ONE_CORPUS)
+    test: list[str] = field(default_factory=lambda: ["test"])
     """Test text, like `train`; or text files with further references after the first two."""
     columns: list[str] = field(default_factory=list)
     """Columns of source and target in tables that do not name them after the languages."""
-    hold_out: float = field(default=0.0, metadata=OF_ONE_CORPUS)
+    hold_out: float = 0.0
     """Share of the training pairs held out as `valid`, and again as `test`, if these are empty."""
     hub_dataset: str = "wmt/wmt14"
     """Data set on the Hub, or a local folder in the Hub's layout."""
@@ -69,9 +71,9 @@ class DataConfig:
     """Revision of the Hub data set: a full commit, so the text never changes."""
     drop_copies: bool = False
     """Drop training pairs with identical source and target."""
-    max_words: int = 250
+    max_words: Count = 250
     """Drop training pairs with more words than this in the source or the target; 0 for no limit."""
-    max_ratio: float = 0.0
+    max_ratio: Amount = 0.0
     """Drop training pairs if one side is longer than the other by more than this factor; 0 for no limit."""
     score_column: str = ""
     """Column with a score per training pair, in tables that have one; pairs below min_score are dropped."""
@@ -79,53 +81,44 @@ class DataConfig:
     """The lowest score that score_column may have."""
     deduplicate: bool = False
     """Drop training pairs that repeat an earlier one; case, white space, punctuation and digits do not count."""
-    max_pieces: int = 256
+    max_pieces: Annotated[int, within(at_least=2)] = 256
     """Drop training pairs with more word pieces than this in the source or the target."""
-    tag: str = field(default="", metadata=OF_ONE_CORPUS)
+    tag: str = ""
     """A word put before each source sentence, such as <de> for the target language; it gets an id of its own."""
-    train_alignments: str = field(default="", metadata=OF_ONE_CORPUS)
+    train_alignments: str = ""
     """File with the word alignment of each training pair in Pharaoh format, for training.guided_weight, or
     the name of a data.source that has alignments itself. Empty for none."""
-    test_alignments: str = field(default="", metadata=OF_ONE_CORPUS)
+    test_alignments: str = ""
     """File with the true word alignments of test in Pharaoh format, with which `eval` compares the model's."""
-    min_language_probability: float = 0.0
+    min_language_probability: Share = 0.0
     """Drop training pairs if a side has its language with a lower probability, according to py3langid; 0 does not
     check. About 0.1 drops other languages and keeps most sentences, but not those of one or two words, whose language
     is uncertain."""
-    weight: float = field(default=1.0, metadata={**NOT_OF_THE_TEXT, **OF_ONE_CORPUS})
+    weight: Annotated[float, within(above=0, at_most=1_000_000)] = 1.0
     """Weight of this corpus in a mixture: its share of the training tokens, relative to that of the others."""
-    mixture: dict[str, Any] = field(default_factory=dict, metadata=NOT_OF_THE_TEXT)
+    mixture: dict[str, Any] = field(default_factory=dict)
     """Corpora to train on besides this one, by name. Each has `data.*` settings of its own, written like
     data.mixture.crawled.train=[a.en,a.de]; its source, languages, columns and filters default to those of `data`."""
-    temperature: float = field(default=0.0, metadata=NOT_OF_THE_TEXT)
+    temperature: float = 0.0
     """If not 0, each weight of a mixture is multiplied by the corpus's tokens to the power of 1/temperature."""
     match_numbers: bool = False
     """Drop training pairs whose sides have different numbers, written as digits."""
-    drop_overlap: str = ""
+    drop_overlap: Annotated[str, one_of("", "pair", SIDE)] = ""
     """Drop training pairs that are also in a development or test set, without regard to case and punctuation: pair if
     both sides are those of a pair there, side if one of the sides is a sentence there; empty keeps them."""
-    overlap_share: float = 0.0
+    overlap_share: Annotated[float, within(at_least=0, at_most=1)] = 0.0
     """Drop training pairs with a side that contains at least this share of the runs of words of a development or test
     sentence; 0 does not check. A run has eight words. 0.5 drops most copies with changes, 0.01 whatever has one run in
     common."""
-    pos_tags: str = "xx"
+    pos_tags: Annotated[str, one_of("xx", "keep")] = "xx"
     """Tags of words in trees: keep, or xx, which replaces all but those of punctuation by XX."""
     drop_web_text: bool = False
     """Drop training pairs with links or tags that differ between the sides or are most of a side, with a side that has
     fewer than 60% letters (tables, codes), or is a menu, a notice about cookies, copyright or scripts, or a call to
     click, in English, German, French or Spanish."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        for name in ("source", "engine"):
-            check_registered(f"data.{name}", getattr(self, name))
-        check_plain_name("data.corpus", self.corpus)
-        check_at_least("data.max_words", self.max_words, 0)
-        check_at_least("data.max_pieces", self.max_pieces, 2)
-        check_fraction("data.min_language_probability", self.min_language_probability)
-        check_choice("data.pos_tags", self.pos_tags, ("xx", "keep"))
-        check_language("data.source_lang", self.source_lang)
-        check_language("data.target_lang", self.target_lang)
+    def check(self) -> None:
+        """Refuse values that contradict each other."""
         if self.source_lang == self.target_lang:
             raise ConfigError(f"data.source_lang and data.target_lang are both {self.source_lang}: name two languages")
         if not 0 <= self.hold_out < 0.5:
@@ -134,8 +127,11 @@ class DataConfig:
             )
         if len(self.tag.split()) > 1 or self.tag.strip() != self.tag or not self.tag.isprintable():
             raise ConfigError(f"data.tag={self.tag!r} must be one word, such as <bt>")
+        if 0 < self.max_ratio < 1:
+            raise ConfigError(
+                f"data.max_ratio={self.max_ratio} would drop every pair: use 1 or more, or 0 for no limit"
+            )
         self._check_tables()
-        self._check_filters()
         self._check_alignments()
         self._check_mixture()
 
@@ -147,19 +143,6 @@ class DataConfig:
             raise ConfigError(f"data.score_column={self.score_column} needs tables, not data.source={self.source}")
         if self.min_score and not self.score_column:
             raise ConfigError(f"data.min_score={self.min_score} needs data.score_column: name the column of scores")
-        if not math.isfinite(self.min_score):
-            raise ConfigError(f"data.min_score={self.min_score} must be a finite number")
-
-    def _check_filters(self) -> None:
-        """Check the limits of filters."""
-        if not (self.max_ratio == 0 or self.max_ratio >= 1):
-            raise ConfigError(
-                f"data.max_ratio={self.max_ratio} would drop every pair: use 1 or more, or 0 for no limit"
-            )
-        if self.drop_overlap:
-            check_choice("data.drop_overlap", self.drop_overlap, (PAIR, SIDE))
-        if not 0 <= self.overlap_share <= 1:
-            raise ConfigError(f"data.overlap_share={self.overlap_share} must be at least 0 and at most 1")
 
     def _check_alignments(self) -> None:
         """Make sure that the pairs can have word alignments."""
@@ -177,12 +160,7 @@ class DataConfig:
 
     def _check_mixture(self) -> None:
         """Check the corpora of a mixture."""
-        if not 0 < self.weight <= MAX_WEIGHT:
-            raise ConfigError(
-                f"data.weight={self.weight:g} must be above 0 and at most {MAX_WEIGHT:g}: to train without a corpus, "
-                "leave it out"
-            )
-        if not (self.temperature == 0 or 1 <= self.temperature < math.inf):
+        if self.temperature != 0 and not self.temperature >= 1:
             raise ConfigError(f"data.temperature={self.temperature:g} must be a number from 1 on, or 0 to ignore sizes")
         if len({is_text(corpus.settings.target_lang) for corpus in corpora_of(self).values()}) > 1:
             raise ConfigError(f"data.mixture: all corpora or none must have target_lang={TREES}")
@@ -203,22 +181,35 @@ class Corpus(NamedTuple):
 
 def corpora_of(data: DataConfig) -> dict[str, Corpus]:
     """Return each corpus of the training text by name, the main one first."""
-    of_all = {"corpus", "max_pieces", *OF_THE_MIXTURE, *marked(data, ADJUSTABLE)}
-    known = {each.name: each for each in fields(data) if each.name not in of_all}
-    own = {name: _unset(each) for name, each in known.items() if "of_one_corpus" in each.metadata}
-    types = {name: each.type for name, each in known.items()}
+    known = {each.name: each for each in fields(data) if each.name not in OF_ALL_CORPORA}
+    own: dict[str, Any] = {
+        name: [] if known[name].default is MISSING else known[name].default for name in OF_ONE_CORPUS
+    }
     found = {MAIN: Corpus(data, "data.")}
     for name, entry in data.mixture.items():
         prefix = f"data.mixture.{name}"
-        checked = check_entry(name, entry, types)
+        _check_entry(name, entry, known)
         try:
-            settings = replace(data, **{**own, **OF_THE_MIXTURE, **checked})
+            settings = replace(data, **{**own, **OF_THE_MIXTURE, **entry})
         except ConfigError as error:
-            raise ConfigError(f"{prefix}: {error}") from error
+            raise ConfigError(str(error).replace("data.", f"{prefix}.")) from error
         if not settings.train and "text" not in brings("data.source", settings.source):
             raise ConfigError(f"{prefix}.train is empty: name the files of this corpus")
         found[name] = Corpus(settings, f"{prefix}.")
     return found
+
+
+def _check_entry(name: str, entry: Any, known: Iterable[str]) -> None:
+    """Refuse what is no corpus of a mixture with a name that files may contain."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", name):
+        raise ConfigError(f"data.mixture: {name!r} must be a name of letters, digits, _ and -: file names contain it")
+    if name == MAIN:
+        raise ConfigError(f"data.mixture.{MAIN}: {MAIN} is the name of the corpus of data.train: use another name")
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"data.mixture.{name} must be settings, such as {{train: [more.en,more.de]}}")
+    for key in entry:
+        if key not in known:
+            raise ConfigError(f"there is no setting data.mixture.{name}.{key}; {nearest(str(key), known)}")
 
 
 def check_mixture(data: DataConfig, given: Container[str]) -> None:
@@ -232,66 +223,30 @@ def check_mixture(data: DataConfig, given: Container[str]) -> None:
             )
 
 
-def _unset(setting: Field[Any]) -> Any:
-    """Return the value of a setting that a corpus does not have: lists of files are empty."""
-    return [] if setting.default is MISSING else setting.default
-
-
-def check_entry(name: str, entry: Any, types: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a corpus of a mixture with the right types.
-
-    Args:
-        name: The name of the corpus.
-        entry: Its settings, as the user wrote them.
-        types: The type of each setting that a corpus may have, by name.
-    """
-    prefix = f"data.mixture.{name}"
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", name):
-        raise ConfigError(f"data.mixture: {name!r} must be a name of letters, digits, _ and -: file names contain it")
-    if name == MAIN:
-        raise ConfigError(f"{prefix}: {MAIN} is the name of the corpus of data.train: give this one another name")
-    if not isinstance(entry, Mapping):
-        raise ConfigError(f"{prefix} must be settings, such as {{train: [more.en,more.de]}}")
-    for key in entry:
-        if key not in types:
-            raise ConfigError(f"there is no setting {prefix}.{key}; {nearest(str(key), tuple(types))}")
-    return {key: typed(f"{prefix}.{key}", value, types[key]) for key, value in entry.items()}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenizerConfig:
+class TokenizerConfig(Group):
     """The vocabulary, and how text is split into word pieces."""
 
-    model_type: str = "bpe"
+    model_type: Annotated[str, one_of("bpe", "unigram")] = "bpe"
     """SentencePiece model: bpe or unigram."""
-    vocab_size: int = 37_000
+    vocab_size: Annotated[int, within(at_least=8, at_most=10_000_000)] = 37_000
     """Number of word pieces, including the four special ones."""
     joint: bool = True
     """Share one vocabulary between both languages; false trains one per language."""
     folder: str = ""
     """Folder of prepared data or of a checkpoint whose tokenizer is used as it is; empty trains one."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_choice("tokenizer.model_type", self.model_type, ("bpe", "unigram"))
-        check_between("tokenizer.vocab_size", self.vocab_size, 8, 10_000_000)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseConfig:
+class NoiseConfig(Group):
     """Random changes of the training text, drawn anew in each epoch; all are off at 0."""
 
-    bpe_dropout_source: float = 0.0
+    bpe_dropout_source: Share = 0.0
     """Probability with which each merge of a source word is left out at each step of BPE (BPE-dropout)."""
-    bpe_dropout_target: float = 0.0
+    bpe_dropout_target: Share = 0.0
     """The same for target words."""
-    word_dropout: float = 0.0
+    word_dropout: Share = 0.0
     """Share of source words whose pieces are replaced by the unknown piece."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        for name in ("bpe_dropout_source", "bpe_dropout_target", "word_dropout"):
-            check_fraction(f"noise.{name}", getattr(self, name))
 
     @property
     def any(self) -> bool:

@@ -1,93 +1,72 @@
 """The settings of translation and evaluation."""
 
-from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Annotated
 
-from nmt.config.checks import (
-    CONTROL,
-    MAY_NAME_A_FOLDER,
-    NAMES_A_FILE,
-    NOT_OF_THE_SEARCH,
-    ONLY_TORCH,
-    check_above_zero,
-    check_at_least,
-    check_between,
-    check_choice,
-    check_plain_name,
-    marked,
-)
-from nmt.config.registry import check_registered
+from nmt.config.checks import AboveZero, Count, Group, Positive, check_plain_name, one_of, within
 from nmt.errors import ConfigError
 
 BLEU_TOKENIZERS = (
     "auto", "13a", "zh", "ja-mecab", "ko-mecab", "intl", "char", "none", "spm", "flores101", "flores200", "spBLEU-1K",
 )  # fmt: skip
 """auto, and the names of sacreBLEU's tokenizers."""
-STRATEGIES = ("beam", "sample", "mbr")
 MBR = "mbr"
 """The value of `decoding.strategy` for minimum Bayes risk."""
+ONLY_TORCH = ("ensemble", "alignments", "terms", "well_formed")
+"""Settings that only engine=torch offers, if they have other values than their defaults."""
+CONTROLS = ("terms", "no_repeat_ngram", "min_length")
+"""Settings that restrict what a search may write."""
+NAMES_A_FILE = ("terms",)
+"""Settings that name a file, on whose content the result depends."""
+NOT_OF_THE_SEARCH = ("batch_tokens", "ensemble", "alignments")
+"""Settings that do not change what the search finds with a model, or that name the model."""
+Width = Annotated[int, within(at_least=1, at_most=10_000)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecodingConfig:
+class DecodingConfig(Group):
     """The search for translations, as in section 6.1 of the paper."""
 
-    strategy: str = "beam"
+    strategy: Annotated[str, one_of("beam", "sample", MBR)] = "beam"
     """How translations are found: by beam search, as a sample, or by the minimum Bayes risk of candidates (mbr)."""
-    beam: int = 4
+    beam: Width = 4
     """Hypotheses per sentence; 1 is greedy search."""
-    alpha: float = 0.6
+    alpha: Annotated[float, within(at_least=0, at_most=10)] = 0.6
     """Length penalty, in GNMT's form: log-probability / ((5 + length) / 6)^alpha."""
-    extra_length: int = 50
+    extra_length: Annotated[int, within(at_least=0, at_most=1_000_000)] = 50
     """Most word pieces by which a translation may be longer than its source."""
-    nbest: int = 1
+    nbest: Width = 1
     """Translations to write per sentence."""
-    temperature: float = 1.0
+    temperature: AboveZero = 1.0
     """Temperature of sampling: below 1 favours probable word pieces, above 1 improbable ones."""
-    top_k: int = 0
+    top_k: Count = 0
     """Sample from this many most probable word pieces; 0 for all."""
-    top_p: float = 1.0
+    top_p: Annotated[float, within(above=0, at_most=1)] = 1.0
     """Sample from the smallest set of word pieces whose probabilities sum to this; 1 for all."""
-    batch_tokens: int = field(default=4096, metadata=NOT_OF_THE_SEARCH)
+    batch_tokens: Positive = 4096
     """Source tokens per batch."""
-    ensemble: list[str] = field(default_factory=list, metadata={**ONLY_TORCH, **NOT_OF_THE_SEARCH})
+    ensemble: list[str] = field(default_factory=list)
     """Further checkpoints, named like `checkpoint`, whose probabilities are averaged with those of `checkpoint`."""
-    alignments: bool = field(default=False, metadata={**ONLY_TORCH, **NOT_OF_THE_SEARCH})
+    alignments: bool = False
     """Align the words of each translation with those of its source, which takes one more pass over the translations."""
-    terms: str = field(default="", metadata={**ONLY_TORCH, **CONTROL, **NAMES_A_FILE})
+    terms: str = ""
     """File with a term, a tab and its translation on each line. If a term stands in a source line, its translation
     must stand in the translation of the line."""
-    no_repeat_ngram: int = field(default=0, metadata=CONTROL)
+    no_repeat_ngram: Count = 0
     """No sequence of this many word pieces stands twice in a translation; 0 allows repetitions."""
-    min_length: int = field(default=0, metadata=CONTROL)
+    min_length: Count = 0
     """Least word pieces per translation."""
-    candidates: int = 64
+    candidates: Width = 64
     """Candidates per sentence for minimum Bayes risk: samples, narrowed by top_k, top_p and temperature."""
     utility: str = "chrf"
     """Agreement of two candidates for minimum Bayes risk."""
-    comet: str = field(default="", metadata=MAY_NAME_A_FOLDER)
+    comet: str = ""
     """Model of COMET for `utility=comet`: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging
     Face. It needs the package unbabel-comet."""
-    well_formed: bool = field(default=False, metadata=ONLY_TORCH)
+    well_formed: bool = False
     """Trees only: search only well-formed trees over the words of the sentence."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_choice("decoding.strategy", self.strategy, STRATEGIES)
-        check_registered("decoding.utility", self.utility)
-        for name in ("beam", "nbest", "candidates"):
-            check_between(f"decoding.{name}", getattr(self, name), 1, 10_000)
-        check_at_least("decoding.batch_tokens", self.batch_tokens, 1)
-        check_between("decoding.alpha", self.alpha, 0, 10)
-        check_between("decoding.extra_length", self.extra_length, 0, 1_000_000)
-        for name in ("top_k", "no_repeat_ngram", "min_length"):
-            check_at_least(f"decoding.{name}", getattr(self, name), 0)
-        check_above_zero("decoding.temperature", self.temperature)
-        if not 0 < self.top_p <= 1:
-            raise ConfigError(f"decoding.top_p={self.top_p} must be above 0 and at most 1")
-        self._check_combinations()
-
-    def _check_combinations(self) -> None:
+    def check(self) -> None:
         """Refuse values that contradict each other."""
         if self.strategy == "beam" and self.nbest > self.beam:
             raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.beam={self.beam}: widen the beam")
@@ -100,12 +79,10 @@ class DecodingConfig:
             )
         if self.terms and self.strategy != "beam":
             raise ConfigError("decoding.terms needs a beam: samples cannot have terms")
-        if self.well_formed:  # the search among trees knows nothing of other restrictions
-            controls = [each for each in fields(self) if each.metadata.keys() & CONTROL.keys()]
-            if used := [each.name for each in controls if getattr(self, each.name) != each.default]:
-                raise ConfigError(
-                    f"decoding.well_formed=true cannot be used with decoding.{used[0]}: remove one of the two"
-                )
+        if self.well_formed and (used := self._changed(CONTROLS)):  # the search among trees has no other restrictions
+            raise ConfigError(
+                f"decoding.well_formed=true cannot be used with decoding.{used[0]}: remove one of the two"
+            )
 
     @property
     def search(self) -> "DecodingConfig":
@@ -128,48 +105,49 @@ class DecodingConfig:
     @property
     def for_any_engine(self) -> "DecodingConfig":
         """The same settings without those that only engine=torch offers."""
-        usual = type(self)()
-        return replace(self, **{each.name: getattr(usual, each.name) for each in self._only_torch})
+        return self._with_defaults(ONLY_TORCH)
 
     @property
     def naming_no_file(self) -> "DecodingConfig":
         """The same settings without those that name files: a model from a stranger must not choose what is read."""
-        usual = type(self)()
-        named = (*marked(self, NAMES_A_FILE), *marked(self, MAY_NAME_A_FOLDER))
         try:
-            return replace(self, **{name: getattr(usual, name) for name in named})
+            return self._with_defaults((*NAMES_A_FILE, "comet"))
         except ConfigError:  # the strategy needs the file
-            return replace(usual, beam=self.beam, alpha=self.alpha, extra_length=self.extra_length)
-
-    @property
-    def _only_torch(self) -> list[Field[Any]]:
-        return [each for each in fields(self) if ONLY_TORCH.keys() & each.metadata.keys()]
+            return DecodingConfig(beam=self.beam, alpha=self.alpha, extra_length=self.extra_length)
 
     @property
     def torch_only(self) -> list[str]:
         """The names of the settings in use that only engine=torch offers."""
-        return [each.name for each in self._only_torch if getattr(self, each.name) not in (each.default, [])]
+        return self._changed(ONLY_TORCH)
+
+    def _changed(self, names: tuple[str, ...]) -> list[str]:
+        """Return which of these settings have other values than their defaults."""
+        usual = {each.name: [] if each.default is MISSING else each.default for each in fields(self)}
+        return [name for name in names if getattr(self, name) != usual[name]]
+
+    def _with_defaults(self, names: tuple[str, ...]) -> "DecodingConfig":
+        usual = DecodingConfig()
+        return replace(self, **{name: getattr(usual, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationConfig:
+class EvaluationConfig(Group):
     """The text that `eval` scores."""
 
     splits: list[str] = field(default_factory=lambda: ["test"])
     """Splits of the prepared data to translate and score."""
-    bleu_tokenizer: str = "auto"
+    bleu_tokenizer: Annotated[str, one_of(*BLEU_TOKENIZERS)] = "auto"
     """sacreBLEU's tokenizer for BLEU, also in training's validation: auto (zh, ja-mecab and ko-mecab for Chinese,
     Japanese and Korean, 13a for all other languages), or another one, such as char, intl or flores200."""
     comet: str = ""
     """Model of COMET: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging Face; empty for none.
     It needs the package unbabel-comet."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
+    def check(self) -> None:
+        """Refuse no split, and what cannot name one."""
         if not self.splits:
             raise ConfigError("evaluation.splits is empty: name at least one, such as [test]")
         for split in self.splits:
             check_plain_name("evaluation.splits", split)
             if self.splits.count(split) > 1:
                 raise ConfigError(f"evaluation.splits names {split} twice: name each once")
-        check_choice("evaluation.bleu_tokenizer", self.bleu_tokenizer, BLEU_TOKENIZERS)

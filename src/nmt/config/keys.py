@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from nmt.config import registry
-from nmt.config.checks import ADJUSTABLE, IN_WORDS, MAX_NAME_CHARACTERS
+from nmt.config.checks import ADJUSTABLE, IN_WORDS, MAX_NAME_CHARACTERS, base_type
 from nmt.config.conf_folder import groups
 from nmt.config.tree import Config
 
@@ -193,7 +193,7 @@ def _walk(settings: Any, prefix: str, *, adjustable: bool) -> Iterator[Key]:
         else:
             meaning, listed = meanings.get(field.name, ""), registry.describe(name)
             meaning = f"{meaning.rstrip('.')}: {listed}." if listed else meaning
-            yield Key(name, field.type, value, meaning, may_change)
+            yield Key(name, base_type(field.type), value, meaning, may_change)
 
 
 def _docstrings(settings: type) -> dict[str, str]:

@@ -1,89 +1,79 @@
 """The settings of the Transformer."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Annotated
 
-from nmt.config.checks import (
-    DROPS,
-    ONLY_IN_TRAINING,
-    SEEN_IN_WEIGHTS,
-    check_at_least,
-    check_choice,
-    check_fraction,
-    has_effect,
-    marked,
-)
-from nmt.config.registry import check_registered
+from nmt.config.checks import Count, Group, Positive, Share, has_effect, one_of
 from nmt.errors import ConfigError
 
 DECODER_ONLY = "decoder_only"
 """The value of `model.architecture`."""
+SEEN_IN_WEIGHTS = (
+    *("layers", "encoder_layers", "decoder_layers", "d_model", "d_ff"),
+    *("max_positions", "max_relative_distance", "tie_embeddings", "output_bias"),
+)
+"""Settings whose difference shows in the names or shapes of weights."""
+DROPS = ("dropout", "attention_dropout", "activation_dropout", "layer_drop")
+"""Settings that are the probability with which training leaves out parts of the model."""
+ONLY_IN_TRAINING = ("initialization", *DROPS)
+"""Settings that change nothing that a trained model computes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelConfig:
+class ModelConfig(Group):
     """The model, in the letters of the paper (section 3 and Table 3)."""
 
     architecture: str = "transformer"
     """Architecture."""
-    layers: int = field(default=6, metadata=SEEN_IN_WEIGHTS)
+    layers: Positive = 6
     """N: number of encoder layers, and of decoder layers."""
-    encoder_layers: int = field(default=0, metadata=SEEN_IN_WEIGHTS)
+    encoder_layers: Count = 0
     """Number of encoder layers; 0 for `layers`."""
-    decoder_layers: int = field(default=0, metadata=SEEN_IN_WEIGHTS)
+    decoder_layers: Count = 0
     """Number of decoder layers; 0 for `layers`."""
-    d_model: int = field(default=512, metadata=SEEN_IN_WEIGHTS)
+    d_model: Positive = 512
     """Width of the residual stream."""
-    d_ff: int = field(default=2048, metadata=SEEN_IN_WEIGHTS)
+    d_ff: Positive = 2048
     """Inner width of the feed-forward layers."""
-    heads: int = 8
+    heads: Positive = 8
     """h: attention heads."""
-    d_k: int = 0
+    d_k: Count = 0
     """Width of queries and keys per head; 0 is the paper's d_model / h."""
-    d_v: int = 0
+    d_v: Count = 0
     """Width of values per head; 0 is the paper's d_model / h."""
-    kv_heads: int = 0
+    kv_heads: Count = 0
     """Key and value heads, each shared by several query heads (grouped-query attention); 0 is one per query head."""
-    dropout: float = field(default=0.1, metadata=DROPS)
+    dropout: Share = 0.1
     """P_drop: dropout on the output of each sub-layer and on the sums of embeddings and positions."""
-    attention_dropout: float = field(default=0.0, metadata=DROPS)
+    attention_dropout: Share = 0.0
     """Dropout on the attention weights. On a GPU it needs padded attention, which is slower than flash attention."""
-    activation_dropout: float = field(default=0.0, metadata=DROPS)
+    activation_dropout: Share = 0.0
     """Dropout on the inner layer of the feed-forward layers, after the activation."""
     norm: str = "layer"
     """Normalisation."""
-    norm_placement: str = "post"
+    norm_placement: Annotated[str, one_of("post", "pre")] = "post"
     """post: the paper's LayerNorm(x + Sublayer(x)); pre: x + Sublayer(LayerNorm(x))."""
     activation: str = "relu"
     """Activation inside the feed-forward layers."""
     positions: str = "sinusoidal"
     """Position encoding."""
-    max_positions: int = field(default=1024, metadata=SEEN_IN_WEIGHTS)
+    max_positions: Positive = 1024
     """Longest sentence, in word pieces, for learned positions."""
-    initialization: str = field(default="glorot", metadata=ONLY_IN_TRAINING)
+    initialization: Annotated[str, one_of("glorot", "small")] = "glorot"
     """Initial weights: glorot (the authors'), or small (normal, 0.02), which trains faster with small batches."""
-    tie_embeddings: bool = field(default=True, metadata=SEEN_IN_WEIGHTS)
+    tie_embeddings: bool = True
     """Share one matrix between the source and target embeddings and the projection before the softmax."""
-    output_bias: bool = field(default=False, metadata=SEEN_IN_WEIGHTS)
+    output_bias: bool = False
     """Add a learned number per word to the scores before the softmax, as Marian's models do."""
     prefix_attention: bool = False
     """Decoder-only: let source tokens see later source tokens, too."""
-    layer_drop: float = field(default=0.0, metadata=DROPS)
+    layer_drop: Share = 0.0
     """Probability with which training skips a whole layer, in each micro-batch anew (LayerDrop)."""
-    max_relative_distance: int = field(default=16, metadata=SEEN_IN_WEIGHTS)
+    max_relative_distance: Positive = 16
     """Distance, in word pieces, beyond which relative positions are all alike."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        for name in ("layers", "d_model", "d_ff", "heads", "max_positions", "max_relative_distance"):
-            check_at_least(f"model.{name}", getattr(self, name), 1)
-        for name in ("encoder_layers", "decoder_layers", "d_k", "d_v", "kv_heads"):
-            check_at_least(f"model.{name}", getattr(self, name), 0)
-        for name in marked(self, DROPS):
-            check_fraction(f"model.{name}", getattr(self, name))
-        check_choice("model.norm_placement", self.norm_placement, ("post", "pre"))
-        check_choice("model.initialization", self.initialization, ("glorot", "small"))
-        for name in ("architecture", "norm", "activation", "positions"):
-            check_registered(f"model.{name}", getattr(self, name))
+    def check(self) -> None:
+        """Refuse values that contradict each other."""
         if self.d_model % self.heads and not (self.d_k and self.d_v):
             raise ConfigError(
                 f"model.heads={self.heads} does not divide model.d_model={self.d_model}: "

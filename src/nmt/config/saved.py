@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import yaml
 
-from nmt.config.checks import typed
 from nmt.config.keys import all_keys, unknown_setting
 from nmt.config.training import SCHEDULES_WITHOUT_END
 from nmt.config.tree import Config
@@ -49,18 +48,15 @@ def to_config(settings: Mapping[str, Any]) -> Config:
 
 
 def _built(group: Any, settings: Any, name: str) -> Any:
-    """Return a group of settings, each with a value of its type."""
+    """Return a group of settings."""
     if not isinstance(settings, Mapping):
         raise ConfigError(f"{name} is a group of settings, and cannot be {settings!r}")
     prefix = f"{name}." if name else ""
     types: dict[str, Any] = {each.name: each.type for each in fields(group)}
-    values = {}
-    for key, value in settings.items():
-        if key not in types:
-            raise ConfigError(unknown_setting(f"{prefix}{key}"))
-        kind, full = types[key], f"{prefix}{key}"
-        values[key] = _built(kind, value, full) if is_dataclass(kind) else typed(full, value, kind)
-    return group(**values)
+    if unknown := [key for key in settings if key not in types]:
+        raise ConfigError(unknown_setting(f"{prefix}{unknown[0]}"))
+    groups = {key for key, kind in types.items() if is_dataclass(kind)} & settings.keys()
+    return group(**{**settings, **{key: _built(types[key], settings[key], prefix + key) for key in groups}})
 
 
 def read_settings(config_text: str) -> dict[str, Any]:

@@ -4,21 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import chain
+from typing import Annotated
 
-from nmt.config.checks import (
-    ADJUSTABLE,
-    check_above_zero,
-    check_at_least,
-    check_choice,
-    check_fraction,
-)
-from nmt.config.registry import check_registered
+from nmt.config.checks import ADJUSTABLE, AboveZero, Amount, Count, Group, Positive, Share, one_of
 from nmt.errors import ConfigError
 
 SCHEDULES_WITHOUT_END = ("inverse_sqrt", "constant")
 """The schedules in which the rate of a step does not depend on the last step."""
-VOCABULARIES = ("old", "new", "extend")
-"""How the vocabulary of a run relates to that of the model that it begins from."""
 PARTS: Mapping[str, Sequence[str]] = {
     "encoder": ("encoder.*", "encoder_norm.*"),
     "decoder": ("decoder.*", "decoder_norm.*"),
@@ -30,63 +22,63 @@ TARGET_VECTORS = ("vectors.shared", "vectors.target")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingConfig:
+class TrainingConfig(Group):
     """Section 5 of the paper: batches, schedule, optimizer, regularisation; and when to validate and save."""
 
-    steps: int = field(default=100_000, metadata=ADJUSTABLE)
+    steps: Positive = field(default=100_000, metadata=ADJUSTABLE)
     """Number of updates of the weights."""
-    batch_tokens: int = 25_000
+    batch_tokens: Positive = 25_000
     """Most source tokens, and most target tokens, in a global batch (over all devices)."""
     group_by_length: bool = True
     """Whether the sentences of a global batch have similar lengths, like the paper's. If not, the lengths are random,
     which needs fewer steps if batches are small."""
-    device_tokens: int = field(default=0, metadata=ADJUSTABLE)
+    device_tokens: Count = field(default=0, metadata=ADJUSTABLE)
     """Most source tokens, and most target tokens, in a micro-batch on one device; larger shares accumulate
     gradients. 0 for no limit."""
     schedule: str = "inverse_sqrt"
     """Learning rate after the warmup."""
-    warmup_steps: int = 4000
+    warmup_steps: Positive = 4000
     """Steps over which the rate rises linearly."""
-    learning_rate: float = 0.0
+    learning_rate: Amount = 0.0
     """Peak learning rate; 0 for the paper's (d_model * warmup_steps)^-0.5."""
-    label_smoothing: float = 0.1
+    label_smoothing: Share = 0.1
     """epsilon_ls: probability spread evenly over the vocabulary."""
     optimizer: str = "adam"
     """Optimizer."""
-    adam_beta1: float = 0.9
+    adam_beta1: Share = 0.9
     """Adam's decay rate of the mean gradient."""
-    adam_beta2: float = 0.98
+    adam_beta2: Share = 0.98
     """Adam's decay rate of the mean squared gradient."""
-    adam_eps: float = 1e-9
+    adam_eps: AboveZero = 1e-9
     """Adam's epsilon."""
-    weight_decay: float = 0.0
+    weight_decay: Amount = 0.0
     """Decoupled weight decay (AdamW)."""
-    clip_norm: float = 0.0
+    clip_norm: Amount = 0.0
     """Largest norm of the gradient, which is scaled down to it; 0 for no clipping, like the paper."""
-    guided_weight: float = 0.0
+    guided_weight: Amount = 0.0
     """Weight of the loss of the first cross-attention head of the last decoder layer but one on given word alignments
     (data.train_alignments), such as 0.05; 0 for none."""
-    reduce_precision: str = field(default="fp32", metadata=ADJUSTABLE)
+    reduce_precision: Annotated[str, one_of("fp32", "bf16")] = field(default="fp32", metadata=ADJUSTABLE)
     """Precision in which devices average gradients: fp32, or bf16, which halves the traffic."""
     shard_optimizer: bool = field(default=False, metadata=ADJUSTABLE)
     """Divide Adam's averages between the devices, which saves memory (8 bytes per parameter) and takes more traffic."""
-    log_every: int = field(default=100, metadata=ADJUSTABLE)
+    log_every: Positive = field(default=100, metadata=ADJUSTABLE)
     """Steps between log lines."""
-    valid_every: int = field(default=1500, metadata=ADJUSTABLE)
+    valid_every: Positive = field(default=1500, metadata=ADJUSTABLE)
     """Steps between validations."""
-    valid_sentences: int = field(default=500, metadata=ADJUSTABLE)
+    valid_sentences: Count = field(default=500, metadata=ADJUSTABLE)
     """Validation sentences to decode for BLEU at each validation; 0 for none."""
-    save_every: int = field(default=1500, metadata=ADJUSTABLE)
+    save_every: Positive = field(default=1500, metadata=ADJUSTABLE)
     """Steps between checkpoints (the paper's 10 minutes, at 0.4 s per step)."""
-    keep_last: int = field(default=5, metadata=ADJUSTABLE)
+    keep_last: Positive = field(default=5, metadata=ADJUSTABLE)
     """Number of latest checkpoints to keep, of those that save_every asks for."""
-    keep_best: int = field(default=1, metadata=ADJUSTABLE)
+    keep_best: Count = field(default=1, metadata=ADJUSTABLE)
     """Number of checkpoints to keep in addition, those with the lowest loss on the validation set."""
-    patience: int = field(default=0, metadata=ADJUSTABLE)
+    patience: Count = field(default=0, metadata=ADJUSTABLE)
     """Stop after this many validations without an improvement; 0 never stops early."""
-    max_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
+    max_minutes: Amount = field(default=0.0, metadata=ADJUSTABLE)
     """Wall-clock minutes within which this process saves and ends; 0 for no limit."""
-    max_training_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
+    max_training_minutes: Amount = field(default=0.0, metadata=ADJUSTABLE)
     """Minutes of training steps over the whole run, excluding start-up, validation and saving; 0 for no limit. If
     they end the run before its steps do, the schedules linear and cosine reach zero then, and their warmup takes
     at most 12% of the steps, or a sixth of warmup_steps if that is more."""
@@ -94,7 +86,7 @@ class TrainingConfig:
     """Model to begin from, with a fresh optimizer and from the start of the data: the name of a run (its averaged, else
     best, else last checkpoint), or the folder of a checkpoint. The new model takes its shape (model.*),
     unless the command line gives another one. Empty begins with random weights."""
-    init_vocabulary: str = "old"
+    init_vocabulary: Annotated[str, one_of("old", "new", "extend")] = "old"
     """Vocabulary with init_from: old (that model's), new (learned from this text) or extend (the old one and pieces of
     this text, up to tokenizer.vocab_size). A new piece gets the mean vector of the old pieces that it consists of."""
     init_skip: list[str] = field(default_factory=list)
@@ -102,35 +94,16 @@ class TrainingConfig:
     stands for any text, such as [encoder.5.*,model.activation]."""
     freeze: list[str] = field(default_factory=list)
     """Weights that training does not change: encoder, decoder, embeddings, or names in which * stands for any text."""
-    ema: float = 0.0
+    ema: Share = 0.0
     """Decay per step of a moving average of the weights, such as 0.999, which validation, checkpoints and everything
     that reads them use instead of the weights; 0 for none. In step s it is at most (1 + s) / (10 + s)."""
-    muon_rate: float = 1.0
+    muon_rate: AboveZero = 1.0
     """Muon's learning rate, as a fraction of training.learning_rate, which is Adam's."""
-    r_drop: float = 0.0
+    r_drop: Amount = 0.0
     """Weight of R-Drop: every batch is computed twice with different dropout masks, and this weight of the divergence
     between both predictions is added to the loss. The paper takes 5; 0 computes batches once."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        for name in ("steps", "batch_tokens", "warmup_steps", "log_every", "valid_every", "save_every", "keep_last"):
-            check_at_least(f"training.{name}", getattr(self, name), 1)
-        for name in (
-            *("device_tokens", "learning_rate", "weight_decay", "clip_norm", "valid_sentences"),
-            *("keep_best", "patience", "max_minutes", "max_training_minutes", "guided_weight", "r_drop"),
-        ):
-            check_at_least(f"training.{name}", getattr(self, name), 0)
-        for name in ("label_smoothing", "adam_beta1", "adam_beta2", "ema"):
-            check_fraction(f"training.{name}", getattr(self, name))
-        for name in ("schedule", "optimizer"):
-            check_registered(f"training.{name}", getattr(self, name))
-        check_choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
-        check_choice("training.init_vocabulary", self.init_vocabulary, VOCABULARIES)
-        for name in ("adam_eps", "muon_rate"):
-            check_above_zero(f"training.{name}", getattr(self, name))
-        self._check_combinations()
-
-    def _check_combinations(self) -> None:
+    def check(self) -> None:
         """Refuse values that contradict each other."""
         if self.device_tokens > self.batch_tokens:
             raise ConfigError(
@@ -165,13 +138,9 @@ class TrainingConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AveragingConfig:
+class AveragingConfig(Group):
     """Which checkpoints are averaged."""
 
-    last: int = 5
+    last: Count = 5
     """Number of last checkpoints to average (the paper: 5 for base, 20 for big). 0 translates the development set with
     the last checkpoint, and with the averages of the last and of the best ones that are kept, and takes the best."""
-
-    def __post_init__(self) -> None:
-        """Check the value."""
-        check_at_least("averaging.last", self.last, 0)

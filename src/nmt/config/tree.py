@@ -8,13 +8,14 @@ check of its value. This module imports nothing slow.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
-from nmt.config.checks import ADJUSTABLE, check_between, check_choice, check_plain_path
+from nmt.config.checks import ADJUSTABLE, Count, Group, check_plain_path, one_of, within
 from nmt.config.commands import (
     BatchConfig,
     DescribeConfig,
     ExportConfig,
-    OwnText,
+    OwnConfig,
     ParseConfig,
     ServeConfig,
     SweepConfig,
@@ -27,7 +28,6 @@ from nmt.config.data import DataConfig, NoiseConfig, TokenizerConfig, corpora_of
 from nmt.config.decoding import MBR, DecodingConfig, EvaluationConfig
 from nmt.config.folders import local_folder
 from nmt.config.model import DECODER_ONLY, ModelConfig
-from nmt.config.registry import check_registered
 from nmt.config.training import AveragingConfig, TrainingConfig
 from nmt.errors import ConfigError
 
@@ -36,19 +36,19 @@ WITHOUT_SPACES = ("zh", "ja", "th", "km", "lo", "my")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimeConfig:
+class RuntimeConfig(Group):
     """The machine: device, precision, threads and processes."""
 
-    device: str = "auto"
+    device: Annotated[str, one_of("auto", "cpu", "cuda", "mps")] = "auto"
     """auto (a GPU if there is one), cpu, cuda (also AMD's GPUs) or mps (Apple's GPU)."""
-    precision: str = "auto"
+    precision: Annotated[str, one_of("auto", "fp32", "bf16", "fp16")] = "auto"
     """auto (bf16 on devices with fast bf16, fp16 on other GPUs if it is fast there, else fp32), fp32, bf16 or fp16."""
     compile: bool = False
     """Compile the model with torch.compile, which is worthwhile in long runs."""
     cuda_graphs: bool | None = None
     """Record the forward and backward passes of each size of micro-batch as a CUDA graph, which the GPU replays without
     waiting for the processor; null is true on GPUs of NVIDIA, unless runtime.compile is true."""
-    threads: int = 0
+    threads: Annotated[int, within(at_least=0, at_most=1024)] = 0
     """CPU threads per process; 0 divides the cores between the processes on this machine. Efficiency cores and the
     second threads of cores are not counted, and neither is more than the quota of a container."""
     kernels: bool = True
@@ -56,24 +56,14 @@ class RuntimeConfig:
     compiler is installed, and on GPUs with bf16 in Triton, if that is installed."""
     shard: str = "none"
     """What several processes divide among them."""
-    workers: int = 0
+    workers: Annotated[int, within(at_least=0, at_most=1024)] = 0
     """Processes that prepare data; 0 is one per core."""
-    timeout_minutes: float = 10.0
+    timeout_minutes: Annotated[float, within(above=0, at_most=1_000_000)] = 10.0
     """End training on several devices if one process does not respond to the others for this long."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_choice("runtime.device", self.device, ("auto", "cpu", "cuda", "mps"))
-        check_choice("runtime.precision", self.precision, ("auto", "fp32", "bf16", "fp16"))
-        check_registered("runtime.shard", self.shard)
-        check_between("runtime.threads", self.threads, 0, 1024)
-        check_between("runtime.workers", self.workers, 0, 1024)
-        if not 0 < self.timeout_minutes <= 1_000_000:
-            raise ConfigError(f"runtime.timeout_minutes={self.timeout_minutes} must be above 0, and at most 1000000")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PathsConfig:
+class PathsConfig(Group):
     """Folders, relative to the folder in which the command runs, or addresses such as s3://bucket/folder."""
 
     data: str = "data"
@@ -83,12 +73,12 @@ class PathsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Group):
     """All settings of a run. One tree serves every command, so the same settings always name the same files."""
 
-    name: str = field(default="wmt14_en_de_base", metadata=ADJUSTABLE)
+    name: Annotated[str, check_plain_path] = field(default="wmt14_en_de_base", metadata=ADJUSTABLE)
     """Name of the run, which is stored in `<paths.outputs>/<name>/`."""
-    seed: int = 1
+    seed: Count = 1
     """Seed of initial weights, order of the batches, dropout and sampling."""
     checkpoint: str = field(default="averaged", metadata=ADJUSTABLE)
     """Checkpoint to load: averaged, best, last, a step (step-00001000), or the folder of one."""
@@ -107,7 +97,7 @@ class Config:
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     noise: NoiseConfig = field(default_factory=NoiseConfig)
-    own: OwnText = field(default_factory=OwnText)
+    own: OwnConfig = field(default_factory=OwnConfig)
     averaging: AveragingConfig = field(default_factory=AveragingConfig, metadata=ADJUSTABLE)
     decoding: DecodingConfig = field(default_factory=DecodingConfig, metadata=ADJUSTABLE)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig, metadata=ADJUSTABLE)
@@ -124,12 +114,8 @@ class Config:
     parse: ParseConfig = field(default_factory=ParseConfig, metadata=ADJUSTABLE)
     paths: PathsConfig = field(default_factory=PathsConfig, metadata=ADJUSTABLE)
 
-    def __post_init__(self) -> None:
-        """Check the top-level values, and the groups against each other."""
-        check_plain_path("name", self.name)
-        if not 0 <= self.seed < 2**63:
-            raise ConfigError(f"seed={self.seed} must be at least 0 and below 2^63")
-        check_registered("engine", self.engine)
+    def check(self) -> None:
+        """Check the groups against each other."""
         for message in _contradictions(self):
             raise ConfigError(message)
 

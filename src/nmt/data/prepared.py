@@ -4,8 +4,7 @@ import json
 from collections.abc import Container, Mapping
 from dataclasses import asdict
 
-from nmt.config.checks import NOT_OF_THE_TEXT, marked
-from nmt.config.data import DataConfig, is_text
+from nmt.config.data import NOT_OF_THE_TEXT, DataConfig, is_text
 from nmt.config.folders import expanded
 from nmt.config.keys import written
 from nmt.config.saved import flatten
@@ -108,11 +107,10 @@ class _Prepared:
         self._config, self.manifest = config, read_manifest(config.data_folder)
         before = flatten(self.manifest.settings)
         now = flatten({"data": asdict(config.data), "tokenizer": asdict(config.tokenizer)})
-        others = marked(DataConfig, NOT_OF_THE_TEXT)
         self._changes: Mapping[str, str] = {
             name: f"{name}={written(before[name])}, not {written(now[name])}"
             for name in now
-            if name in before and before[name] != now[name] and name.rpartition(".")[2] not in others
+            if name in before and before[name] != now[name] and name.rpartition(".")[2] not in NOT_OF_THE_TEXT
         }
 
     def unfinished(self, task: str) -> UserError:

@@ -11,7 +11,7 @@ import torch
 
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config import registry
-from nmt.config.checks import check_between, check_effect
+from nmt.config.checks import check_effect, within
 from nmt.config.decoding import DecodingConfig
 from nmt.config.folders import expanded
 from nmt.config.registry import imported
@@ -70,7 +70,7 @@ class LoadedModel:
         if isinstance(lines, str):
             raise TypeError("translate takes a list of lines, not a single text: translate([text])")
         _check_is_whole("seed", seed)
-        check_between("seed", seed, 0, MAX_SEED)
+        within(at_least=0, at_most=MAX_SEED)("seed", seed)
         engine = self.engine.with_search(self._search(options), seed)
         return list(engine.translate(lines, token_scores=token_scores))
 
@@ -113,7 +113,7 @@ class LoadedModel:
                 f"engine={self.engine.name} does not show the next words of {self.path}: load the run itself"
             )
         _check_is_whole("count", count)
-        check_between("count", count, 1, MAX_NEXT_WORDS)
+        within(at_least=1, at_most=MAX_NEXT_WORDS)("count", count)
         if not source.strip():
             return []
         from nmt.decoding.next_words import likely_words  # noqa: PLC0415 - seldom used
@@ -131,7 +131,8 @@ class LoadedModel:
             if name not in known:
                 raise TypeError(f"translate has no option {name}; {nearest(name, known)}")
             _check_type(name, getattr(self.engine.config, name), options[name])
-        search = replace(self.engine.config, **options)
+        plain = {name: each.item() if hasattr(each, "item") else each for name, each in options.items()}  # from NumPy
+        search = replace(self.engine.config, **plain)
         for name in options:
             check_effect("decoding", search, name)
         return search

@@ -7,9 +7,8 @@ from typing import Final, Literal, Protocol
 
 from torch import Tensor
 
-from nmt.config.checks import ONLY_IN_TRAINING, SEEN_IN_WEIGHTS, marked
 from nmt.config.decoding import DecodingConfig
-from nmt.config.model import ModelConfig
+from nmt.config.model import ONLY_IN_TRAINING, SEEN_IN_WEIGHTS, ModelConfig
 from nmt.config.tree import Config
 from nmt.decoding.batches import MAX_SOURCE_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
@@ -112,7 +111,7 @@ def _inexpressible(target: Target, config: ModelConfig, tokenizer: Tokenizer) ->
     """
     resolved = {"d_k": config.key_size, "d_v": config.value_size, "kv_heads": config.key_value_heads}
     known: Mapping[str, Collection[object] | None] = {
-        **dict.fromkeys(("heads", *marked(config, SEEN_IN_WEIGHTS), *marked(config, ONLY_IN_TRAINING)), ANY),
+        **dict.fromkeys(("heads", *SEEN_IN_WEIGHTS, *ONLY_IN_TRAINING), ANY),
         "d_k": ANY if target.any_width else (config.d_model // config.heads,),
         "d_v": (config.key_size,),
         "kv_heads": ANY if target.shared_heads else (config.heads,),

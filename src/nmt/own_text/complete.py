@@ -2,10 +2,9 @@
 
 from collections.abc import Container
 
-from nmt.config.checks import NOT_OF_THE_TEXT, marked
 from nmt.config.commands import DERIVED, HOLD_OUT, LANGUAGES, OF_DATA, SHAPE
 from nmt.config.compose import compose
-from nmt.config.data import DataConfig, is_text
+from nmt.config.data import NOT_OF_THE_TEXT, is_text
 from nmt.config.keys import all_keys, value_of, with_values
 from nmt.config.saved import from_yaml, read_saved
 from nmt.config.tree import Config
@@ -78,7 +77,7 @@ def _with_prepared_text(config: Config, given: Container[str]) -> Config:
     usual = compose([EXPERIMENT])
     if config.data.train != usual.data.train:  # a file of settings names them
         return config
-    others = {*(f"data.{name}" for name in marked(DataConfig, NOT_OF_THE_TEXT)), *DERIVED}
+    others = {*(f"data.{name}" for name in NOT_OF_THE_TEXT), *DERIVED}
     try:
         groups = read_manifest(config.data_folder).settings.items()
         recorded = {

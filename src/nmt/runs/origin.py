@@ -5,9 +5,8 @@ from collections.abc import Container
 from dataclasses import fields, replace
 from pathlib import Path
 
-from nmt.config.checks import ONLY_IN_TRAINING, marked
 from nmt.config.folders import expanded
-from nmt.config.model import ModelConfig
+from nmt.config.model import ONLY_IN_TRAINING, ModelConfig
 from nmt.config.saved import from_yaml, read_saved
 from nmt.config.tree import Config
 from nmt.errors import UserError, nearest
@@ -54,11 +53,10 @@ def with_shape_of_origin(config: Config, given: Container[str]) -> Config:
         origin = read_saved((begun[-1].path if begun else find_origin(config)) / SETTINGS, from_yaml)
     except (UserError, OSError, ValueError):
         return config
-    not_of_the_shape = marked(ModelConfig, ONLY_IN_TRAINING)
     taken = {
         each.name: getattr(origin.model, each.name)
         for each in fields(ModelConfig)
-        if each.name not in not_of_the_shape and f"model.{each.name}" not in given
+        if each.name not in ONLY_IN_TRAINING and f"model.{each.name}" not in given
     }
     if "model.layers" in given:  # the number of layers of both stacks
         taken = {name: value for name, value in taken.items() if name not in ("encoder_layers", "decoder_layers")}

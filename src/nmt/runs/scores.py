@@ -1,12 +1,11 @@
 """The folders of scores: `eval/` for the run's own checkpoint and search, and folders inside it for any other."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nmt.config.checks import NOT_OF_THE_SEARCH
-from nmt.config.decoding import DecodingConfig
+from nmt.config.decoding import NOT_OF_THE_SEARCH, DecodingConfig
 from nmt.config.keys import plain_name, settings_name
 from nmt.config.saved import read_saved, read_settings
 from nmt.config.tree import Config
@@ -57,8 +56,7 @@ def _model_name(checkpoint: str, ensemble: Sequence[str]) -> str:
 
 def search_settings(decoding: DecodingConfig) -> dict[str, object]:
     """Return the settings of the search by name."""
-    others = {each.name for each in fields(decoding) if NOT_OF_THE_SEARCH.keys() & each.metadata.keys()}
-    return {key: value for key, value in asdict(decoding).items() if key not in others}
+    return {key: value for key, value in asdict(decoding).items() if key not in NOT_OF_THE_SEARCH}
 
 
 def _search_name(config: Config) -> str:

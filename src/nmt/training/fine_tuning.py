@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.config.checks import ONLY_IN_TRAINING, SEEN_IN_WEIGHTS, marked
 from nmt.config.keys import written
-from nmt.config.model import ModelConfig
+from nmt.config.model import ONLY_IN_TRAINING, SEEN_IN_WEIGHTS, ModelConfig
 from nmt.config.saved import from_yaml
 from nmt.config.training import PARTS, TrainingConfig
 from nmt.config.tree import Config
@@ -49,7 +48,7 @@ def begin_from(model: TranslationModel, tokenizer: Tokenizer, origin: Checkpoint
     initial, skip = model.state_dict(), config.training.init_skip
     weights, words = _for_vocabulary(origin, tokenizer, initial, config)
     differences = _differences(from_yaml(origin.config_text).model, config.model)
-    seen = {f"model.{key}" for key in marked(ModelConfig, SEEN_IN_WEIGHTS)}
+    seen = {f"model.{key}" for key in SEEN_IN_WEIGHTS}
     faults = {key: f"{key} is {now}, not {before}" for key, (before, now) in differences.items() if key not in seen}
     faults |= _unfit(initial, weights)
     for pattern in skip:
@@ -77,7 +76,7 @@ def begin_from(model: TranslationModel, tokenizer: Tokenizer, origin: Checkpoint
 
 def _differences(before: ModelConfig, now: ModelConfig) -> dict[str, tuple[Any, Any]]:
     """Return the values of each setting of the origin and of this model in which they may not differ, but do."""
-    names = [each.name for each in fields(now) if each.name not in marked(now, ONLY_IN_TRAINING)]
+    names = [each.name for each in fields(now) if each.name not in ONLY_IN_TRAINING]
     return {
         f"model.{name}": (getattr(before, name), getattr(now, name))
         for name in names

@@ -7,9 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config.checks import DROPS, marked
 from nmt.config.compose import compose
-from nmt.config.model import ModelConfig
+from nmt.config.model import DROPS, ModelConfig
 from nmt.config.registry import CHOICES
 from nmt.data.loader import MicroBatch
 from nmt.errors import ConfigError
@@ -22,7 +21,7 @@ from nmt.model.packed import Packed
 SMALL = ModelConfig(layers=2, d_model=16, d_ff=24, heads=2, dropout=0.0)
 WORDS = 12
 LINES = [[5, 6, 7, 8], [9], [10, 4]]
-SETTINGS = [name for name in marked(ModelConfig, DROPS) if name != "dropout"]
+SETTINGS = [name for name in DROPS if name != "dropout"]
 
 
 def batch() -> MicroBatch:
