@@ -115,8 +115,7 @@ def _prepare(config: Config, meter: Meter, pairs: int) -> None:
     engine = open_engine(config)
     if config.data.engine == "ray":  # its workers are started once for all tasks
         meter.begin("start workers")
-        with closing(engine.workers("start", _waiting)) as workers:
-            list(workers.map(range(STARTED)))
+        list(engine.map("start", range(STARTED), _waiting))
         meter.end()
         print(meter.uses[-1].row(), flush=True)
     start = time.perf_counter()

@@ -5,10 +5,11 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
@@ -74,46 +75,35 @@ def run_in_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) 
     return result
 
 
-class HelperProcesses:
-    """Processes that apply a function to items, in parallel, until they are closed."""
+def map_in_processes(
+    count: int, purpose: str, items: Iterable[Any], make: Callable[..., Callable[[Any], Any]], *args: Any
+) -> Generator[Any]:
+    """Yield a function's result for each item, in order, from `count` processes; only a few items are read ahead.
 
-    def __init__(
-        self, count: int, purpose: str, make: Callable[P, Callable[[Any], Any]], *args: P.args, **kwargs: P.kwargs
-    ) -> None:
-        """Start `count` processes, which call `make` with the arguments to get the function.
-
-        Errors say the `purpose` of the processes.
-        """
-        self._count, self._purpose = count, purpose
-        self._pool = ProcessPoolExecutor(count, SPAWN, initializer=_prepare, initargs=(make, args, kwargs))
-
-    def close(self) -> None:
-        """Stop the processes."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def map(self, items: Iterable[Any]) -> Iterator[Any]:
-        """Yield the function's result for each item, in order; only a few items are read ahead."""
-        waiting: deque[Future[Any]] = deque()
+    Each process calls `make` with the arguments to get the function. Errors say the `purpose` of the processes.
+    """
+    waiting: deque[Future[Any]] = deque()
+    with process_pool(count, SPAWN, partial(_prepare, make, args)) as pool:
         try:
             for item in items:
-                waiting.append(self._pool.submit(_apply, item))
-                if len(waiting) > 2 * self._count:
+                waiting.append(pool.submit(_apply, item))
+                if len(waiting) > 2 * count:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         except BrokenProcessPool as error:
             raise UserError(
-                f"a process that {self._purpose} was killed, perhaps because memory ran out: try runtime.workers=1."
+                f"a process that {purpose} was killed, perhaps because memory ran out: try runtime.workers=1."
             ) from error
 
 
 _function: Callable[[Any], Any]
 
 
-def _prepare(make: Callable[..., Callable[[Any], Any]], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _prepare(make: Callable[..., Callable[[Any], Any]], args: tuple[Any, ...]) -> None:
     global _function  # noqa: PLW0603 (a process pool offers no other place for what each worker makes once)
     end_with_parent()
-    _function = make(*args, **kwargs)
+    _function = make(*args)
 
 
 def _apply(item: Any) -> Any:

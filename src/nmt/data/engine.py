@@ -1,27 +1,17 @@
 """Where the work of data preparation is done: `data.engine` names one."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any
 
 from nmt.compute.cores import usable_cores
-from nmt.compute.processes import HelperProcesses
+from nmt.compute.processes import map_in_processes
 from nmt.config.registry import load
 from nmt.config.tree import Config
 
 MakeFunction = Callable[..., Callable[[Any], Any]]
 """A function of a module that returns the function to apply to items; each worker calls it once."""
-
-
-class Workers(Protocol):
-    """Processes that apply one function to items, in parallel, until they are closed."""
-
-    def map(self, items: Iterable[Any]) -> Iterator[Any]:
-        """Yield the function's result for each item; only a few items are read ahead."""
-
-    def close(self) -> None:
-        """Stop the processes."""
 
 
 class Engine:
@@ -37,12 +27,12 @@ class Engine:
         """Whether this process should do the work itself."""
         return self.count == 1
 
-    def workers(self, purpose: str, make: MakeFunction, *args: Any) -> Workers:
-        """Start workers, which return results in order; errors say the `purpose` of the workers."""
-        return HelperProcesses(self.count, purpose, make, *args)
+    def map(self, purpose: str, items: Iterable[Any], make: MakeFunction, *args: Any) -> Generator[Any]:
+        """Yield the result of `make(*args)` for each item, in order, from workers; errors say their `purpose`."""
+        return map_in_processes(self.count, purpose, items, make, *args)
 
     def close(self) -> None:
-        """Release what the engine has started; workers are closed by those who start them."""
+        """Release what the engine has started."""
 
 
 def open_engine(config: Config) -> Engine:
@@ -63,5 +53,5 @@ def map_chunks(
     if engine is None or engine.is_alone or len(first) < 2:
         yield from map(function, chain(first, chunks))
         return
-    with closing(engine.workers(purpose, make, *args)) as workers:
-        yield from workers.map(chain(first, chunks))
+    with closing(engine.map(purpose, chain(first, chunks), make, *args)) as results:
+        yield from results

@@ -5,12 +5,12 @@ import re
 import socket
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from nmt import __version__
-from nmt.data.engine import Engine, MakeFunction, Workers
+from nmt.data.engine import Engine, MakeFunction
 from nmt.errors import UserError
 from nmt.packages import import_optional
 
@@ -62,9 +62,29 @@ class RayEngine(Engine):
     is_alone = False
     _ray: Any = None
 
-    def workers(self, purpose: str, make: MakeFunction, *args: Any) -> Workers:
-        """See `Engine`."""
-        return RayWorkers(self._connected(), Task(make, args, versions(), purpose))
+    def map(self, purpose: str, items: Iterable[Any], make: MakeFunction, *args: Any) -> Generator[Any]:
+        """See `Engine`. Ray repeats the work of workers and machines that are lost.
+
+        At most two items per core are in the cluster.
+        """
+        ray, task = self._connected(), Task(make, args, versions(), purpose)
+        placed = ray.put(task)  # gives the function to the cluster once
+        remote = ray.remote(max_retries=RETRIES, retry_exceptions=False)(run_task)
+        limit = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        waiting: deque[Any] = deque()
+        try:
+            for item in items:
+                # in a tuple, because Ray would serialise the parts of a list one by one
+                waiting.append(remote.remote(placed, str(placed.hex()), (item,)))
+                if len(waiting) > limit:
+                    yield ray.get(waiting.popleft())
+            while waiting:
+                yield ray.get(waiting.popleft())
+        except ray.exceptions.RayError as error:
+            raise task.failure(error) from None
+        finally:
+            for each in waiting:
+                ray.cancel(each)
 
     def close(self) -> None:
         """Disconnect; a cluster on this machine ends."""
@@ -108,36 +128,3 @@ def run_task(task: Task, key: str, packed: tuple[Any]) -> Any:
             _made.pop(next(iter(_made)))
         _made[key] = task.function()
     return _made[key](packed[0])
-
-
-class RayWorkers:
-    """Tasks of Ray, which repeats those of workers and machines that are lost."""
-
-    def __init__(self, ray: Any, task: Task) -> None:
-        """Give the function to the cluster once."""
-        self._ray, self._task, self._placed = ray, task, ray.put(task)
-        self._remote = ray.remote(max_retries=RETRIES, retry_exceptions=False)(run_task)
-        self._waiting: deque[Any] = deque()
-
-    def map(self, items: Iterable[Any]) -> Iterator[Any]:
-        """Yield the function's result for each item, in order; at most two items per core are in the cluster."""
-        limit = 2 * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-        for item in items:
-            # in a tuple, because Ray would serialise the parts of a list one by one
-            self._waiting.append(self._remote.remote(self._placed, str(self._placed.hex()), (item,)))
-            if len(self._waiting) > limit:
-                yield self._result()
-        while self._waiting:
-            yield self._result()
-
-    def _result(self) -> Any:
-        try:
-            return self._ray.get(self._waiting.popleft())
-        except self._ray.exceptions.RayError as error:
-            raise self._task.failure(error) from None
-
-    def close(self) -> None:
-        """Give up what has not been computed."""
-        for each in self._waiting:
-            self._ray.cancel(each)
-        self._waiting.clear()

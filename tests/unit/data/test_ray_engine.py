@@ -101,20 +101,18 @@ def test_the_prepared_folder_is_the_same_to_the_byte(settings: list[str]) -> Non
 @pytest.mark.slow
 def test_results_are_in_order_however_workers_finish_and_errors_come_back() -> None:
     with closing(RayEngine(compose(["data.engine=ray", "runtime.workers=2"]))) as engine:
-        workers = engine.workers("sleeps", sleeping, 0.05)
-        assert list(workers.map(range(12))) == list(range(12))
+        assert list(engine.map("sleeps", range(12), sleeping, 0.05)) == list(range(12))
         with pytest.raises(UserError, match=r"^seven$"):
-            list(engine.workers("fails", failing).map(range(12)))
+            list(engine.map("fails", range(12), failing))
         with pytest.raises(UserError, match=r"a Ray worker that fails failed \(division by zero\): run the same"):
-            list(engine.workers("fails", dividing).map(range(2)))
+            list(engine.map("fails", range(2), dividing))
 
 
 @needs_ray
 @pytest.mark.slow
 def test_the_work_of_a_killed_worker_is_done_by_another_one(tmp_path: Path) -> None:
     with closing(RayEngine(compose(["data.engine=ray", "runtime.workers=2"]))) as engine:
-        workers = engine.workers("dies", dying, tmp_path / "died")
-        assert list(workers.map(range(12))) == list(range(12))
+        assert list(engine.map("dies", range(12), dying, tmp_path / "died")) == list(range(12))
         assert (tmp_path / "died").exists()
 
 
@@ -126,7 +124,7 @@ def test_a_cluster_that_is_not_there_is_an_error_of_one_line(monkeypatch: pytest
         closing(RayEngine(compose(["data.engine=ray"]))) as engine,
         pytest.raises(UserError, match=r"cannot connect to RAY_ADDRESS=127.0.0.1:1 ") as error,
     ):
-        engine.workers("sleeps", sleeping, 0)
+        next(engine.map("sleeps", [1], sleeping, 0))
     assert "\n" not in str(error.value)
 
 

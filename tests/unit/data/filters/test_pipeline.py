@@ -2,7 +2,7 @@
 
 import pickle
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 from nmt.config.compose import compose
 from nmt.config.data import DataConfig
-from nmt.data.engine import Engine, Workers
+from nmt.data.engine import Engine
 from nmt.data.filters.overlap import HeldOut
 from nmt.data.filters.pipeline import (
     FILTERS,
@@ -36,39 +36,27 @@ def run(
     return [pair for chunk in kept for pair in chunk], dropped
 
 
-class ReadingAhead:
-    """Applies a function in this process, but reads several items ahead."""
-
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self._function = function
-        self.is_closed = False
-
-    def map(self, items: Iterable[Any]) -> Iterator[Any]:
-        waiting = []
-        for item in items:
-            waiting.append(item)
-            if len(waiting) > 3:
-                yield self._function(waiting.pop(0))
-        yield from map(self._function, waiting)
-
-    def close(self) -> None:
-        self.is_closed = True
-
-
 class InThisProcess(Engine):
-    """An engine without processes, whose functions are made as in another process."""
+    """An engine without processes, whose functions are made as in another process, and which reads items ahead."""
 
     def __init__(self) -> None:
         super().__init__(compose([]))
-        self.started: list[ReadingAhead] = []
+        self.started = self.closed = 0
 
-    def workers(self, purpose: str, make: Callable[..., Callable[[Any], Any]], *args: Any) -> Workers:
+    def map(
+        self, purpose: str, items: Iterable[Any], make: Callable[..., Callable[[Any], Any]], *args: Any
+    ) -> Generator[Any]:
         make, args = pickle.loads(pickle.dumps((make, args)))
-        self.started.append(ReadingAhead(make(*args)))
-        return self.started[-1]
-
-    def close(self) -> None:
-        pass
+        function, waiting = make(*args), []
+        self.started += 1
+        try:
+            for item in items:
+                waiting.append(item)
+                if len(waiting) > 3:
+                    yield function(waiting.pop(0))
+            yield from map(function, waiting)
+        finally:
+            self.closed += 1
 
 
 def test_filters_apply_in_order_and_count_what_they_drop() -> None:
@@ -153,7 +141,7 @@ def test_workers_keep_and_count_the_same(settings: dict[str, Any], size: int) ->
     pairs: list[Pair] = [(generator.choice(texts), generator.choice(texts)) for _ in range(300)]
     data, engine = DataConfig(**settings), InThisProcess()
     assert run(pairs, data, size, engine=engine) == run(pairs, data)
-    assert [each.is_closed for each in engine.started] == ([True] if size < 300 and data.deduplicate else [])
+    assert engine.started == engine.closed == (size < 300 and data.deduplicate)
 
 
 def test_processes_keep_and_count_the_same() -> None:
