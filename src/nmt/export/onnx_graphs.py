@@ -9,14 +9,14 @@ Shapes: B sentences, S source tokens, L new target tokens, P target tokens in th
 
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from nmt.model.attention import ScoreBias, attention_weights, share_heads
+from nmt.model.attention import Attend, AttendSource, ScoreBias, attention_weights, share_heads
 from nmt.model.interface import TranslationModel
 from nmt.model.positions import Places
 from nmt.packages import import_optional
@@ -29,46 +29,47 @@ ENCODER, DECODER = "encoder_model", "decoder_model_merged"
 QUANTIZED = "_quantized"
 """The ending of the names of graphs with int8 weights."""
 PAST, PRESENT = "past_key_values", "present"
-KeysAndValues = tuple[Tensor, Tensor]
-"""Keys (B, h, places, d_k) and values (B, h, places, d_v)."""
 
 
-class PaddedSelfAttention:
-    """Self-attention of sentences that are padded to one length, after the places of a cache."""
+def self_attention(
+    batch: Any, mask: Tensor, past: Sequence[Tensor] = (), present: list[Tensor] | None = None
+) -> Attend:
+    """Return attention of sentences padded to one length to all places of a cache and their own, except a mask's.
 
-    def __init__(self, batch: Any, mask: Tensor, past: KeysAndValues | None = None) -> None:
-        """Attend to all places except those of a mask (..., L, P + L)."""
-        self.batch, self.mask, self.past = batch, mask, past
-        self.present: KeysAndValues | None = None
+    The mask is (..., L, P + L). Keys and values of all places are appended to `present`.
+    """
 
-    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
-        """See `Attend`; the tokens of all sentences follow each other, with padding."""
-        queries, keys, values = _blocks(self.batch, queries, keys, values)
-        if self.past is not None:
-            keys, values = torch.cat([self.past[0], keys], 2), torch.cat([self.past[1], values], 2)
-        self.present = keys, values
+    def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
+        queries, keys, values = _blocks(batch, queries, keys, values)
+        if past:
+            keys, values = torch.cat([past[0], keys], 2), torch.cat([past[1], values], 2)
+        if present is not None:
+            present.extend((keys, values))
         added = None
         if bias is not None:
             places = torch.arange(keys.shape[2])
             added = bias(queries, places - places[keys.shape[2] - queries.shape[2] :, None])
-        return _mixed(attention_weights(queries, keys, self.mask, added), values)
+        return _mixed(attention_weights(queries, keys, mask, added), values)
+
+    return attend
 
 
-class PaddedCrossAttention:
-    """Attention to the padded output of the encoder, whose keys and values may be in a cache."""
+def cross_attention(
+    batch: Any, mask: Tensor, memory: Tensor, new: Any, past: Sequence[Tensor], present: list[Tensor]
+) -> AttendSource:
+    """Return attention to the padded output (T, d_model) of the encoder.
 
-    def __init__(self, batch: Any, mask: Tensor, memory: Tensor, new: Any, past: KeysAndValues) -> None:
-        """Project the output (T, d_model); only the first `new` places, all or none, are not yet in the cache."""
-        self.batch, self.mask, self.memory, self.new, self.past = batch, mask, memory, new, past
-        self.present: KeysAndValues | None = None
+    Only keys and values of the first `new` places, all or none, are not yet in the cache.
+    """
 
-    def __call__(self, queries: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
-        """See `AttendSource`."""
-        queries, keys, values = _blocks(self.batch, queries, *project(self.memory))
-        keys = torch.cat([self.past[0], keys[:, :, : self.new]], 2)
-        values = torch.cat([self.past[1], values[:, :, : self.new]], 2)
-        self.present = keys, values
-        return _mixed(attention_weights(queries, keys, self.mask), values)
+    def attend(queries: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
+        queries, keys, values = _blocks(batch, queries, *project(memory))
+        keys = torch.cat([past[0], keys[:, :, :new]], 2)
+        values = torch.cat([past[1], values[:, :, :new]], 2)
+        present.extend((keys, values))
+        return _mixed(attention_weights(queries, keys, mask), values)
+
+    return attend
 
 
 class Graph(nn.Module):
@@ -87,7 +88,7 @@ class EncoderGraph(Graph):
         """Return the output (B, S, d_model) for tokens (B, S) and a mask (B, S), 1 on tokens and 0 on padding."""
         batch, length = tokens.shape
         places = Places(torch.arange(length).expand(batch, length).reshape(-1), self.positions)
-        attend = PaddedSelfAttention(batch, (mask == 0)[:, None, None])
+        attend = self_attention(batch, (mask == 0)[:, None, None])
         stream = self.model.embed("source", tokens.reshape(-1), places)
         transform = self.model.transform(places)
         for layer in self.model.encoder:
@@ -117,11 +118,10 @@ class DecoderGraph(Graph):
         stream, transform = self.model.embed("target", tokens.reshape(-1), places), self.model.transform(places)
         present: list[Tensor] = []
         for index, layer in enumerate(self.model.decoder):
-            keys, values, source_keys, source_values = past[4 * index : 4 * index + 4]
-            attend = PaddedSelfAttention(batch, future, (keys, values))
-            cross = PaddedCrossAttention(batch, ended, memory, new, (source_keys, source_values))
+            own_past, source_past = past[4 * index : 4 * index + 2], past[4 * index + 2 : 4 * index + 4]
+            attend = self_attention(batch, future, own_past, present)
+            cross = cross_attention(batch, ended, memory, new, source_past, present)
             stream = layer(stream, transform, attend, cross)
-            present += [*(attend.present or ()), *(cross.present or ())]
         scores = self.model.logits(self.model.decoder_norm(stream))
         never = torch.zeros(len(self.model.projection)).index_fill_(0, torch.tensor([PAD, BOS]), -torch.inf)
         return scores.view(batch, length, -1) + never, *present

@@ -62,7 +62,8 @@ def read_marian(folder: Path, settings: Config) -> ImportedModel:
     named = read_object(file) if file.is_file() else {}
     theirs = _read_weights(weights_file(folder))
     source, target = read_vocabularies(folder, marian, named)
-    tokenizer = Tokenizer(source.model, None if source.model == target.model else target.model, name=str(folder))
+    models = [source.model] if source.model == target.model else [source.model, target.model]
+    tokenizer = Tokenizer(*models, name=f"the tokenizer of {folder}", remedy="fetch all files again")
     matrices = {use: _matrix(folder, theirs, use) for use in MATRICES}
     first, *others = matrices.values()
     tied = tokenizer.joint and source.rows == target.rows and all(torch.equal(first, each) for each in others)
