@@ -3,7 +3,6 @@
 import json
 import pickle
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from nmt import cli
 from nmt.config.decoding import DecodingConfig
 from nmt.config.keys import with_values
 from nmt.config.saved import from_yaml
@@ -31,9 +31,8 @@ LONGEST = 60
 CPU = torch.device("cpu")
 
 
-def settings(tmp_path: Path, source: Path, **changes: Any) -> Config:
-    named = {"name": "it", "input": str(source), "paths.outputs": str(tmp_path / "runs")}
-    return replace(with_values(Config(), named), **changes)
+def settings(tmp_path: Path, source: Path) -> Config:
+    return with_values(Config(), {"name": "it", "input": str(source), "paths.outputs": str(tmp_path / "runs")})
 
 
 def engine(run_folder: Path, beam: int) -> TorchEngine:
@@ -74,22 +73,6 @@ def test_translations_are_those_of_transformers(
         assert len({*ours}) > 10
 
 
-@pytest.mark.parametrize(
-    ("in_files", "expected"), [({"source_lang": "it", "target_lang": "pt"}, ("it", "pt")), ({}, ("fr", "es"))]
-)
-def test_languages_are_those_of_the_files_or_the_settings(
-    tmp_path: Path, marian: Path, in_files: dict[str, str], expected: tuple[str, str]
-) -> None:
-    make(marian, "unigram", shared=True)
-    file = marian / "tokenizer_config.json"
-    named = {"source_lang", "target_lang"}
-    kept = {key: value for key, value in json.loads(file.read_text()).items() if key not in named}
-    file.write_text(json.dumps(kept | in_files))
-    named_by_settings = {"data.source_lang": "fr", "data.target_lang": "es"}
-    _, imported = import_model(with_values(settings(tmp_path, marian), named_by_settings))
-    assert (imported.settings.data.source_lang, imported.settings.data.target_lang) == expected
-
-
 @pytest.mark.parametrize("shared", [True, False])
 def test_our_tokenizer_splits_text_as_marians(tmp_path: Path, marian: Path, shared: bool) -> None:
     transformers = pytest.importorskip("transformers", reason="needs the extra huggingface")
@@ -124,20 +107,47 @@ def export(folder: Path) -> dict[str, torch.Tensor]:
     return ours.state_dict()
 
 
-def test_an_imported_run_has_records(tmp_path: Path, marian: Path) -> None:
+def test_the_command_writes_a_run_with_records(
+    tmp_path: Path, marian: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     export(marian)
-    run_folder, _ = import_model(settings(tmp_path, marian))
+    words = ["import", f"input={marian}", f"paths.outputs={tmp_path}/runs"]
+    assert cli.main(words) == 0
+    run_folder = tmp_path / "runs" / "opus"  # it has the name of the folder
+    shape = "tokenizer.joint=true model.layers=2 model.d_model=32 model.d_ff=48 model.heads=4"
+    assert f"{run_folder}: en to de, " in (said := capsys.readouterr().out)
+    assert f"its shape: {shape}" in said
     origin = json.loads((run_folder / "environment.json").read_text(encoding="utf-8"))["origin"]
     assert (origin["name"], origin["path"], origin["step"]) == ("opus", str(marian), 0)
     found = load(resolve(run_folder, "last")).meta.origin
     assert found == CheckpointRecord("opus", 0, sha256=origin["sha256"], path=str(marian))
-    assert from_yaml((run_folder / "config.yaml").read_text(encoding="utf-8")).name == "it"
+    assert from_yaml((run_folder / "config.yaml").read_text(encoding="utf-8")).name == "opus"
     (run_folder / "checkpoints" / "averaged").unlink()
-    import_model(settings(tmp_path, marian))  # an interrupted import is completed
+    assert cli.main(words) == 0  # an interrupted import is completed
     assert resolve(run_folder, "averaged").is_dir()
     change_weights(marian, lambda weights: weights.update({"final_logits_bias": torch.ones(1, 60)}))
-    with pytest.raises(UserError, match="has checkpoints already: give the import another name="):
-        import_model(settings(tmp_path, marian))
+    assert cli.main(words) == 2
+    assert "has checkpoints already: give the import another name=" in capsys.readouterr().err
+
+
+def test_languages_are_those_of_the_files_or_the_settings(tmp_path: Path, marian: Path) -> None:
+    export(marian)
+    named = with_values(settings(tmp_path, marian), {"data.source_lang": "fr", "data.target_lang": "es"})
+    for expected in (("en", "de"), ("fr", "es")):
+        _, imported = import_model(named)
+        assert (imported.settings.data.source_lang, imported.settings.data.target_lang) == expected
+        (marian / "tokenizer_config.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [([], "name the folder of a model to import: nmt import input=FOLDER"), (["input=/"], "name= must be one or more")],
+)
+def test_an_import_without_a_folder_or_a_name_is_refused(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["import", *words]) == 2
+    assert capsys.readouterr().err.startswith(f"nmt: {message}")
 
 
 def change_config(folder: Path, **changes: object) -> None:
