@@ -14,8 +14,7 @@ from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config, RuntimeConfig
 from nmt.data.store import PairStore
-from nmt.own_text.speed import measured_batches, update
-from nmt.training.build import build_trainer
+from nmt.training.build import build_trainer, training_batches
 from shared.synthetic import synthetic_pairs
 from tests.unit.model.backends import relative_error
 
@@ -95,7 +94,10 @@ def training_step(config: Config, machine: Machine) -> Step:
 
     parameters = list(trainer.model.parameters())
     trainer.optimizer.register_step_pre_hook(keep)
-    update(trainer, next(measured_batches(trainer, _text(config.data.max_pieces))))
+    batch, scale = next(training_batches(trainer, _text(config.data.max_pieces))), trainer.loss_scale
+    trainer.update(batch)
+    while scale is not None and float(scale.scale) < float(scale.last_scale):  # fp16: the gradient overflowed
+        trainer.update(batch)  # nothing was changed but the scale
     return Step(trainer.take_statistics().loss, torch.cat(gradients))
 
 

@@ -20,8 +20,7 @@ from nmt.model.backends.eager import Eager
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
-from nmt.own_text.speed import measured_batches
-from nmt.training.build import build_trainer
+from nmt.training.build import build_trainer, training_batches
 from shared.synthetic import synthetic_pairs
 from tests.integration import accuracy
 from tests.integration.toy import run
@@ -180,7 +179,7 @@ def test_recorded_passes_train_as_passes_without_graphs_do() -> None:
         config = with_values(config, {"model.dropout": 0.1, "runtime.cuda_graphs": graphs})
         trainer = build_trainer(config, prepare_machine(config.runtime), (accuracy.WORDS, accuracy.WORDS))
         text = synthetic_pairs(accuracy.WORDS, accuracy.WORDS, pairs=500, max_length=accuracy.LONGEST)
-        batches = list(islice(measured_batches(trainer, text), 2))
+        batches = list(islice(training_batches(trainer, text), 2))
         for _ in range(6):
             for batch in batches:
                 trainer.update(batch)

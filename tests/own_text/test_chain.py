@@ -10,8 +10,7 @@ import pytest
 from nmt.cli import composed_settings
 from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
-from nmt.own_text import speed
-from nmt.own_text.prepare import plan_training
+from nmt.own_text import prepare
 from nmt.runs.layout import RunLayout
 from tests.integration.toy import pairs, refuse, succeed
 
@@ -37,13 +36,13 @@ def saved(tmp_path: Path) -> Config:
 def test_run_is_measured_planned_and_resumed_as_planned(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured, timed = list[float](), speed.seconds_per_step
+    measured, timed = list[float](), prepare.seconds_per_step
 
     def measure(*arguments: object) -> float:
         measured.append(timed(*arguments))  # type: ignore[arg-type]
         return 60 * 0.9 / 30.5  # so that a minute is planned to have 30 steps
 
-    monkeypatch.setattr("nmt.own_text.prepare.seconds_per_step", measure)
+    monkeypatch.setattr(prepare, "seconds_per_step", measure)
     succeed(["data", *words])
     said = succeed(["train", *words, "own.minutes=1", "training.warmup_steps=7"])
     planned = saved(tmp_path)
@@ -73,7 +72,7 @@ def lower_memory(monkeypatch: pytest.MonkeyPatch, most_tokens: int) -> None:
             raise MemoryError
         return 2.5
 
-    monkeypatch.setattr("nmt.own_text.speed._timed", measure)
+    monkeypatch.setattr(prepare, "_timed", measure)
 
 
 def test_batches_for_which_the_memory_is_too_small_are_not_planned(
@@ -81,7 +80,7 @@ def test_batches_for_which_the_memory_is_too_small_are_not_planned(
 ) -> None:
     lower_memory(monkeypatch, most_tokens=1024)
     succeed(["data", *words])
-    training = plan_training(composed_settings([*words, "own.minutes=1"])).config.training
+    training = prepare.plan_training(composed_settings([*words, "own.minutes=1"])).training
     assert (training.batch_tokens, training.steps) == (1024, 20)
 
 
@@ -150,7 +149,7 @@ def test_other_text_for_a_run_is_refused_before_its_corpus_is_overwritten(words:
 def test_back_translated_text_and_another_model_keep_the_plan_of_the_minutes(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmt.own_text.prepare.seconds_per_step", lambda *_: 60 * 0.9 / 30.5)
+    monkeypatch.setattr(prepare, "seconds_per_step", lambda *_: 60 * 0.9 / 30.5)
     succeed(["data", *words])
     succeed(["train", *words, "training.steps=2"])
     for side, language in enumerate(("en", "de")):

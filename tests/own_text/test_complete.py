@@ -32,10 +32,6 @@ def completed(words: list[str]) -> Config:
     return with_values_for_text(compose(words), given_settings(words))
 
 
-def kept(config: Config) -> set[str]:
-    return {*config.own.keep}
-
-
 def test_share_to_hold_out_beside_named_text_is_refused(words: list[str]) -> None:
     named = [*words, "data.valid=[a,b]", "data.test=[c,d]"]
     assert completed(named).data.hold_out == 0.01
@@ -62,9 +58,7 @@ def begin(config: Config, **values: object) -> Config:
         (["training.steps=77"], {"training.steps"}),
         (["model.d_model=64"], {*SHAPE}),
         (["model.encoder_layers=6"], {*SHAPE}),
-        (["model=tiny"], {name for name in DERIVED if name.startswith("model.")}),
         (["training=base"], {name for name in DERIVED if name.startswith("training.")}),
-        (["tokenizer.vocab_size=8000"], {"tokenizer.vocab_size"}),
         (["own.keep=[model.dropout]"], {"model.dropout"}),
         (["noise.bpe_dropout_source=0.2"], {"noise.bpe_dropout_source"}),
         (["noise.word_dropout=0.1"], set[str]()),
@@ -72,7 +66,7 @@ def begin(config: Config, **values: object) -> Config:
 )
 def test_settings_that_are_given_are_kept(words: list[str], given: list[str], expected: set[str]) -> None:
     config = completed([*words, *given])
-    assert kept(config) == expected
+    assert {*config.own.keep} == expected
     asked = compose([*words, *given])
     assert [value_of(config, name) for name in expected] == [value_of(asked, name) for name in expected]
 
@@ -85,7 +79,7 @@ def test_settings_of_the_user_s_own_file_are_kept(
     (tmp_path / "conf" / "experiment" / "mine.yaml").write_text(mine, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     config = completed(["experiment=mine", *words[1:]])
-    assert kept(config) == {"training.warmup_steps"}
+    assert {*config.own.keep} == {"training.warmup_steps"}
     assert config.training.warmup_steps == 123
 
 
@@ -101,10 +95,9 @@ def test_run_that_has_begun_keeps_its_values_in_every_command(
         completed(words), model__dropout=0.27, training__steps=321, tokenizer__vocab_size=111, own__minutes=7.5
     )
     monkeypatch.setattr("nmt.own_text.prepare.plan", None)  # nothing is planned again
-    for config in (completed(words), plan_training(completed(words)).config, plan_training(compose(words)).config):
+    for config in (completed(words), plan_training(completed(words)), plan_training(compose(words))):
         assert [value_of(config, name) for name in FIRST] == [value_of(begun, name) for name in FIRST]
         assert [value_of(config, name) for name in DERIVED] == [value_of(begun, name) for name in DERIVED]
-    assert plan_training(completed(words)).message == ""
 
 
 def test_value_that_is_given_wins_over_that_of_the_run(words: list[str]) -> None:
@@ -136,13 +129,12 @@ def test_damaged_settings_of_a_checkpoint_are_left_to_the_command(words: list[st
     assert value_of(completed(words), "training.steps") == value_of(compose(words), "training.steps")
 
 
-def test_nothing_is_derived_if_the_target_side_is_no_text(words: list[str]) -> None:
+def test_nothing_is_derived_if_the_target_side_is_no_text(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     trees = ["data.target_lang=trees", "tokenizer.joint=false", "model.tie_embeddings=false"]
     config = completed([*words, *trees, "training.valid_sentences=0"])
-    prepared = plan_training(config)
-    assert prepared.config == config
+    assert plan_training(config) == config
     assert config.tokenizer.vocab_size == compose(words).tokenizer.vocab_size
-    assert "because the target side is trees" in prepared.message
+    assert "because the target side is trees" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -150,10 +142,7 @@ def test_nothing_is_derived_if_the_target_side_is_no_text(words: list[str]) -> N
     [
         ("own.minutes=-1", "own.minutes=-1.0 must be at least 0"),
         ("own.minutes=nan", "own.minutes=nan must be"),
-        ("own.minutes=inf", "at most 1000000"),
-        ("own.minutes=soon", "own.minutes"),
         ("own.keep=[training.step]", "did you mean training.steps?"),
-        ("own.keep=[name]", "not derived"),
     ],
 )
 def test_values_that_make_no_sense_are_refused_in_one_line(words: list[str], given: str, said: str) -> None:

@@ -2,27 +2,16 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from nmt.config.commands import DERIVED, OF_DATA
+from nmt.config.commands import DERIVED, OF_DATA, SHAPE
 from nmt.config.compose import compose
 from nmt.config.keys import with_values
 from nmt.config.training import TrainingConfig
 from nmt.errors import CommonError
-from nmt.own_text.plan import (
-    BASE,
-    NARROW,
-    WIDE,
-    Given,
-    Plan,
-    Shape,
-    Text,
-    dropout_for,
-    plan,
-    settings_of,
-    weight_decay_for,
-)
+from nmt.own_text.plan import BASE, BPE_DROPOUT_SETTINGS, NARROW, WIDE, Plan, Shape, Text, plan, settings_of
 from nmt.training.schedule import learning_rate
 
 SMALL, CAPTIONS, LARGE = Text(2_000, 33_000), Text(29_000, 460_000), Text(900_000, 60_000_000)
@@ -37,6 +26,12 @@ def machine(gigaflops: float) -> Callable[[Shape, int], float]:
         return 6 * weights * batch_tokens / (1e9 * gigaflops)
 
     return speed
+
+
+def given(shape: Shape | None = None, **training: int) -> dict[str, int]:
+    """Return settings that are not derived."""
+    settings = {f"training.{name}": value for name, value in training.items()}
+    return settings if shape is None else {**dict(zip(SHAPE, shape, strict=True)), **settings}
 
 
 def unmeasured(shape: Shape, batch_tokens: int) -> float:
@@ -58,16 +53,17 @@ def test_steps_fit_into_the_minutes_and_repeat_no_text_too_often(text: Text, min
 
 
 def test_more_minutes_are_more_steps_of_a_shape_until_the_text_is_used_up() -> None:
-    given = Given(shape=NARROW, batch_tokens=1024)
-    steps = [plan(CAPTIONS, minutes, machine(100), given).steps for minutes in (5, 20, 60, 200, 2000)]
+    settings = given(NARROW, batch_tokens=1024)
+    steps = [plan(CAPTIONS, minutes, machine(100), settings).steps for minutes in (5, 20, 60, 200, 2000)]
     assert steps == sorted(steps)
     assert steps[0] < steps[2]
     assert steps[-1] == 13_470  # 30 passes of 449 batches, in tens
 
 
 def test_a_plan_says_how_many_minutes_it_takes() -> None:
-    assert plan(LARGE, 20, machine(300)).minutes == pytest.approx(20, rel=0.01)
-    assert plan(SMALL, 600, machine(300)).minutes < 60
+    long, short = plan(LARGE, 20, machine(300)), plan(SMALL, 600, machine(300))
+    assert long.minutes_of(long.steps) == pytest.approx(20, rel=0.01)
+    assert short.minutes_of(short.steps) < 60
 
 
 @pytest.mark.parametrize(("text", "batch_tokens", "most"), [(SMALL, 1024, 2570), (CAPTIONS, 1024, 13_470)])
@@ -75,7 +71,7 @@ def test_a_run_that_time_ends_may_make_all_steps_that_its_text_is_worth(
     text: Text, batch_tokens: int, most: int
 ) -> None:
     """80 passes of 32.2 batches, and 30 of 449; all else is that of the planned steps."""
-    chosen = plan(text, 2, machine(20), Given(batch_tokens=batch_tokens))
+    chosen = plan(text, 2, machine(20), given(batch_tokens=batch_tokens))
     planned, by_time = settings_of(chosen), settings_of(chosen, ends_by_time=True)
     assert planned["training.steps"] == chosen.steps < most
     assert by_time == {**planned, "training.steps": most}
@@ -92,16 +88,16 @@ def test_base_needs_much_text_and_a_fast_machine() -> None:
     assert plan(HUGE, 60, gpu).shape == BASE
     assert plan(Text(999_999, HUGE.tokens), 60, gpu).shape == WIDE
     assert plan(HUGE, 60, machine(1000)).shape == WIDE
-    assert plan(HUGE, 60, machine(1000), Given(shape=NARROW)).shape == NARROW
+    assert plan(HUGE, 60, machine(1000), given(NARROW)).shape == NARROW
 
 
 @pytest.mark.parametrize("minutes", [0, 60])
-@pytest.mark.parametrize("given", [Given(), Given(shape=BASE), Given(batch_tokens=1024)])
+@pytest.mark.parametrize("shape", [None, BASE])
 @pytest.mark.parametrize("text", [SMALL, CAPTIONS, HUGE])
-def test_memory_that_is_too_small_for_every_step_is_an_error(text: Text, minutes: float, given: Given) -> None:
-    shape = given.shape or NARROW
-    with pytest.raises(CommonError, match=f"1,024 tokens with model.d_model={shape.d_model} .*: free memory, lower"):
-        plan(text, minutes, lambda *_: math.inf, given)
+def test_memory_that_is_too_small_for_every_step_is_an_error(text: Text, minutes: float, shape: Shape | None) -> None:
+    width = (shape or NARROW).d_model
+    with pytest.raises(CommonError, match=f"1,024 tokens with model.d_model={width} .*: free memory, lower"):
+        plan(text, minutes, lambda *_: math.inf, given(shape))
 
 
 def seconds_of(seconds: dict[int, float]) -> Callable[[Shape, int], float]:
@@ -137,51 +133,51 @@ def test_text_decides_if_no_minutes_are_given() -> None:
 
 
 def test_given_steps_are_taken_and_nothing_is_measured() -> None:
-    assert plan(CAPTIONS, 5, unmeasured, Given(steps=777)).steps == 777
+    assert plan(CAPTIONS, 5, unmeasured, given(steps=777)).steps == 777
 
 
 def test_given_shape_and_batch_are_taken() -> None:
     shape = Shape(1, 32, 64, 2)
-    chosen = plan(LARGE, 60, machine(10_000), Given(shape=shape, batch_tokens=500))
+    chosen = plan(LARGE, 60, machine(10_000), given(shape, batch_tokens=500))
     assert (chosen.shape, chosen.batch_tokens) == (shape, 500)
 
 
 def test_longest_sentence_fits_into_a_batch() -> None:
-    assert plan(CAPTIONS, 5, machine(100), Given(smallest_batch=3001)).batch_tokens == 4096
+    assert plan(CAPTIONS, 5, machine(100), longest_sentence=3001).batch_tokens == 4096
 
 
 @pytest.mark.parametrize(
-    ("passes", "dropout"),
-    [(0.1, 0.1), (6, 0.1), (17, 0.2), (30, 0.2), (40, 0.3), (50, 0.3), (math.sqrt(6 * 17), 0.15)],
+    ("passes", "dropout", "bpe_dropout"),
+    [
+        *((0.1, 0.1, 0), (6, 0.1, 0), (17, 0.2, 0), (30, 0.2, 0), (40, 0.3, 0), (math.sqrt(6 * 17), 0.15, 0)),
+        *((49.9, 0.3, 0), (50, 0.2, 0.1), (80, 0.2, 0.1)),
+    ],
 )
-def test_dropout_grows_with_the_passes_as_in_the_tables(passes: float, dropout: float) -> None:
-    assert dropout_for(passes) == pytest.approx(dropout)
-    assert dropout_for(passes, regularised=True) == min(dropout_for(passes), 0.2)
+def test_dropout_grows_with_the_passes_as_in_the_tables(passes: float, dropout: float, bpe_dropout: float) -> None:
+    chosen, source, target = Plan(NARROW, 1024, 1000, passes, 1.0, 1000), *BPE_DROPOUT_SETTINGS
+    values: dict[str, Any] = settings_of(chosen)
+    assert (values["model.dropout"], values[source], values[target]) == (pytest.approx(dropout), *[bpe_dropout] * 2)
+    assert settings_of(chosen, {source: 0.2})["model.dropout"] == min(values["model.dropout"], 0.2)
+    without = settings_of(chosen, with_bpe=False)
+    assert (without["model.dropout"], without[source]) == (0.3 if passes > 40 else values["model.dropout"], 0)
 
 
 @pytest.mark.parametrize(
     ("passes", "steps", "decay"),
     [
-        (1, 400, 0.32),
-        (6.3, 860, 1.0),
-        (6.3, 2500, 0.34),
-        (17, 2000, 1.0),
-        (17, 510, 2.0),
-        (25, 920, 2.0),
-        (40, 3000, 1.0),
-        (40, 100, 2.0),
-        (math.sqrt(2.5 * 6.3), 1000, 0.49),
+        *((1, 400, 0.32), (6.3, 860, 1.0), (6.3, 2500, 0.34), (17, 2000, 1.0), (17, 510, 2.0), (25, 920, 2.0)),
+        *((40, 3000, 1.0), (40, 100, 2.0), (math.sqrt(2.5 * 6.3), 1000, 0.49)),
     ],
 )
 def test_weight_decay_grows_with_the_passes_and_falls_with_the_steps(passes: float, steps: int, decay: float) -> None:
-    assert weight_decay_for(passes, steps) == decay
+    assert settings_of(Plan(NARROW, 1024, steps, passes, 1.0, steps))["training.weight_decay"] == decay
 
 
 @pytest.mark.parametrize("steps", [1, 10, 36, 990, 20_000])
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 2.0])
 def test_settings_of_a_plan_are_valid_and_its_rate_ends_at_zero(steps: int, seconds: float) -> None:
     values = settings_of(Plan(NARROW, 1024, steps, 12.0, seconds, steps))
-    assert {*OF_DATA, *values} == {name for name in DERIVED if not name.startswith("noise.")}
+    assert {*OF_DATA, *values} == {*DERIVED}
     training: TrainingConfig = with_values(compose(["experiment=own"]), values).training
     assert learning_rate(steps, training, 128) == pytest.approx(0, abs=1e-12) or steps == 1
     assert learning_rate(training.warmup_steps, training, 128) == pytest.approx(8e-3)

@@ -13,8 +13,14 @@ from nmt.config.tree import Config
 from nmt.data.prepare import prepare
 from nmt.data.prepared import require_prepared
 from nmt.errors import UserError
-from nmt.own_text.complete import with_values_for_text
-from nmt.own_text.text_size import TextSize, measure_text, share_to_hold_out, values_for_text, vocabulary_for
+from nmt.own_text.complete import (
+    TextSize,
+    measure_text,
+    share_to_hold_out,
+    values_for_text,
+    vocabulary_for,
+    with_values_for_text,
+)
 from nmt.text.train_tokenizer import train
 from tests.integration.toy import pairs
 

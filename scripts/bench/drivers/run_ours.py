@@ -15,7 +15,7 @@ from protocol import Counts, Job, Measurement, Result, serve
 from times import Times
 from translating import in_batches
 
-from nmt.compute.machine import Machine, keep_memory, prepare_machine
+from nmt.compute.machine import Machine, keep_memory, prepare_machine, wait
 from nmt.config.compose import compose
 from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import from_yaml
@@ -27,10 +27,9 @@ from nmt.decoding import batches as decoding_batches
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.model.backends.chosen import choose
-from nmt.own_text.speed import measured_batches, wait
 from nmt.runs.checkpoint import load
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.build import build_trainer
+from nmt.training.build import build_trainer, training_batches
 from nmt.training.memory_check import tokens_that_fit
 from nmt.training.statistics import held_out_loss
 from nmt.training.trainer import Trainer
@@ -44,7 +43,7 @@ def speed(job: Job) -> Result:
         tokens = tokens_that_fit(trainer, store, config.data.max_pieces + 1)
         trainer.config = replace(trainer.config, device_tokens=tokens)
     measurement = Measurement(job, wait=partial(wait, device))
-    with closing(prefetched(measured_batches(trainer, store, seed=config.seed))) as batches:
+    with closing(prefetched(training_batches(trainer, store))) as batches:
         for batch in batches:
             trainer.update(batch.pinned() if device.type == "cuda" else batch)
             if measurement.update(counts(batch)):

@@ -5,9 +5,8 @@ import time
 import torch
 from protocol import Job, Result, serve
 
-from nmt.compute.machine import Machine
+from nmt.compute.machine import Machine, wait
 from nmt.model.backends.chosen import choose
-from nmt.own_text.speed import wait
 
 SIZE = 2048
 SIZE_ON_GPU = 8192

@@ -1,16 +1,15 @@
 """`nmt train`: train a model, or resume its training."""
 
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import TextIO
 
 from nmt.compute import distributed
 from nmt.config.tree import Config
-from nmt.data.batches import Batching
-from nmt.data.loader import GlobalBatch, global_batches, prefetched
-from nmt.data.noise import Noise, make_noise
+from nmt.data.loader import prefetched
+from nmt.data.noise import make_noise
 from nmt.data.store import Pairs
 from nmt.model.backends.chosen import backend
 from nmt.own_text.prepare import plan_training
@@ -18,7 +17,7 @@ from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout
 from nmt.runs.tracker import NullTracker, start_tracker
 from nmt.storage.lock import exclusive_folder
-from nmt.training.build import build_trainer
+from nmt.training.build import build_trainer, training_batches
 from nmt.training.checkpointing import checkpoint_manager
 from nmt.training.fine_tuning import begin_from, load_origin, origin_record, warning_of_new_pieces
 from nmt.training.loop import Loop
@@ -35,8 +34,7 @@ STOPPED_EXIT_CODE = 143
 
 def run(config: Config) -> None:
     """Train from the run's last checkpoint, or from the start."""
-    planned = plan_training(config)
-    config = planned.config
+    config = plan_training(config)
     with distributed.session(config.runtime) as machine, _exclusive_run_folder(config):
         distributed.check_same(shared_settings(config), "settings")
         with distributed.together():
@@ -47,7 +45,6 @@ def run(config: Config) -> None:
         if checkpoint is not None and (message := finished_message(checkpoint, config)):
             _print(message)
             return
-        planned.announce()
         tokenizer = data.tokenizer
         noise = make_noise(config.noise, tokenizer, config.seed, config.data.max_pieces)
         begin = None if origin is None else partial(begin_from, tokenizer=tokenizer, origin=origin, config=config)
@@ -59,10 +56,11 @@ def run(config: Config) -> None:
         _print_summary(config, trainer, data.train)
         config = fit_in_memory(config, trainer, data.train, noisy=noise is not None)
         is_main, precision, in_background = distributed.is_main(), machine.precision_name, machine.device.type != "cpu"
+        batches = prefetched(training_batches(trainer, data.train, noise), pin_memory=machine.device.type == "cuda")
         with (
             closing(checkpoint_manager(config, data, begun_from, in_background=in_background)) as manager,
             start_tracker(config, trainer.step, begun_from, precision) if is_main else NullTracker() as tracker,
-            closing(_batches(config, trainer, data.train, noise)) as batches,
+            closing(batches),
         ):
             tracker.log("start", trainer.step)
             validation = partial(validate, trainer, config, data.valid, tokenizer)
@@ -83,24 +81,6 @@ def _exclusive_run_folder(config: Config) -> Iterator[None]:
                 stack.enter_context(exclusive_folder(config.run_folder, taken=taken, setting="paths.outputs"))
                 Checkpoints(config.run_folder).remove_leftovers()
         yield
-
-
-def _batches(config: Config, trainer: Trainer, train: Pairs, noise: Noise | None) -> Generator[GlobalBatch, None, None]:
-    """Return the global batches from the trainer's position in the data on, assembled in the background."""
-    stream = global_batches(
-        train,
-        Batching.of(config.training, config.seed),
-        device_tokens=config.training.device_tokens,
-        start=trainer.data_position,
-        rank=distributed.rank(),
-        devices=distributed.world_size(),
-        threads=trainer.gradient.concurrency,
-        shapes=trainer.shapes(config.training.device_tokens),
-        noise=noise,
-        with_links=trainer.needs_links,
-        with_words=trainer.gradient.needs_words,
-    )
-    return prefetched(stream, pin_memory=trainer.machine.device.type == "cuda")
 
 
 def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:

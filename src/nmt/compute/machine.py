@@ -176,6 +176,12 @@ def free_cached_memory(device: torch.device) -> None:
         torch.mps.empty_cache()
 
 
+def wait(device: torch.device) -> None:
+    """Wait until the device has done what it was asked to do."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def keep_memory() -> None:
     """Let the C library keep the large buffers that every step frees and allocates again.
 

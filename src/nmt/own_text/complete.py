@@ -1,29 +1,38 @@
 """Complete the settings of every command: with the values of the run once it has begun, else with those of its text."""
 
-from collections.abc import Container
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
-from nmt.config.commands import DERIVED, HOLD_OUT, LANGUAGES, OF_DATA, SHAPE
+from nmt.config.commands import DERIVED, HOLD_OUT, LANGUAGES, OF_DATA, SHAPE, VOCABULARY
 from nmt.config.compose import compose
-from nmt.config.data import NOT_OF_THE_TEXT, is_text
+from nmt.config.data import NOT_OF_THE_TEXT, DataConfig, is_text
 from nmt.config.keys import all_keys, value_of, with_values
-from nmt.config.saved import from_yaml, read_saved
+from nmt.config.saved import flatten, from_yaml, read_saved
 from nmt.config.tree import Config
+from nmt.data.filters import pipeline
 from nmt.data.manifest import read_manifest
+from nmt.data.records import TOKENIZER_TASK, collect_task
+from nmt.data.sources import registry
+from nmt.data.sources.file_languages import named_languages
+from nmt.data.sources.source import Fingerprint, Pair
 from nmt.errors import ConfigError, UserError
-from nmt.own_text.text_size import values_for_text
 from nmt.runs.layout import SETTINGS, RunLayout
 
 EXPERIMENT = "experiment=own"
 """The settings that are replaced; a value that differs from theirs was given."""
-OF_THE_FEATURE = ("own.derive", "own.minutes")
-"""Settings that a run that has begun keeps, besides those that were derived."""
-
-
-def derivable_from_text(config: Config) -> tuple[str, ...]:
-    """Return the settings that can be derived before the text of a run is prepared."""
-    if not is_text(config.data.target_lang):
-        return LANGUAGES
-    return (*LANGUAGES, HOLD_OUT) if config.training.init_from else OF_DATA
+REFERENCE, EXPONENT = (4_000_000, 12_000), 0.2
+"""Characters on both sides with the word pieces that suited them, and how the vocabulary grows: ten times as much text
+has 1.6 times as many pieces."""
+MIN_PIECES, MAX_PIECES = 8, 32_000
+"""The smallest vocabulary that the settings allow, and the largest one that is derived."""
+HELD_OUT_PAIRS, MIN_HELD_OUT, MAX_HELD_OUT = 300, 0.01, 0.05
+"""Pairs for validation, and as many for the test, because fewer tell models apart by chance only; and the limits of
+their shares of the text."""
+MAX_PAIRS, MAX_PAIRS_OF_WORDS = 1_000_000, 100_000
+"""Pairs whose characters are counted, and whose words and different characters are: more text has the largest
+vocabulary, or words enough for any."""
 
 
 def with_values_for_text(config: Config, given: Container[str]) -> Config:
@@ -34,24 +43,20 @@ def with_values_for_text(config: Config, given: Container[str]) -> Config:
         given: The settings and groups that the user gives; they keep their values.
     """
     config = _with_prepared_text(config, given)
-    own = config.own
     if HOLD_OUT in given and config.data.hold_out and config.data.valid and config.data.test:
         raise ConfigError(
             f"{HOLD_OUT}={config.data.hold_out:g} has no effect, because data.valid and data.test are named: "
             "leave it out"
         )
-    if not own.derive:
+    if not config.own.derive:
         return config
-    names = {name for name in OF_THE_FEATURE if name in given or "own" in given}
-    keep = [*own.keep, *(name for name in _given(config, given) if name not in own.keep)]
-    config = with_values(config, {"own.keep": keep})
-    if (begun := as_begun(config, names)) is not None:
+    config = with_values(config, {"own.keep": list(dict.fromkeys([*config.own.keep, *_given(config, given)]))})
+    if (begun := as_begun(config)) is not None:
         return begun
-    open_names = [name for name in derivable_from_text(config) if name not in keep]
-    return with_values(config, values_for_text(config, open_names)) if open_names else config
+    return with_values(config, values_for_text(config, _open(config, derivable_from_text(config))))
 
 
-def as_begun(config: Config, given: Container[str]) -> Config | None:
+def as_begun(config: Config) -> Config | None:
     """Return the settings with those of the run's newest checkpoint, except for what is given; None if it has none."""
     newest = RunLayout(config.run_folder).newest_checkpoint()
     if newest is None:
@@ -60,14 +65,23 @@ def as_begun(config: Config, given: Container[str]) -> Config | None:
         saved = read_saved(newest / SETTINGS, from_yaml)
     except (UserError, OSError):  # the command reports it if it needs the checkpoint
         return config
-    open_names = [name for name in DERIVED if name not in config.own.keep]
-    open_names += [name for name in OF_THE_FEATURE if name not in given]
-    values = {name: value_of(saved, name) for name in open_names}
-    if saved.data.train != config.data.train:  # another text, from which a corpus of its own can be prepared
-        of_text = [name for name in OF_DATA if name in open_names]
-        values = {name: value for name, value in values.items() if name not in of_text}
-        values |= values_for_text(config, of_text)
-    return with_values(config, values)
+    of_text = _open(config, derivable_from_text(config)) if saved.data.train != config.data.train else []
+    names = ["own.derive", *([] if config.own.minutes else ["own.minutes"]), *_open(config, DERIVED)]
+    values = {name: value_of(saved, name) for name in names if name not in of_text}
+    # from another text, a corpus of its own can be prepared
+    return with_values(config, {**values, **values_for_text(config, of_text)})
+
+
+def derivable_from_text(config: Config) -> tuple[str, ...]:
+    """Return the settings that can be derived before the text of a run is prepared."""
+    if not is_text(config.data.target_lang):
+        return LANGUAGES
+    return (*LANGUAGES, HOLD_OUT) if config.training.init_from else OF_DATA
+
+
+def _open(config: Config, names: Iterable[str]) -> list[str]:
+    """Return the settings that are derived, of some."""
+    return [name for name in names if name not in config.own.keep]
 
 
 def _with_prepared_text(config: Config, given: Container[str]) -> Config:
@@ -79,19 +93,10 @@ def _with_prepared_text(config: Config, given: Container[str]) -> Config:
         return config
     others = {*(f"data.{name}" for name in NOT_OF_THE_TEXT), *DERIVED}
     try:
-        groups = read_manifest(config.data_folder).settings.items()
-        recorded = {
-            f"{group}.{name}": value
-            for group, settings in groups
-            if isinstance(settings, dict)
-            for name, value in settings.items()
-        }
-        open_names = [
-            name
-            for name in recorded.keys() & all_keys().keys() - others
-            if name not in given and value_of(config, name) == value_of(usual, name)
-        ]
-        return with_values(config, {name: recorded[name] for name in open_names})
+        recorded = flatten(read_manifest(config.data_folder).settings)
+        names = recorded.keys() & all_keys().keys() - others
+        is_open = {name for name in names if name not in given and value_of(config, name) == value_of(usual, name)}
+        return with_values(config, {name: recorded[name] for name in is_open})
     except (UserError, OSError, TypeError, AttributeError, ValueError):  # a command that needs the corpus reports it
         return config
 
@@ -105,5 +110,111 @@ def _given(config: Config, given: Container[str]) -> list[str]:
         if name in given or name.partition(".")[0] in given or value_of(config, name) != value_of(usual, name)
     ]
     stacks = ("model.encoder_layers", "model.decoder_layers")
-    shape = any(name in found for name in SHAPE) or any(value_of(config, name) for name in stacks)
-    return [name for name in DERIVED if name in found or (shape and name in SHAPE)]
+    has_shape = any(name in found for name in SHAPE) or any(value_of(config, name) for name in stacks)
+    return [*found, *(SHAPE if has_shape else ())]
+
+
+def values_for_text(config: Config, names: Collection[str]) -> Mapping[str, object]:
+    """Return values of settings with which the text was prepared, or which suit it, as far as they can be known.
+
+    Commands report text that is missing, empty or damaged when they need it.
+
+    Args:
+        config: All settings.
+        names: The settings to derive, of the languages, the size of the vocabulary and the share of held-out text.
+    """
+    found: dict[str, object] = dict(zip(LANGUAGES, named_languages(config.data) or (), strict=False))
+
+    def known() -> Config:
+        return with_values(config, {name: value for name, value in found.items() if name in names})
+
+    try:
+        here = registry.fingerprint_if_here(config.data, "train")
+        found |= _prepared_with(config, here)
+        if here is not None and HOLD_OUT in names and HOLD_OUT not in found and registry.held_out(config.data):
+            whole = registry.pairs(replace(known().data, hold_out=0.0), "train")
+            found[HOLD_OUT] = share_to_hold_out(sum(1 for _ in islice(whole, round(HELD_OUT_PAIRS / MIN_HELD_OUT))))
+        if here is not None and VOCABULARY in names and VOCABULARY not in found:
+            size = measure_text(known())
+            found |= {VOCABULARY: vocabulary_for(size)} if size.characters else {}
+    except (UserError, ValueError, TypeError):
+        pass
+    return {name: value for name, value in found.items() if name in names}
+
+
+def _prepared_with(config: Config, here: Fingerprint | None) -> dict[str, object]:
+    """Return the settings with which this text was collected, and the tokenizer trained on it; none if they were not.
+
+    The head of the manifest is of another preparation if the last one was interrupted.
+
+    Args:
+        config: All settings.
+        here: The fingerprint of the text; None if it is not here, so that the names of its files decide.
+    """
+    manifest = read_manifest(config.data_folder)
+    collected, tokenizer = (manifest.tasks.get(name) for name in (collect_task("train"), TOKENIZER_TASK))
+    if collected is None or here not in (None, collected.inputs.get("source")):
+        return {}
+    if here is None and flatten(manifest.settings).get("data.train") != config.data.train:
+        return {}
+    inputs: Any = collected.inputs
+    trained: Any = tokenizer.inputs if tokenizer else {}
+    found: dict[str, object] = dict(zip(LANGUAGES, inputs["languages"], strict=True))
+    if divided := inputs.get("hold_out"):
+        found[HOLD_OUT] = divided["share"]
+    if "text" in trained and collected.outputs.items() <= trained["text"].items():
+        found[VOCABULARY] = trained["settings"]["vocab_size"]
+    return found
+
+
+class TextSize(NamedTuple):
+    """What the vocabulary of a text depends on."""
+
+    characters: int
+    words: int
+    """Different words, separated by white space."""
+    alphabet: int
+    """Different characters."""
+
+
+def vocabulary_for(size: TextSize) -> int:
+    """Return the number of word pieces for a text, in hundreds if there are a thousand or more.
+
+    Half of the different words is a number that byte-pair encoding always finds; all characters must be pieces.
+    """
+    characters, pieces = REFERENCE
+    wanted = min(MAX_PIECES, pieces * (size.characters / characters) ** EXPONENT, size.words / 2)
+    wanted = max(wanted, 2 * size.alphabet, MIN_PIECES)
+    return int(wanted) if wanted < 1000 else 100 * round(wanted / 100)
+
+
+def share_to_hold_out(pairs: int) -> float:
+    """Return the share of a text, given its number of pairs, that is held out for validation, and again for testing."""
+    return round(min(max(MIN_HELD_OUT, HELD_OUT_PAIRS / max(1, pairs)), MAX_HELD_OUT), 3)
+
+
+def measure_text(config: Config) -> TextSize:
+    """Return the size of the training text; of the smaller side, with the larger alphabet, if each has its pieces."""
+    if config.tokenizer.joint:
+        return _measure(f"{source} {target}" for source, target, *_ in _training_pairs(config.data))
+    sides = [_measure(f"{pair[side]} " for pair in _training_pairs(config.data)) for side in (0, 1)]
+    characters, words, alphabets = zip(*sides, strict=True)
+    return TextSize(min(characters), min(words), max(alphabets))
+
+
+def _training_pairs(data: DataConfig) -> Iterator[Pair]:
+    """Yield the first training pairs that are not held out, and that the quick filters of pairs keep."""
+    quick = [each for each in pipeline.filters_of(data, "train") if each.is_quick]
+    pairs = islice(registry.pairs(data, "train"), MAX_PAIRS)
+    chunks = (chunk for chunk, _ in pipeline.read_chunks(pairs))
+    return chain.from_iterable(pipeline.apply(quick, data, chunks, {}))
+
+
+def _measure(texts: Iterable[str]) -> TextSize:
+    characters, words, alphabet = 0, set[str](), set[str]()
+    for number, text in enumerate(texts):
+        characters += len(text)
+        if number < MAX_PAIRS_OF_WORDS:
+            words.update(text.split())
+            alphabet.update(text)
+    return TextSize(characters, len(words), len(alphabet))

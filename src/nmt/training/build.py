@@ -1,6 +1,6 @@
-"""Build a trainer from the settings, without the files of a run."""
+"""Build a trainer from the settings, and its batches from a text, without the files of a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -8,6 +8,10 @@ from nmt.compute import distributed
 from nmt.compute.machine import Machine, is_amd
 from nmt.config.registry import load
 from nmt.config.tree import Config
+from nmt.data.batches import Batching
+from nmt.data.loader import GlobalBatch, global_batches
+from nmt.data.noise import Noise
+from nmt.data.store import Pairs
 from nmt.errors import CommonError
 from nmt.model.backends.chosen import choose
 from nmt.model.build import build_model
@@ -49,6 +53,24 @@ def build_trainer(
     if config.runtime.compile:
         _compile(model)
     return Trainer(model, config.training, machine, config.seed, replicas=replicas, graphs=graphs)
+
+
+def training_batches(trainer: Trainer, text: Pairs, noise: Noise | None = None) -> Iterator[GlobalBatch]:
+    """Return the global batches of a text for this process, from the trainer's position in it on."""
+    config, gradient = trainer.config, trainer.gradient
+    return global_batches(
+        text,
+        Batching.of(config, gradient.seed),
+        device_tokens=config.device_tokens,
+        start=trainer.data_position,
+        rank=distributed.rank(),
+        devices=distributed.world_size(),
+        threads=gradient.concurrency,
+        shapes=trainer.shapes(config.device_tokens),
+        noise=noise,
+        with_links=trainer.needs_links,
+        with_words=gradient.needs_words,
+    )
 
 
 def _compile(model: TranslationModel) -> None:
