@@ -136,7 +136,7 @@ def test_languages_are_those_of_the_files_or_the_settings(tmp_path: Path, marian
     for expected in (("en", "de"), ("fr", "es")):
         _, imported = import_model(named)
         assert (imported.settings.data.source_lang, imported.settings.data.target_lang) == expected
-        (marian / "tokenizer_config.json").unlink()
+        (marian / "tokenizer_config.json").unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize(
