@@ -1,10 +1,10 @@
-"""`nmt describe`: estimate what a run needs and costs, before it starts."""
+"""`nmt describe`: estimate what a run needs, before it starts."""
 
 import json
 import math
 import os
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -17,7 +17,7 @@ from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.data.mixture import open_training_text
 from nmt.data.prepared import prepared_tokenizer
-from nmt.data.records import TrainedTokenizer, encode_task
+from nmt.data.records import encode_task
 from nmt.errors import ConfigError, for_this_installation
 from nmt.estimate.hardware import Estimate, duration, estimate, find_device, measured_peak, precision_on
 from nmt.estimate.memory import Memory, Storage, micro_batches, run_memory
@@ -29,21 +29,12 @@ TYPICAL_LENGTH = 30
 """Tokens per sentence, assumed if the data is not prepared."""
 
 
-class Vocabularies(NamedTuple):
-    """The words of the model."""
-
-    source: int
-    target: int
-
-
 @dataclass(frozen=True, slots=True)
-class EpochFigures:
+class Epoch:
     """One epoch of the prepared data."""
 
     pairs: int
-    steps_per_epoch: int
-    epochs: float
-    """Epochs in the whole run."""
+    steps: int
     tokens_per_step: float
     """Source and target tokens per step, on average."""
     mean_length: float
@@ -53,23 +44,22 @@ class EpochFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class RunFigures:
+class Figures:
     """What a run needs."""
 
-    vocabularies: Vocabularies
+    vocabularies: tuple[int, int]
+    """The words of the source and of the target, as prepared, or to expect."""
     parameters: ParameterCounts
     flops_per_step: int
-    flops: int
-    """Floating-point operations of all steps."""
     steps: int
     global_batch: int
     """Source tokens of a global batch, and as many target tokens."""
     devices: int
-    device_batch: int
-    """Source tokens of a micro-batch."""
     accumulation: int
     """Micro-batches per step on each device."""
-    data: EpochFigures | None
+    device_batch: int
+    """Source tokens of a micro-batch."""
+    data: Epoch | None
     """None if the data is not prepared."""
     memory: Memory
     """Memory per device with sentences of average length."""
@@ -78,22 +68,16 @@ class RunFigures:
     estimate: Estimate
     """The time of the steps."""
 
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of all steps."""
+        return self.flops_per_step * self.steps
+
     def as_json(self) -> dict[str, Any]:
         """Return the figures as JSON objects, whose keys scripts rely on."""
-        return {
-            "parameters": {"total": self.parameters.total, **self.parameters._asdict()},
-            "flops_per_step": self.flops_per_step,
-            "flops": self.flops,
-            "tokens_per_step": 2 * self.global_batch,
-            "steps": self.steps,
-            "global_batch": self.global_batch,
-            "devices": self.devices,
-            "device_batch": self.device_batch,
-            "accumulation": self.accumulation,
-            "data": asdict(self.data) if self.data else None,
-            "memory": {"total": self.memory.total, **self.memory._asdict(), "longest_sentences": self.longest_memory},
-            "estimate": self.estimate._asdict(),
-        }
+        named = {name: getattr(self, name)._asdict() for name in ("parameters", "memory", "estimate")}
+        totals = {"parameters": {"total": self.parameters.total}, "memory": {"total": self.memory.total}}
+        return {**asdict(self), "flops": self.flops, **{name: totals.get(name, {}) | named[name] for name in named}}
 
 
 def run(config: Config) -> None:
@@ -101,69 +85,48 @@ def run(config: Config) -> None:
     if config.output not in ("-", "json"):
         raise ConfigError(f"output={config.output}: describe writes to standard output only; remove output=")
     figures = describe(config, _device_count(config))
-    if config.output == "json":
-        print(json.dumps(figures.as_json(), indent=2))
-    else:
-        print(as_text(config, figures))
+    print(json.dumps(figures.as_json(), indent=2) if config.output == "json" else as_text(config, figures))
 
 
-def describe(config: Config, devices: int) -> RunFigures:
+def describe(config: Config, devices: int) -> Figures:
     """Return the figures of a run on this number of devices."""
-    tokenizer, batch = prepared_tokenizer(config), config.training.batch_tokens
-    words = _vocabularies(config, tokenizer)
+    tokenizer, expected = prepared_tokenizer(config), config.tokenizer.vocab_size
+    words = expected, expected if is_text(config.data.target_lang) else TREE_SYMBOLS
+    if tokenizer is not None:
+        words = tokenizer.source_vocabulary, tokenizer.target_vocabulary
     size = count_parameters(config.model, *words)
+    flops_per_step = step_flops(config, size, words[1])
+    epoch = _epoch(config) if tokenizer else None
+    lengths = (math.ceil(epoch.mean_length), epoch.longest) if epoch else (TYPICAL_LENGTH, config.data.max_pieces + 1)
+    (name, precision, peak), storage = _device(config)
+    memory, longest = (run_memory(config, size, words[1], devices, length, storage) for length in lengths)
     accumulation, device_batch = micro_batches(config, devices)
-    flops_per_step = step_flops(config, size, words.target)
-    flops = flops_per_step * config.training.steps
-    data = _epoch_figures(config) if tokenizer else None
-    length = math.ceil(data.mean_length) if data else TYPICAL_LENGTH
-    longest = data.longest if data else config.data.max_pieces + 1
-    device = _device(config)
-    return RunFigures(
+    return Figures(
         vocabularies=words,
         parameters=size,
         flops_per_step=flops_per_step,
-        flops=flops,
         steps=config.training.steps,
-        global_batch=batch,
+        global_batch=config.training.batch_tokens,
         devices=devices,
-        device_batch=device_batch,
         accumulation=accumulation,
-        data=data,
-        memory=run_memory(config, size, words.target, devices, length, device.storage),
-        longest_memory=run_memory(config, size, words.target, devices, longest, device.storage).total,
-        estimate=estimate(flops, device.name, device.precision, device.peak, devices),
+        device_batch=device_batch,
+        data=epoch,
+        memory=memory,
+        longest_memory=longest.total,
+        estimate=estimate(flops_per_step * config.training.steps, name, precision, peak, devices),
     )
 
 
-class _Device(NamedTuple):
-    """The type of device that trains."""
-
-    name: str
-    precision: str
-    peak: float
-    """Operations per second."""
-    storage: Storage
-
-
-def _device(config: Config) -> _Device:
-    """Return the type of device that is named, or that of this machine."""
+def _device(config: Config) -> tuple[tuple[str, str, float], Storage]:
+    """Return the name, precision and FLOP/s of the device that is named, or of this machine, and what it stores."""
     if name := config.describe.device:
         precision, found = precision_on(name, config.runtime.precision), find_device(name)
         storage = Storage(gpu=True, half=precision != "fp32", fused=found.fused)
-        return _Device(name, precision, found.peak(precision), storage)
+        return (name, precision, found.peak(precision)), storage
     machine = prepare_machine(config.runtime)
     gpu, half = machine.device.type == "cuda", machine.precision in HALF_PRECISIONS
     storage = Storage(gpu=gpu, half=half, fused=not gpu or has_bf16(machine.device))
-    return _Device(device_name(machine.device), machine.precision_name, measured_peak(machine), storage)
-
-
-def _vocabularies(config: Config, tokenizer: TrainedTokenizer | None) -> Vocabularies:
-    """Return the sizes of the prepared vocabularies, or those to expect if there is no tokenizer yet."""
-    if tokenizer is not None:
-        return Vocabularies(tokenizer.source_vocabulary, tokenizer.target_vocabulary)
-    expected = config.tokenizer.vocab_size
-    return Vocabularies(expected, expected if is_text(config.data.target_lang) else TREE_SYMBOLS)
+    return (device_name(machine.device), machine.precision_name, measured_peak(machine)), storage
 
 
 def _device_count(config: Config) -> int:
@@ -175,7 +138,7 @@ def _device_count(config: Config) -> int:
     return 1 if config.runtime.device == "cpu" else max(1, torch.cuda.device_count())
 
 
-def _epoch_figures(config: Config) -> EpochFigures | None:
+def _epoch(config: Config) -> Epoch | None:
     """Return the figures of an epoch, or None if the data, or one of several corpora, is not prepared or not here."""
     tasks, layout = read_manifest(config.data_folder).tasks, CorpusLayout(config.data_folder)
     names = [each.name for each in training_splits(config.data)]
@@ -184,67 +147,60 @@ def _epoch_figures(config: Config) -> EpochFigures | None:
     store = open_training_text(config.data_folder, config.data)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     steps = len(plan_epoch(lengths, Batching.of(config.training, config.seed), epoch=0))
-    return EpochFigures(
+    return Epoch(
         pairs=len(store),
-        steps_per_epoch=steps,
-        epochs=config.training.steps / steps,
+        steps=steps,
         tokens_per_step=(int(lengths.source.sum()) + int(lengths.target.sum())) / steps,
         mean_length=float(lengths.target.mean()),
         longest=int(max(lengths.source.max(), lengths.target.max())),
     )
 
 
-def as_text(config: Config, figures: RunFigures) -> str:
-    """Return the figures as text for a terminal."""
-    parameters = {**figures.parameters._asdict(), "total": figures.parameters.total}
-    batch, minutes = f"{figures.global_batch:,}", config.training.max_training_minutes
-    source, target = figures.vocabularies
-    pieces = f"{source:,}" if source == target else f"{source:,} source and {target:,} target"
-    lines = [f"{config.name}, with {pieces} word pieces", "parameters"]
-    lines += [f"  {name:<12} {count:>15,}" for name, count in parameters.items()]
-    lines += [
-        f"batch: at most {batch} source and {batch} target tokens per step",
-        f"  devices: {figures.devices}, each with {figures.accumulation} x {figures.device_batch:,} of them",
-        f"cost: {figures.flops_per_step:.2e} FLOPs per step, {figures.flops:.2e} in {figures.steps:,} steps"
-        + (f", if training.max_training_minutes={minutes:g} are enough for them" if minutes else ""),
-        *([f"warning: {warning}"] if (warning := config.training.warmup_warning) else []),
-        _data_line(figures.data),
-        *_memory_lines(config, figures),
-        *_time_lines(figures),
+def as_text(config: Config, figures: Figures) -> str:
+    """Return the figures as a table for a terminal."""
+    size, time = figures.parameters, figures.estimate
+    limit = f", if {minutes:g} minutes are enough" if (minutes := config.training.max_training_minutes) else ""
+    rows = [
+        ("words", " source and ".join(f"{each:,}" for each in figures.vocabularies) + " target"),
+        ("parameters", f"{size.total:,} (" + ", ".join(f"{name} {n:,}" for name, n in size._asdict().items()) + ")"),
+        ("batch", f"{figures.global_batch:,} source and as many target tokens, at most"),
+        ("devices", f"{figures.devices}, each with {figures.accumulation} x {figures.device_batch:,} of these tokens"),
+        ("steps", f"{figures.steps:,} of {figures.flops_per_step:.2e} FLOPs, together {figures.flops:.2e}{limit}"),
+        ("epochs", _epochs(figures)),
+        ("memory", _memory(figures)),
+        (
+            "time",
+            f"about {duration(time.hours)} on {figures.devices} x {time.device}, if training reaches "
+            f"{time.share:.0%} of {time.peak / 1e12:.3g} TFLOP/s in {time.precision}",
+        ),
     ]
-    return "\n".join(lines)
+    rows += [("warning", text) for text in (config.training.warmup_warning, _too_large(config, figures)) if text]
+    return "\n".join([config.name, *(f"  {name:<12}{text}" for name, text in rows)])
 
 
-def _data_line(data: EpochFigures | None) -> str:
-    if data is None:
-        return for_this_installation("data: not prepared yet, so the steps per epoch are unknown (`make data`)")
-    return (
-        f"data: {data.pairs:,} pairs; an epoch has {data.steps_per_epoch:,} steps of "
-        f"{data.tokens_per_step:,.0f} tokens on average, the run {data.epochs:.1f} epochs"
-    )
+def _epochs(figures: Figures) -> str:
+    if not (epoch := figures.data):
+        return for_this_installation("unknown until the data is prepared (`make data`)")
+    tokens = f"{epoch.steps:,} steps of {epoch.tokens_per_step:,.0f} tokens on average"
+    return f"{figures.steps / epoch.steps:.1f} of {epoch.pairs:,} pairs, {tokens}"
 
 
-def _memory_lines(config: Config, figures: RunFigures) -> list[str]:
-    memory, longest, device = figures.memory, figures.longest_memory, config.describe.device
+def _memory(figures: Figures) -> str:
+    memory, longest = figures.memory, figures.longest_memory
     amounts = ", ".join(f"{name} {amount / 1e9:.2f}" for name, amount in memory._asdict().items())
-    lines = [f"memory: about {memory.total / 1e9:.1f} GB per device of {device or 'this machine'} ({amounts})"]
-    if longest > 1.01 * memory.total:
-        lines.append(f"  with a batch of the longest sentences: {longest / 1e9:.1f} GB")
-    if device and longest > (available := find_device(device).memory):
-        state = memory.total - memory.activations
-        advice = (
-            "lower training.device_tokens"
-            if state < available
-            else f"{state / 1e9:.1f} GB do not depend on the batch; divide them by runtime.shard=weights"
-        )
-        lines.append(f"  more than the {available / 1e9:.0f} GB of one {device}: {advice}")
-    return lines
+    more = f"; {longest / 1e9:.1f} GB with the longest sentences" if longest > 1.01 * memory.total else ""
+    return f"about {memory.total / 1e9:.1f} GB per device ({amounts}){more}"
 
 
-def _time_lines(figures: RunFigures) -> list[str]:
-    found = figures.estimate
-    return [
-        f"time: about {duration(found.hours)} on {figures.devices} x {found.device}, if training reaches "
-        f"{found.share:.0%} of {found.peak / 1e12:.3g} TFLOP/s in {found.precision};",
-        "  without communication between devices, validation and checkpoints",
-    ]
+def _too_large(config: Config, figures: Figures) -> str:
+    """Return what to do if the named device has too little memory, else nothing."""
+    device = config.describe.device
+    if not device or figures.longest_memory <= (available := find_device(device).memory):
+        return ""
+    state = figures.memory.total - figures.memory.activations
+    advice = (
+        "lower training.device_tokens"
+        if state < available
+        else f"{state / 1e9:.1f} GB do not depend on the batch; divide them by runtime.shard=weights"
+    )
+    return f"this is more than the {available / 1e9:.0f} GB of one {device}: {advice}"
