@@ -11,17 +11,8 @@ SYSTEM, PROCESS = Path("/sys"), Path("/proc/self")
 MIN_CAPACITY = 0.7
 """A core with less of the fastest core's capacity than this would let the others wait at the end of each operation."""
 
-INSTRUCTIONS = {
-    "avx2": "AVX2",
-    "avx512f": "AVX-512",
-    "avx512_vnni": "VNNI",
-    "avx512_bf16": "AVX-512 bf16",
-    "amx_bf16": "AMX bf16",
-    "asimd": "NEON",
-    "sve": "SVE",
-    "bf16": "bf16",
-}
-"""Names of the instructions that decide about the speed of matrix products, by Linux's names for them."""
+INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "asimd", "sve", "bf16")
+"""Linux's names of the instructions that decide about the speed of matrix products."""
 
 
 def usable_cores() -> int:
@@ -66,8 +57,8 @@ def cpu_features() -> str:
 
 def cpu_description() -> str:
     """Return the name of the processor, its widest instructions and the sizes of its caches."""
-    flags = {*cpu_features().split()}
-    instructions = [name for flag, name in INSTRUCTIONS.items() if flag in flags]
+    flags = cpu_features().split()
+    instructions = [each for each in INSTRUCTIONS if each in flags]
     caches = sorted((SYSTEM / "devices/system/cpu/cpu0/cache").glob("index*"))
     caches = [each for each in caches if _text(each / "type") != "Instruction" and _text(each / "size")]
     sizes = [f"L{_text(each / 'level')} {_text(each / 'size')}" for each in caches]

@@ -83,10 +83,10 @@ def map_in_processes(
     Each process calls `make` with the arguments to get the function. Errors say the `purpose` of the processes.
     """
     waiting: deque[Future[Any]] = deque()
-    with process_pool(count, SPAWN, partial(_prepare, make, args)) as pool:
+    with process_pool(count, SPAWN, partial(prepare_process, make, args)) as pool:
         try:
             for item in items:
-                waiting.append(pool.submit(_apply, item))
+                waiting.append(pool.submit(apply, item))
                 if len(waiting) > 2 * count:
                     yield waiting.popleft().result()
             while waiting:
@@ -100,11 +100,13 @@ def map_in_processes(
 _function: Callable[[Any], Any]
 
 
-def _prepare(make: Callable[..., Callable[[Any], Any]], args: tuple[Any, ...]) -> None:
+def prepare_process(make: Callable[..., Callable[[Any], Any]], args: tuple[Any, ...] = ()) -> None:
+    """Begin a process of a pool: make the function that `apply` calls."""
     global _function  # noqa: PLW0603 (a process pool offers no other place for what each worker makes once)
     end_with_parent()
     _function = make(*args)
 
 
-def _apply(item: Any) -> Any:
+def apply(item: Any) -> Any:
+    """Call the function of this process."""
     return _function(item)

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 
 import torch
 
-from nmt.compute.processes import end_with_parent, process_pool
+from nmt.compute.processes import apply, prepare_process, process_pool
 from nmt.errors import UserError
 
 T = TypeVar("T")
@@ -109,11 +109,9 @@ def _run_in_threads(function: Callable[[T], R], tasks: Sequence[T], workers: int
 
 def _run_in_forks(function: Callable[[T], R], tasks: Sequence[T], workers: int) -> Generator[tuple[T, R]]:
     """Run tasks in copies of this process with one thread each; an interrupt or an error kills them."""
-    global _function  # noqa: PLW0603 (copies have it from here, because it may be one that cannot be sent)
-    _function = function
     try:
-        with process_pool(workers, get_context("fork"), _begin_copy) as pool:
-            yield from _results(pool, _call_function, tasks)
+        with process_pool(workers, get_context("fork"), partial(_begin_copy, function)) as pool:
+            yield from _results(pool, apply, tasks)
     except BrokenProcessPool as error:
         raise UserError(
             "a worker process was killed, perhaps because memory ran out: set runtime.threads=1 to run without such "
@@ -127,14 +125,11 @@ def _results(pool: Executor, function: Callable[[T], R], tasks: Sequence[T]) -> 
         yield running[done], done.result()
 
 
-_function: Callable[[Any], Any]
+def _begin_copy(function: Callable[[Any], Any]) -> None:
+    """Take the function, which need not be one that can be sent; the copy ends with the parent.
 
-
-def _begin_copy() -> None:
+    Otherwise it would keep the parent's connections to other processes open.
+    """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the parent handles it
-    end_with_parent()  # otherwise this copy would keep the parent's connections to other processes open
+    prepare_process(lambda: function)
     torch.set_num_threads(1)
-
-
-def _call_function(task: Any) -> Any:
-    return _function(task)
