@@ -174,8 +174,11 @@ class FolderCopy:
         self._known = self._files()
 
     def _fetch(self, there: Collection[str], heavy: Collection[str]) -> None:
-        unchanged = {PurePosixPath(name).parent for name in there if self._is_marker(name) and self._is_same(name)}
-        for name in self._files().keys() - {name for name in there if PurePosixPath(name).parent in unchanged}:
+        here, unchanged = self._files(), set()
+        for name in filter(self._is_marker, here.keys() & there):
+            if (self.folder / name).read_bytes() == self._system.cat_file(self._remote(name)):
+                unchanged.add(PurePosixPath(name).parent)
+        for name in here.keys() - {name for name in there if PurePosixPath(name).parent in unchanged}:
             remove(self.folder / name)
         light = (name for name in there if PurePosixPath(name).name not in heavy)
         self._fetch_missing(sorted(light, key=self._is_marker))
@@ -242,10 +245,6 @@ class FolderCopy:
 
     def _is_marker(self, name: str) -> bool:
         return PurePosixPath(name).name == self._marker
-
-    def _is_same(self, name: str) -> bool:
-        file = self.folder / name
-        return file.is_file() and file.read_bytes() == self._system.cat_file(self._remote(name))
 
     def _open_lock(self) -> TextIO:
         return (self.folder / ".copy.lock").open("a")

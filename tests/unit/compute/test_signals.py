@@ -63,19 +63,16 @@ def test_an_alarm_ends_with_its_block(seconds: float) -> None:
     assert not stop_request.late
 
 
-def test_an_interruptible_block_does_not_begin_after_the_alarm() -> None:
+@pytest.mark.parametrize("by", ["alarm", "signal"])
+def test_an_interruptible_block_does_not_begin_after_a_stop_request(by: str) -> None:
     with stop_signals() as stop_request:
-        with stop_request.late_after(-1.0):
-            time.sleep(0.01)
+        if by == "signal":
+            send_signal()
+        else:
+            with stop_request.late_after(-1.0):
+                time.sleep(0.01)
         with pytest.raises(StopError), stop_request.interruptible():
             raise AssertionError("it has begun")
-
-
-def test_an_interruptible_block_does_not_begin_after_a_signal() -> None:
-    with stop_signals() as stop_request:
-        send_signal()
-        with pytest.raises(StopError), stop_request.interruptible():
-            raise AssertionError("the block has begun")
 
 
 def test_a_further_signal_does_not_disturb_the_cleanup() -> None:
