@@ -64,31 +64,21 @@ def test_run_is_measured_planned_and_resumed_as_planned(
     assert "nan" not in succeed(["eval", *words, "decoding.beam=1", "decoding.extra_length=0"])
 
 
-def lower_memory(monkeypatch: pytest.MonkeyPatch, most_tokens: int) -> None:
-    """Let batches of more tokens run out of memory; in a minute, others make 20 steps."""
+def test_batches_for_which_the_memory_is_too_small_are_not_planned(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most_tokens = 1024
 
     def measure(config: Config, *_: object) -> float:
         if config.training.batch_tokens > most_tokens:
             raise MemoryError
-        return 2.5
+        return 2.5  # so that a minute has 20 steps
 
     monkeypatch.setattr(prepare, "_timed", measure)
-
-
-def test_batches_for_which_the_memory_is_too_small_are_not_planned(
-    words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lower_memory(monkeypatch, most_tokens=1024)
     succeed(["data", *words])
     training = prepare.plan_training(composed_settings([*words, "own.minutes=1"])).training
     assert (training.batch_tokens, training.steps) == (1024, 20)
-
-
-def test_a_memory_that_is_too_small_for_the_smallest_batch_is_an_error_of_one_line(
-    words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lower_memory(monkeypatch, most_tokens=512)
-    succeed(["data", *words])
+    most_tokens = 512
     said = refuse(["train", *words, "own.minutes=1"])
     assert "the memory is too small for a training step of 1,024 tokens with model.d_model=32" in said
 

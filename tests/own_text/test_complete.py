@@ -15,7 +15,7 @@ from nmt.own_text.prepare import plan_training
 from nmt.runs.layout import RunLayout, step_folder_name
 from tests.integration.toy import pairs, refuse
 
-FIRST = ["model.dropout", "training.steps", "tokenizer.vocab_size", "own.minutes"]
+NAMES = [*DERIVED, "own.minutes"]
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_other_experiments_and_own_derive_false_change_nothing(words: list[str])
         assert completed(others) == compose(others)
 
 
-def test_run_that_has_begun_keeps_its_values_in_every_command(
+def test_run_that_has_begun_keeps_its_values_that_are_not_given(
     words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = begin(
@@ -96,14 +96,9 @@ def test_run_that_has_begun_keeps_its_values_in_every_command(
     )
     monkeypatch.setattr("nmt.own_text.prepare.plan", None)  # nothing is planned again
     for config in (completed(words), plan_training(completed(words)), plan_training(compose(words))):
-        assert [value_of(config, name) for name in FIRST] == [value_of(begun, name) for name in FIRST]
-        assert [value_of(config, name) for name in DERIVED] == [value_of(begun, name) for name in DERIVED]
-
-
-def test_value_that_is_given_wins_over_that_of_the_run(words: list[str]) -> None:
-    begin(completed(words), training__steps=321, own__minutes=7.5)
+        assert [value_of(config, name) for name in NAMES] == [value_of(begun, name) for name in NAMES]
     config = completed([*words, "training.steps=400", "own.minutes=9"])
-    assert (config.training.steps, config.own.minutes) == (400, 9)
+    assert (config.training.steps, config.own.minutes, config.model.dropout) == (400, 9, 0.27)
 
 
 def test_other_text_for_a_run_that_has_begun_is_derived_anew(words: list[str], tmp_path: Path) -> None:

@@ -24,9 +24,6 @@ from nmt.own_text.complete import (
 from nmt.text.train_tokenizer import train
 from tests.integration.toy import pairs
 
-CAPTIONS = TextSize(characters=4_000_000, words=40_000, alphabet=100)
-"""About the size of 29 thousand captions on both sides."""
-
 
 def write(folder: Path, lines: list[tuple[str, str]], **further: object) -> Config:
     """Write two files, and return the settings of a run on them that gives nothing else."""
@@ -37,25 +34,22 @@ def write(folder: Path, lines: list[tuple[str, str]], **further: object) -> Conf
     return compose(["experiment=own", *words])
 
 
-def _completed(config: Config) -> Config:
-    return with_values_for_text(config, frozenset({"data.train"}))
+def completed(config: Config, *given: str) -> Config:
+    return with_values_for_text(config, {"data.train", *given})
 
 
-def completed(config: Config) -> int:
-    return _completed(config).tokenizer.vocab_size
+def vocabulary(config: Config) -> int:
+    return completed(config).tokenizer.vocab_size
 
 
-def test_vocabulary_grows_with_the_text_within_limits() -> None:
-    sizes = [CAPTIONS._replace(characters=10**power, words=10**power) for power in range(4, 11)]
-    found = [vocabulary_for(size) for size in sizes]
+def test_vocabulary_grows_with_the_text_within_limits_and_has_a_piece_for_each_character() -> None:
+    found = [vocabulary_for(TextSize(10**power, 10**power, 100)) for power in range(4, 11)]
     assert found == sorted(found)
     assert found[-1] == 32_000
-    assert vocabulary_for(CAPTIONS) == 12_000
-    assert vocabulary_for(CAPTIONS._replace(characters=400_000)) == pytest.approx(12_000 / 10**0.2, abs=50)
-
-
-def test_text_with_many_characters_has_a_piece_for_each() -> None:
-    assert vocabulary_for(CAPTIONS._replace(alphabet=5000, characters=10_000)) == 10_000
+    captions = TextSize(characters=4_000_000, words=40_000, alphabet=100)  # about those of Multi30k
+    assert vocabulary_for(captions) == 12_000
+    assert vocabulary_for(captions._replace(characters=400_000)) == pytest.approx(12_000 / 10**0.2, abs=50)
+    assert vocabulary_for(captions._replace(alphabet=5000, characters=10_000)) == 10_000
 
 
 @pytest.mark.parametrize("words", [60, 300, 3000])
@@ -69,10 +63,12 @@ def test_tokenizer_can_be_trained_with_the_vocabulary_of_its_text(words: int) ->
     assert model
 
 
-def test_size_is_that_of_the_pairs_that_are_not_held_out(tmp_path: Path) -> None:
-    config = write(tmp_path, [("a bc d", "x"), ("a a", "yz y")], **{"data.hold_out": 0})
+def test_size_is_that_of_the_pairs_that_are_kept_for_training(tmp_path: Path) -> None:
+    lines = [("a bc d", "x"), ("a a", "yz y"), ("e", "")]
+    config = write(tmp_path, lines, **{"data.hold_out": 0})
     together = TextSize(len("a bc d x") + len("a a yz y"), len({"a", "bc", "d", "x", "yz", "y"}), 8)
     assert measure_text(config) == together
+    assert measure_text(with_values(config, {"data.max_words": 2})) == TextSize(len("a a yz y"), 3, 4)
     apart = with_values(config, {"tokenizer.joint": False, "model.tie_embeddings": False})
     assert measure_text(apart) == TextSize(characters=len("x yz y "), words=3, alphabet=len("abcd "))
     config = write(tmp_path, pairs(400, 1), **{"data.hold_out": 0.2})
@@ -80,23 +76,17 @@ def test_size_is_that_of_the_pairs_that_are_not_held_out(tmp_path: Path) -> None
     assert 0.5 * everything < measure_text(config).characters < 0.7 * everything
 
 
-def test_size_is_that_of_the_pairs_that_filters_keep(tmp_path: Path) -> None:
-    lines = [("a bc d", "x"), ("a a", "yz y"), ("e", "")]
-    config = write(tmp_path, lines, **{"data.hold_out": 0, "data.max_words": 2})
-    assert measure_text(config) == TextSize(len("a a yz y"), 3, 4)
-
-
 @pytest.mark.parametrize("further", [{"data.max_words": 5}, {"tokenizer.joint": False, "model.tie_embeddings": False}])
 def test_text_with_a_small_side_or_few_short_pairs_can_be_prepared(tmp_path: Path, further: dict[str, object]) -> None:
     short = [(f"{source} now", "perhaps, or certainly not") for source in ("one", "two", "three", "four")]
     lines = [*short * 20, *((source, "yes, or no, or maybe later") for source, _ in pairs(300, 1))]
-    config = _completed(write(tmp_path, lines, **{"data.hold_out": 0.1}, **further))
+    config = completed(write(tmp_path, lines, **{"data.hold_out": 0.1}, **further))
     assert prepare(config, say=lambda _: None).tokenizer().target_vocabulary == config.tokenizer.vocab_size
 
 
 def test_text_that_grew_is_the_reason_why_training_refuses_it(tmp_path: Path) -> None:
-    prepare(_completed(write(tmp_path, pairs(200, 1))), say=lambda _: None)
-    grown = _completed(write(tmp_path, pairs(9000, 2)))
+    prepare(completed(write(tmp_path, pairs(200, 1))), say=lambda _: None)
+    grown = completed(write(tmp_path, pairs(9000, 2)))
     with pytest.raises(UserError, match=r"was prepared from other text of test than data\.train=\[.*\] has now: run"):
         require_prepared(grown)
 
@@ -105,11 +95,11 @@ def test_text_that_is_missing_or_empty_leaves_the_vocabulary_as_it_is(tmp_path: 
     config = write(tmp_path, pairs(40, 1))
     usual = config.tokenizer.vocab_size
     named = dict(zip(LANGUAGES, ("en", "de"), strict=True))
-    assert completed(config) != usual
+    assert vocabulary(config) != usual
     (tmp_path / "train.de").write_text("")
-    assert (values_for_text(config, OF_DATA), completed(config)) == (named, usual)
+    assert (values_for_text(config, OF_DATA), vocabulary(config)) == (named, usual)
     (tmp_path / "train.de").unlink()
-    assert (values_for_text(config, OF_DATA), completed(config)) == (named, usual)
+    assert (values_for_text(config, OF_DATA), vocabulary(config)) == (named, usual)
 
 
 def test_prepared_corpus_keeps_its_vocabulary_until_its_text_changes(tmp_path: Path) -> None:
@@ -117,11 +107,11 @@ def test_prepared_corpus_keeps_its_vocabulary_until_its_text_changes(tmp_path: P
     config = write(tmp_path, pairs(120, 1), **small)
     prepare(config, say=lambda _: None)
     config = write(tmp_path, pairs(120, 1), **{"data.hold_out": 0.1})
-    assert completed(config) == 150
+    assert vocabulary(config) == 150
     (tmp_path / "train.de").rename(tmp_path / "moved")
-    assert completed(config) == 150
+    assert vocabulary(config) == 150
     config = write(tmp_path, pairs(600, 2), **{"data.hold_out": 0.1})
-    assert completed(config) not in (150, config.tokenizer.vocab_size)
+    assert vocabulary(config) not in (150, config.tokenizer.vocab_size)
 
 
 class _InterruptedError(Exception):
@@ -133,40 +123,32 @@ def test_vocabulary_after_an_interrupted_preparation_is_that_of_the_new_text(tmp
         if line.startswith("tokenizer: "):
             raise _InterruptedError
 
-    prepare(_completed(write(tmp_path, pairs(120, 1), **{"data.hold_out": 0.1})), say=lambda _: None)
+    prepare(completed(write(tmp_path, pairs(120, 1), **{"data.hold_out": 0.1})), say=lambda _: None)
     config = write(tmp_path, pairs(600, 2), **{"data.hold_out": 0.1})
-    new = _completed(config)
+    new = completed(config)
     with pytest.raises(_InterruptedError):
         prepare(new, say=interrupt)
-    assert _completed(config) == new
-    prepare(_completed(config), say=lambda _: None)
-    assert _completed(config) == new
+    assert completed(config) == new
+    prepare(completed(config), say=lambda _: None)
+    assert completed(config) == new
 
 
-@pytest.mark.parametrize(
-    ("pairs", "share"), [(0, 0.05), (5, 0.05), (2000, 0.05), (10_000, 0.03), (29_000, 0.01), (1_000_000, 0.01)]
-)
-def test_short_texts_hold_out_a_larger_share(pairs: int, share: float) -> None:
-    assert share_to_hold_out(pairs) == share
-
-
-def test_held_out_share_is_derived_and_stays_that_of_a_prepared_corpus(tmp_path: Path) -> None:
-    def share(config: Config, *given: str) -> float:
-        return with_values_for_text(config, frozenset({"data.train", *given})).data.hold_out
-
+def test_share_to_hold_out_falls_with_the_text_and_stays_that_of_a_prepared_corpus(tmp_path: Path) -> None:
+    shares = {0: 0.05, 2000: 0.05, 10_000: 0.03, 29_000: 0.01, 1_000_000: 0.01}
+    assert {size: share_to_hold_out(size) for size in shares} == shares
     config = write(tmp_path, pairs(9000, 1))
-    assert share(config) == round(300 / 9000, 3)
-    assert share(config, "data.hold_out") == config.data.hold_out == 0.01
-    with_tests = [f"data.{split}=[{tmp_path}/train.en,{tmp_path}/train.de]" for split in ("valid", "test")]
-    assert share(compose(["experiment=own", f"data.train={config.data.train}", *with_tests])) == 0.01
+    assert completed(config).data.hold_out == round(300 / 9000, 3)
+    assert completed(config, "data.hold_out").data.hold_out == config.data.hold_out == 0.01
+    with_tests = {f"data.{split}": config.data.train for split in ("valid", "test")}
+    assert completed(with_values(config, with_tests)).data.hold_out == 0.01
     config = write(tmp_path, pairs(200, 1), **{"data.hold_out": 0.2})
-    prepare(with_values_for_text(config, frozenset({"data.train", "data.hold_out"})), say=lambda _: None)
-    assert share(write(tmp_path, pairs(200, 1))) == 0.2
+    prepare(completed(config, "data.hold_out"), say=lambda _: None)
+    assert completed(write(tmp_path, pairs(200, 1))).data.hold_out == 0.2
 
 
 def test_languages_are_those_of_the_file_names_and_stay_those_of_a_prepared_corpus(tmp_path: Path) -> None:
     def languages(config: Config, *given: str) -> tuple[str, str]:
-        data = with_values_for_text(config, frozenset({"data.train", *given})).data
+        data = completed(config, *given).data
         return data.source_lang, data.target_lang
 
     def renamed(*endings: str, **further: object) -> Config:
@@ -183,8 +165,9 @@ def test_languages_are_those_of_the_file_names_and_stay_those_of_a_prepared_corp
     assert languages(renamed("fr", "es", **{"data.target_lang": "it"}), "data.target_lang") == ("fr", "it")
     assert languages(renamed("fr", "es", **{"own.derive": "false"})) == ("en", "de")
     earlier = renamed("fr", "es")
-    vocabulary = {"tokenizer.vocab_size": 150}
-    prepare(with_values(earlier, vocabulary), say=lambda _: None)  # as versions did that did not look at the names
+    prepare(
+        with_values(earlier, {"tokenizer.vocab_size": 150}), say=lambda _: None
+    )  # as versions did that did not look at the names
     assert languages(earlier) == ("en", "de")
     elsewhere = {"data.train": ["s3://none/train.ja", "s3://none/train.ko"]}
     assert languages(with_values(earlier, elsewhere)) == ("ja", "ko")
