@@ -53,7 +53,7 @@ def with_values_for_text(config: Config, given: Container[str]) -> Config:
     config = with_values(config, {"own.keep": list(dict.fromkeys([*config.own.keep, *_given(config, given)]))})
     if (begun := as_begun(config)) is not None:
         return begun
-    return with_values(config, values_for_text(config, _open(config, derivable_from_text(config))))
+    return with_values(config, values_for_text(config, derivable_from_text(config)))
 
 
 def as_begun(config: Config) -> Config | None:
@@ -65,23 +65,18 @@ def as_begun(config: Config) -> Config | None:
         saved = read_saved(newest / SETTINGS, from_yaml)
     except (UserError, OSError):  # the command reports it if it needs the checkpoint
         return config
-    of_text = _open(config, derivable_from_text(config)) if saved.data.train != config.data.train else []
-    names = ["own.derive", *([] if config.own.minutes else ["own.minutes"]), *_open(config, DERIVED)]
-    values = {name: value_of(saved, name) for name in names if name not in of_text}
     # from another text, a corpus of its own can be prepared
+    of_text = derivable_from_text(config) if saved.data.train != config.data.train else []
+    others = {*config.own.keep, *of_text, *(["own.minutes"] if config.own.minutes else [])}
+    values = {name: value_of(saved, name) for name in ("own.derive", "own.minutes", *DERIVED) if name not in others}
     return with_values(config, {**values, **values_for_text(config, of_text)})
 
 
-def derivable_from_text(config: Config) -> tuple[str, ...]:
-    """Return the settings that can be derived before the text of a run is prepared."""
-    if not is_text(config.data.target_lang):
-        return LANGUAGES
-    return (*LANGUAGES, HOLD_OUT) if config.training.init_from else OF_DATA
-
-
-def _open(config: Config, names: Iterable[str]) -> list[str]:
-    """Return the settings that are derived, of some."""
-    return [name for name in names if name not in config.own.keep]
+def derivable_from_text(config: Config) -> list[str]:
+    """Return the settings that are derived before the text of a run is prepared."""
+    names = LANGUAGES if not is_text(config.data.target_lang) else OF_DATA
+    has_vocabulary = bool(config.training.init_from)  # that of the model to begin from
+    return [name for name in names if name not in config.own.keep and not (has_vocabulary and name == VOCABULARY)]
 
 
 def _with_prepared_text(config: Config, given: Container[str]) -> Config:
@@ -123,6 +118,8 @@ def values_for_text(config: Config, names: Collection[str]) -> Mapping[str, obje
         config: All settings.
         names: The settings to derive, of the languages, the size of the vocabulary and the share of held-out text.
     """
+    if not names:
+        return {}
     found: dict[str, object] = dict(zip(LANGUAGES, named_languages(config.data) or (), strict=False))
 
     def known() -> Config:

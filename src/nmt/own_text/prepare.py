@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import count
 from textwrap import fill
 
 from nmt.compute import distributed
@@ -93,16 +92,17 @@ def _timed(config: Config, machine: Machine, text: Pairs, vocabularies: tuple[in
     # as training does: one process may have too little memory for steps that others wait for, or Linux may kill it
     tokens = tokens_that_fit(trainer, text, longest_sentence=config.data.max_pieces + 1)
     trainer.config = replace(trainer.config, device_tokens=tokens)
-    batches, started, step = training_batches(trainer, text), 0.0, 0
-    for step in count(1 - WARM_UP_STEPS):
+    batches, steps = training_batches(trainer, text), 0
+    for _ in range(WARM_UP_STEPS):
+        trainer.update(next(batches))
+    wait(machine.device)
+    started = time.perf_counter()
+    while True:
         trainer.update(next(batches))
         wait(machine.device)
-        if step == 0:
-            started = time.perf_counter()
-        seconds = time.perf_counter() - started
-        if distributed.highest(step >= MAX_STEPS or (step > 0 and seconds >= MAX_SECONDS)):
-            return max(distributed.gather_objects(seconds / step))
-    raise AssertionError("it counts without an end")
+        steps, seconds = steps + 1, time.perf_counter() - started
+        if distributed.highest(steps >= MAX_STEPS or seconds >= MAX_SECONDS):
+            return max(distributed.gather_objects(seconds / steps))
 
 
 def _ends_by_time(config: Config) -> bool:
@@ -119,9 +119,9 @@ def _message(config: Config, text: Text, minutes: float, chosen: Plan, planned: 
         limit = f"{minutes:g} minute{'s' if minutes != 1 else ''}" if minutes else "no minutes given"
         reason += f", {limit} and {chosen.step_seconds:.3f} s per step"
         steps += f", about {chosen.minutes_of(chosen.steps):.1f} minutes"
-    unused = [] if registry.held_out(config.data) else [HOLD_OUT]
-    names = [name for name in derivable_from_text(config) if name not in (*config.own.keep, *unused)]
-    values = " ".join(f"{name}={written(value_of(config, name))}" for name in [*names, *planned])
+    of_text = derivable_from_text(config)
+    names = [name for name in (*of_text, *planned) if name != HOLD_OUT or registry.held_out(config.data)]
+    values = " ".join(f"{name}={written(value_of(config, name))}" for name in names)
     return f"own.derive: {reason} give {steps}: {values} (give any of them, or own.minutes, to override)"
 
 
