@@ -43,18 +43,14 @@ def test_golden_checkpoint_can_be_evaluated(golden: Path) -> None:
     assert len((golden / "outputs/golden/eval/last/test.hyp.txt").read_text().splitlines()) == 6
 
 
-@pytest.mark.parametrize(
-    ("number", "remedy"), [(FORMAT + 1, "update nmt"), (0, "not a format of nmt"), (-3, "not a format of nmt")]
-)
-def test_unknown_checkpoint_formats_are_refused(golden: Path, number: int, remedy: str) -> None:
+def test_newer_checkpoint_formats_are_refused(golden: Path) -> None:
     folder = golden / f"outputs/golden/checkpoints/step-{KEPT_AT:08}"
     meta: dict[str, Any] = json.loads((folder / META).read_text())
     del meta["seal"]
-    meta["format"] = number
+    meta["format"] = FORMAT + 1
     meta["seal"] = hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
     (folder / META).write_text(json.dumps(meta))
-    with pytest.raises(UserError, match=remedy) as refused:
+    with pytest.raises(UserError, match=f"format {FORMAT + 1}, .* update nmt"):
         load(folder)
-    assert f"format {number}" in str(refused.value)
     error = refuse(["train", *SETTINGS, f"training.steps={END}"])
-    assert remedy in error
+    assert "update nmt" in error
