@@ -134,7 +134,11 @@ def _git_state(folder: Path) -> GitState | None:
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=20, check=True
+            ["git", "--no-optional-locks", "-C", str(folder), *arguments],  # a lock would outlive a killed run
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return None
