@@ -4,7 +4,9 @@ import io
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 
 import numpy as np
 
@@ -29,6 +31,14 @@ def pairs(count: int, seed: int) -> list[tuple[str, str]]:
         target = [WORDS[word] for word in (*subject, *thing, verb) if word]
         found[f"{mark} {' '.join(source)}"] = f"{' '.join(target)} {mark}"
     return list(found.items())
+
+
+def write_pairs(stem: Path, found: Sequence[tuple[str, str]], languages: tuple[str, str] = ("en", "de")) -> str:
+    """Write a file per side, named after the languages; return both as a value of `data.train`."""
+    files = [stem.with_name(f"{stem.name}.{language}") for language in languages]
+    for side, file in enumerate(files):
+        file.write_text("".join(f"{pair[side]}\n" for pair in found), encoding="utf-8")
+    return f"[{files[0]},{files[1]}]"
 
 
 def run(arguments: list[str], **options: object) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
 from nmt.own_text import prepare
 from nmt.runs.layout import RunLayout
-from tests.integration.toy import pairs, refuse, succeed
+from tests.integration.toy import pairs, refuse, succeed, write_pairs
 
 TINY = ["model.layers=1", "model.d_model=32", "model.d_ff=32", "model.heads=2", "training.valid_sentences=0"]
 
@@ -20,10 +20,7 @@ TINY = ["model.layers=1", "model.d_model=32", "model.d_ff=32", "model.heads=2", 
 @pytest.fixture
 def words(tmp_path: Path) -> list[str]:
     """Settings of a run on two files, with a model that is quick to train."""
-    for side, language in enumerate(("en", "de")):
-        lines = "".join(f"{pair[side]}\n" for pair in pairs(300, 1))
-        (tmp_path / f"train.{language}").write_text(lines, encoding="utf-8")
-    files = f"data.train=[{tmp_path}/train.en,{tmp_path}/train.de]"
+    files = f"data.train={write_pairs(tmp_path / 'train', pairs(300, 1))}"
     paths = [f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs", "data.hold_out=0.03"]
     machine = ["runtime.device=cpu", "runtime.threads=1", "runtime.precision=fp32"]
     return ["experiment=own", files, *paths, *machine, *TINY]
@@ -118,21 +115,15 @@ def test_later_commands_need_not_name_the_text(words: list[str], tmp_path: Path)
 def test_other_text_for_a_run_is_refused_before_its_corpus_is_overwritten(words: list[str], tmp_path: Path) -> None:
     succeed(["data", *words])
     succeed(["train", *words, "training.steps=10"])
-    for side, language in enumerate(("en", "de")):
-        lines = "".join(f"{pair[side]}\n" for pair in pairs(100, 2))
-        (tmp_path / f"other.{language}").write_text(lines, encoding="utf-8")
-    other = [words[0], f"data.train=[{tmp_path}/other.en,{tmp_path}/other.de]", *words[2:]]
+    other = [words[0], f"data.train={write_pairs(tmp_path / 'other', pairs(100, 2))}", *words[2:]]
     corpus = tmp_path / "data" / "own"
     before = {file.name: file.read_bytes() for file in corpus.iterdir()}
     assert "run own began with data.train=" in refuse(["all", *other])
     assert "run own began with tokenizer.vocab_size=" in refuse(["data", *words, "tokenizer.vocab_size=90"])
-    kept = {language: (tmp_path / f"train.{language}").read_bytes() for language in ("en", "de")}
-    for language in kept:
-        (tmp_path / f"other.{language}").replace(tmp_path / f"train.{language}")
+    write_pairs(tmp_path / "train", pairs(100, 2))
     assert "run own began with another text in data.train=" in refuse(["all", *words])
     assert {file.name: file.read_bytes() for file in corpus.iterdir()} == before
-    for language, content in kept.items():
-        (tmp_path / f"train.{language}").write_bytes(content)
+    write_pairs(tmp_path / "train", pairs(300, 1))
     succeed(["data", *words])
 
 
@@ -142,12 +133,10 @@ def test_back_translated_text_and_another_model_keep_the_plan_of_the_minutes(
     monkeypatch.setattr(prepare, "seconds_per_step", lambda *_: 60 * 0.9 / 30.5)
     succeed(["data", *words])
     succeed(["train", *words, "training.steps=2"])
-    for side, language in enumerate(("en", "de")):
-        lines = "".join(f"{pair[side]}\n" for pair in pairs(200, 2))
-        (tmp_path / f"made.{language}").write_text(lines, encoding="utf-8")
+    made = write_pairs(tmp_path / "made", pairs(200, 2))
     without_shape = [word for word in words if not word.startswith("model.")]
     runs = {
-        "mixed": [*words, f"data.mixture.made.train=[{tmp_path}/made.en,{tmp_path}/made.de]"],
+        "mixed": [*words, f"data.mixture.made.train={made}"],
         "tuned": [*without_shape, "training.init_from=own"],
     }
     for name, of_run in runs.items():

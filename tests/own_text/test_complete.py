@@ -13,7 +13,7 @@ from nmt.errors import ConfigError
 from nmt.own_text.complete import with_values_for_text
 from nmt.own_text.prepare import plan_training
 from nmt.runs.layout import RunLayout, step_folder_name
-from tests.integration.toy import pairs, refuse
+from tests.integration.toy import pairs, refuse, write_pairs
 
 NAMES = [*DERIVED, "own.minutes"]
 
@@ -21,11 +21,9 @@ NAMES = [*DERIVED, "own.minutes"]
 @pytest.fixture
 def words(tmp_path: Path) -> list[str]:
     """Settings of a run on two files."""
-    for side, language in enumerate(("en", "de")):
-        lines = "".join(f"{pair[side]}\n" for pair in pairs(100, 1))
-        (tmp_path / f"train.{language}").write_text(lines, encoding="utf-8")
+    files = write_pairs(tmp_path / "train", pairs(100, 1))
     paths = [f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs"]
-    return ["experiment=own", f"data.train=[{tmp_path}/train.en,{tmp_path}/train.de]", *paths]
+    return ["experiment=own", f"data.train={files}", *paths]
 
 
 def completed(words: list[str]) -> Config:
@@ -103,10 +101,8 @@ def test_run_that_has_begun_keeps_its_values_that_are_not_given(
 
 def test_other_text_for_a_run_that_has_begun_is_derived_anew(words: list[str], tmp_path: Path) -> None:
     begin(completed(words), tokenizer__vocab_size=9999)
-    for side, language in enumerate(("fr", "es")):
-        lines = "".join(f"{pair[side]}\n" for pair in pairs(60, 2))
-        (tmp_path / f"other.{language}").write_text(lines, encoding="utf-8")
-    other = [f"data.train=[{tmp_path}/other.fr,{tmp_path}/other.es]", *words[2:], "data.corpus=other"]
+    files = write_pairs(tmp_path / "other", pairs(60, 2), ("fr", "es"))
+    other = [f"data.train={files}", *words[2:], "data.corpus=other"]
     config = completed(["experiment=own", *other])
     assert (config.data.source_lang, config.data.target_lang) == ("fr", "es")
     fresh = completed(["experiment=own", "name=fresh", *other])

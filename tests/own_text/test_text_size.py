@@ -22,14 +22,12 @@ from nmt.own_text.complete import (
     with_values_for_text,
 )
 from nmt.text.train_tokenizer import train
-from tests.integration.toy import pairs
+from tests.integration.toy import pairs, write_pairs
 
 
 def write(folder: Path, lines: list[tuple[str, str]], **further: object) -> Config:
     """Write two files, and return the settings of a run on them that gives nothing else."""
-    for side, language in enumerate(("en", "de")):
-        (folder / f"train.{language}").write_text("".join(f"{pair[side]}\n" for pair in lines), encoding="utf-8")
-    words = [f"data.train=[{folder}/train.en,{folder}/train.de]", f"paths.data={folder}/data"]
+    words = [f"data.train={write_pairs(folder / 'train', lines)}", f"paths.data={folder}/data"]
     words += [f"paths.outputs={folder}/outputs", *(f"{name}={value}" for name, value in further.items())]
     return compose(["experiment=own", *words])
 

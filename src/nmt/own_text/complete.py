@@ -134,7 +134,7 @@ def values_for_text(config: Config, names: Collection[str]) -> Mapping[str, obje
         if here is not None and VOCABULARY in names and VOCABULARY not in found:
             size = measure_text(known())
             found |= {VOCABULARY: vocabulary_for(size)} if size.characters else {}
-    except (UserError, ValueError, TypeError):
+    except (UserError, LookupError, TypeError, ValueError):  # LookupError: the corpus is of an older version
         pass
     return {name: value for name, value in found.items() if name in names}
 
