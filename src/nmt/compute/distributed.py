@@ -180,9 +180,9 @@ def compute_in_parts(function: Callable[[Sequence[Tensor]], Tensor], arguments: 
     part = arguments[0].new_zeros(size, *arguments[0].shape)
     if own:
         part[: len(own)] = function(own)
-    parts = [torch.empty_like(part) for _ in range(world_size())]
-    dist.all_gather(parts, part)
-    return torch.cat(parts)[: len(arguments)]
+    results = part.new_empty(size * world_size(), *arguments[0].shape)
+    dist.all_gather(list(results.split(size)), part)
+    return results[: len(arguments)]
 
 
 def highest(value: int) -> int:
