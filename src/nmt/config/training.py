@@ -112,8 +112,6 @@ class TrainingConfig(Group):
             )
         if not self.init_from and (self.init_skip or self.init_vocabulary != "old"):
             raise ConfigError("training.init_skip and training.init_vocabulary need training.init_from: name a model")
-        if self.optimizer == "muon" and self.shard_optimizer:
-            raise ConfigError("training.shard_optimizer=true divides only Adam's averages: set it to false for muon")
 
     @property
     def warmup_warning(self) -> str:

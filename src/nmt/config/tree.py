@@ -7,6 +7,7 @@ check of its value. This module imports nothing slow.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Annotated
 
@@ -27,10 +28,24 @@ from nmt.config.commands import (
 from nmt.config.data import DataConfig, NoiseConfig, TokenizerConfig, corpora_of, is_text
 from nmt.config.decoding import MBR, DecodingConfig, EvaluationConfig
 from nmt.config.folders import local_folder
-from nmt.config.model import DECODER_ONLY, ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.config.training import AveragingConfig, TrainingConfig
 from nmt.errors import ConfigError
 
+EXCLUSIVE = (
+    ("training.guided_weight", "noise", "changes the words"),
+    ("training.guided_weight", "model.architecture=decoder_only", "has no cross-attention"),
+    ("training.guided_weight", "model.layer_drop", "may skip the layer"),
+    ("training.guided_weight", "training.r_drop", "computes every batch twice"),
+    ("training.guided_weight", "runtime.compile=true", "compiles the model"),
+    ("runtime.compile=true", "model.layer_drop", "skips layers at random"),
+    ("runtime.shard=weights", "model.layer_drop", "may skip the layer"),
+    ("runtime.shard=weights", "runtime.compile=true", "compiles the model"),
+    ("runtime.shard=weights", "training.optimizer=muon", "needs whole matrices"),
+    ("runtime.shard=weights", "training.shard_optimizer=true", "divides only Adam's averages"),
+    ("training.shard_optimizer=true", "training.optimizer=muon", "has other averages than Adam"),
+)
+"""Pairs of settings that exclude each other, and why."""
 WITHOUT_SPACES = ("zh", "ja", "th", "km", "lo", "my")
 """Languages that are written without spaces between words."""
 
@@ -145,31 +160,38 @@ def _contradictions(config: Config) -> Iterator[str]:
     yield from _sizes(config)
     yield from _target_side(config)
     yield from _words(config)
-    yield from _passes(config)
-    yield from _divided_weights(config)
+    in_use = [each for each in dict.fromkeys(name for pair in EXCLUSIVE for name in pair[:2]) if _is_set(config, each)]
+    for one, other, because in EXCLUSIVE:
+        if one in in_use and other in in_use:
+            yield f"{one} cannot be used with {other}, which {because}: remove one of the two"
     if config.engine == "ctranslate2" and (names := config.decoding.torch_only):
         yield f"engine=ctranslate2 has no decoding.{names[0]}: remove decoding.{names[0]}, or use engine=torch"
 
 
+def _is_set(config: Config, setting: str) -> bool:
+    """Return whether a setting has the value after the =, a number is above 0, or a group is not as usual."""
+    name, _, value = setting.partition("=")
+    found = reduce(getattr, name.split("."), config)
+    if isinstance(found, Group):
+        return found != type(found)()
+    return str(found).lower() == value if value else bool(found)
+
+
 def _sizes(config: Config) -> Iterator[str]:
     """Check that checkpoints to average are kept, and that there is room for the longest sentence and its end mark."""
-    averaging, training, longest = config.averaging, config.training, config.data.max_pieces + 1
+    averaging, training, model, longest = config.averaging, config.training, config.model, config.data.max_pieces + 1
     if averaging.last > training.keep_last:
         yield (
             f"averaging.last={averaging.last} is more than the training.keep_last={training.keep_last} "
             "checkpoints kept: raise training.keep_last or lower averaging.last"
         )
-    too_small = {
-        "training.batch_tokens": training.batch_tokens if training.batch_tokens < longest else 0,
-        "training.device_tokens": training.device_tokens if training.device_tokens < longest else 0,
-        "model.max_positions": (
-            config.model.max_positions
-            if config.model.positions == "learned" and config.model.max_positions < longest
-            else 0
-        ),
+    rooms = {
+        "training.batch_tokens": training.batch_tokens,
+        "training.device_tokens": training.device_tokens or longest,
+        "model.max_positions": model.max_positions if model.positions == "learned" else longest,
     }
-    for key, value in too_small.items():
-        if value:
+    for key, value in rooms.items():
+        if value < longest:
             yield (
                 f"{key}={value} is too small for one sentence of data.max_pieces={config.data.max_pieces} and its end "
                 "mark: raise the first or lower the second"
@@ -178,11 +200,11 @@ def _sizes(config: Config) -> Iterator[str]:
 
 def _target_side(config: Config) -> Iterator[str]:
     """Check what depends on the language of the target side, or needs text there."""
-    target, training = config.data.target_lang, config.training
+    target, training, decoding = config.data.target_lang, config.training, config.decoding
     language = target.lower().replace("_", "-").partition("-")[0]
     if config.model.tie_embeddings and not config.tokenizer.joint:
         yield "model.tie_embeddings=true needs tokenizer.joint=true: change one of the two"
-    if config.decoding.strategy == MBR and config.decoding.utility == "bleu" and language in WITHOUT_SPACES:
+    if decoding.strategy == MBR and decoding.utility == "bleu" and language in WITHOUT_SPACES:
         yield (
             "decoding.utility=bleu compares the words between spaces, which "
             f"data.target_lang={target} does not have: set decoding.utility=chrf"
@@ -190,84 +212,34 @@ def _target_side(config: Config) -> Iterator[str]:
     if is_text(target):
         if config.data.source == "trees":
             yield f"data.source=trees needs data.target_lang=trees, not {target}"
-        if config.decoding.well_formed:
+        if decoding.well_formed:
             yield "decoding.well_formed=true needs data.target_lang=trees"
         return
-    if config.tokenizer.joint:
-        yield f"data.target_lang={target} needs tokenizer.joint=false: its symbols are no words"
-    if training.valid_sentences:
-        yield f"training.valid_sentences needs text to score with BLEU, not {target}: set it to 0"
-    if training.init_vocabulary == "extend":
-        yield (
-            f"training.init_vocabulary=extend needs text: the vocabulary of {target} is symbols, which text cannot "
-            "extend; choose new or old"
-        )
+    needs_text = {
+        "tokenizer.joint=true": config.tokenizer.joint,
+        f"training.valid_sentences={training.valid_sentences}": training.valid_sentences,
+        "training.init_vocabulary=extend": training.init_vocabulary == "extend",
+        f"noise.bpe_dropout_target={config.noise.bpe_dropout_target}": config.noise.bpe_dropout_target,
+    }
+    for setting, used in needs_text.items():
+        if used:
+            yield f"{setting} needs text as target side, not data.target_lang={target}: change one of the two"
 
 
 def _words(config: Config) -> Iterator[str]:
-    """Check the tokenizer, noise, and the alignments of words."""
-    training, tokenizer, noise = config.training, config.tokenizer, config.noise
-    if tokenizer.folder and training.uses_old_vocabulary:
+    """Check the tokenizer, noise, dropout, and the alignments of words."""
+    training, model, noise = config.training, config.model, config.noise
+    if config.tokenizer.folder and training.uses_old_vocabulary:
         yield (
             "tokenizer.folder names a tokenizer, but training.init_vocabulary takes that of training.init_from: "
             "remove tokenizer.folder, or set training.init_vocabulary=new"
         )
-    for side in ("source", "target"):
-        share = getattr(noise, f"bpe_dropout_{side}")
-        symbols = side == "target" and not is_text(config.data.target_lang)
-        # the type of the tokenizer of another model is known later
-        other_type = tokenizer.model_type != "bpe" and not training.init_from
-        if share and (symbols or other_type):
-            yield (
-                f"noise.bpe_dropout_{side}={share} needs text in pieces of BPE: set it to 0"
-                + ("" if symbols else ", or tokenizer.model_type=bpe")
-            )
-    if not training.guided_weight:
-        return
-    if not any(corpus.settings.train_alignments for corpus in corpora_of(config.data).values()):
-        yield "training.guided_weight needs word alignments: name their file in data.train_alignments"
-    if noise.any:
-        yield _cannot_be_used("training.guided_weight", "noise", "changes the words")
-    if config.model.architecture == DECODER_ONLY:
-        yield _cannot_be_used("training.guided_weight", "model.architecture=decoder_only", "has no cross-attention")
-
-
-def _passes(config: Config) -> Iterator[str]:
-    """Check what needs every layer, or one pass over a batch."""
-    model, training, compiled = config.model, config.training, config.runtime.compile
-    if model.layer_drop and compiled:
-        yield "runtime.compile=true cannot skip layers at random: set it to false, or model.layer_drop to 0"
+    has_other_pieces = config.tokenizer.model_type != "bpe" and not training.init_from  # its type is known later
+    for name in ("bpe_dropout_source", "bpe_dropout_target"):
+        if has_other_pieces and getattr(noise, name):
+            yield f"noise.{name}={getattr(noise, name)} needs text in pieces of BPE: set it to 0"
     if training.r_drop and not (model.dropout or model.attention_dropout or model.activation_dropout):
         yield f"training.r_drop={training.r_drop} needs dropout: set model.dropout above 0"
-    if training.guided_weight:
-        if model.layer_drop:
-            yield _cannot_be_used("training.guided_weight", "model.layer_drop", "may skip the layer")
-        if training.r_drop:
-            yield _cannot_be_used("training.guided_weight", "training.r_drop", "computes every batch twice")
-        if compiled:
-            yield _cannot_be_used("training.guided_weight", "runtime.compile=true", "compiles the model")
-
-
-def _divided_weights(config: Config) -> Iterator[str]:
-    """Check that no process needs whole matrices if the weights are divided."""
-    training = config.training
-    if config.runtime.shard != "weights":
-        return
-    if training.optimizer != "adam":
-        yield (
-            f"runtime.shard=weights cannot be used with training.optimizer={training.optimizer}, which may need whole "
-            "matrices: set it to adam, or leave runtime.shard out"
-        )
-    if training.shard_optimizer:
-        yield (
-            "runtime.shard=weights divides Adam's averages, too: leave training.shard_optimizer out, or set "
-            "runtime.shard=none to divide only the averages"
-        )
-    if config.model.layer_drop:
-        yield _cannot_be_used("runtime.shard=weights", "model.layer_drop", "may skip the layer")
-    if config.runtime.compile:
-        yield _cannot_be_used("runtime.shard=weights", "runtime.compile=true", "compiles the model")
-
-
-def _cannot_be_used(one: str, other: str, because: str) -> str:
-    return f"{one} cannot be used with {other}, which {because}: remove one of the two"
+    aligned = any(corpus.settings.train_alignments for corpus in corpora_of(config.data).values())
+    if training.guided_weight and not aligned:
+        yield "training.guided_weight needs word alignments: name their file in data.train_alignments"

@@ -161,7 +161,7 @@ def test_bad_file_is_one_line_and_loses_nothing(folder: Path, tmp_path: Path, te
         (["data.test=['']"], "data.test has an empty name"),
         (["data.test=[{folder}/outputs]"], "has no bracketed files"),
         (["data.target_lang=de"], "data.source=trees needs data.target_lang=trees"),
-        (["tokenizer.joint=true"], "needs tokenizer.joint=false"),
+        (["tokenizer.joint=true"], "tokenizer.joint=true needs text as target side"),
         (["data.pos_tags=some"], "data.pos_tags=some is not one of xx, keep"),
         (["data.source=demo"], "data.train is not read by data.source=demo"),
         (
