@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from textwrap import wrap
 
 from nmt.config.data import SIDE, DataConfig, corpora_of, is_text
 from nmt.config.keys import written
@@ -16,7 +15,7 @@ from nmt.data.layout import text_names
 from nmt.data.make_tokenizer import earlier_tokenizer
 from nmt.data.manifest import read_manifest
 from nmt.data.prepare import prepare
-from nmt.data.records import Manifest, Overlap, collect_task
+from nmt.data.records import Manifest, collect_task
 from nmt.data.sources import registry
 from nmt.data.sources.file_languages import has_one_side, named_languages
 from nmt.data.sources.files import uncompressed_name
@@ -25,8 +24,6 @@ from nmt.errors import CommonError, UserError
 from nmt.runs.layout import SETTINGS, RunLayout
 from nmt.text.language import base_code
 
-WIDTH = 120
-"""The longest line, in characters."""
 FEW_PAIRS = 100
 """Development and test text of fewer pairs has scores that differ by many points from text to text."""
 MIN_OVERLAP = 0.01
@@ -40,9 +37,8 @@ def run(config: Config) -> None:
             with naming_corpus(prefix):
                 _check_order(corpus)
     _check_run(config)
-    manifest = prepare(config, _say)
-    for line in summary(manifest, config):
-        print(line)
+    manifest = prepare(config, lambda line: None if ": done in" in line else print(line, flush=True))
+    print(*summary(manifest, config), sep="\n")
     for line in warnings(config, manifest):
         print(f"warning: {line}", file=sys.stderr, flush=True)
 
@@ -76,12 +72,6 @@ def _check_run(config: Config) -> None:
         )
 
 
-def _say(line: str) -> None:
-    """Print why a task runs again; the summary covers tasks that are done."""
-    if ": done in" not in line:
-        print(line, flush=True)
-
-
 def _check_order(data: DataConfig) -> None:
     """Refuse two files if the ending of one names the language of the other."""
     for split in ("train", "valid", "test"):
@@ -111,18 +101,14 @@ def warnings(config: Config, manifest: Manifest) -> Iterator[str]:
     prefixes = [prefix for data, prefix in corpora_of(config.data).values() if data.drop_overlap != SIDE]
     hint = f" ({prefixes[0]}drop_overlap={SIDE} drops such pairs)" if prefixes else ""
     for name, overlap in manifest.overlap().items():
-        if gives_away(overlap, targets_repeat=not is_text(config.data.target_lang)):
+        repeated = max(overlap.source, overlap.target if is_text(config.data.target_lang) else 0)  # trees often repeat
+        if repeated > MIN_OVERLAP * overlap.sentences:
             found = (overlap.source, overlap.target, overlap.pair)
             source, target, pair = (f"{count:,} ({count / overlap.sentences:.1%})" for count in found)
             yield (
                 f"of {overlap.sentences:,} {name} pairs, the source of {source} and the target of {target} are also in "
                 f"the training text, and {pair} as the same pair: the scores may be too good{hint}"
             )
-
-
-def gives_away(overlap: Overlap, *, targets_repeat: bool) -> bool:
-    """Return whether the training text gives away a split; equal targets say nothing if they repeat anyway."""
-    return max(overlap.source, 0 if targets_repeat else overlap.target) > MIN_OVERLAP * overlap.sentences
 
 
 def _language_warnings(data: DataConfig, prefix: str) -> Iterator[str]:
@@ -134,18 +120,15 @@ def _language_warnings(data: DataConfig, prefix: str) -> Iterator[str]:
             f"the names of the files of {prefix}train say no languages, so they are taken for {meant[0]} and "
             f"{meant[1]}: if that is wrong, give {prefix}source_lang and {prefix}target_lang"
         )
-    if named and any(map(_differ, named, meant)):
+    codes = [(base_code(first), base_code(second)) for first, second in zip(named or (), meant, strict=False)]
+    if named and any(
+        first != second and len(first) == len(second) for first, second in codes
+    ):  # fr and fra may be the same
         yield (
             f"files of {prefix}train, valid or test are named after {named[0]} and {named[1]}, but scores, reports "
             f"and servers go by {prefix}source_lang={meant[0]} and {prefix}target_lang={meant[1]}: "
             f"if that is wrong, give {prefix}source_lang={named[0]} {prefix}target_lang={named[1]}"
         )
-
-
-def _differ(named: str, meant: str) -> bool:
-    """Return whether two codes are different languages; a code of two letters may be one of three (fr and fra)."""
-    first, second = base_code(named), base_code(meant)
-    return first != second and len(first) == len(second)
 
 
 def summary(manifest: Manifest, config: Config) -> list[str]:
@@ -169,18 +152,11 @@ def summary(manifest: Manifest, config: Config) -> list[str]:
         for split, each in collected.items()
         if each.line_breaks
     ]
-    if any(seen.too_long or seen.reserved for seen in trained.lines):
-        skipped = " and ".join(f"{seen.too_long:,} over-long, {seen.reserved:,} reserved" for seen in trained.lines)
-        lines.append(f"the tokenizer did not learn from all lines: skipped {skipped}")
     if not trained.lines and (earlier := earlier_tokenizer(config)):
         asked = config.tokenizer.vocab_size
         own = "" if asked in sizes else f", with its own pieces, not tokenizer.vocab_size={asked}"
         lines.append(f"tokenizer kept from {earlier.kept_from}{own}")
-    return [
-        shown
-        for line in lines
-        for shown in wrap(line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    ]
+    return lines
 
 
 def _dropped(manifest: Manifest, split: str) -> list[str]:
