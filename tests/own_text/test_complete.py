@@ -58,7 +58,7 @@ def begin(config: Config, **values: object) -> Config:
         (["model.encoder_layers=6"], {*SHAPE}),
         (["training=base"], {name for name in DERIVED if name.startswith("training.")}),
         (["own.keep=[model.dropout]"], {"model.dropout"}),
-        (["noise.bpe_dropout_source=0.2"], {"noise.bpe_dropout_source"}),
+        (["noise.bpe_dropout=0.2"], {"noise.bpe_dropout"}),
         (["noise.word_dropout=0.1"], set[str]()),
     ],
 )

@@ -11,7 +11,7 @@ from nmt.config.compose import compose
 from nmt.config.keys import with_values
 from nmt.config.training import TrainingConfig
 from nmt.errors import CommonError
-from nmt.own_text.plan import BASE, BPE_DROPOUT_SETTINGS, NARROW, WIDE, Plan, Shape, Text, plan, settings_of
+from nmt.own_text.plan import BASE, BPE_DROPOUT_SETTING, NARROW, WIDE, Plan, Shape, Text, plan, settings_of
 from nmt.training.schedule import learning_rate
 
 SMALL, CAPTIONS, LARGE = Text(2_000, 33_000), Text(29_000, 460_000), Text(900_000, 60_000_000)
@@ -154,12 +154,13 @@ def test_longest_sentence_fits_into_a_batch() -> None:
     ],
 )
 def test_dropout_grows_with_the_passes_as_in_the_tables(passes: float, dropout: float, bpe_dropout: float) -> None:
-    chosen, source, target = Plan(NARROW, 1024, 1000, passes, 1.0, 1000), *BPE_DROPOUT_SETTINGS
+    chosen = Plan(NARROW, 1024, 1000, passes, 1.0, 1000)
     values: dict[str, Any] = settings_of(chosen)
-    assert (values["model.dropout"], values[source], values[target]) == (pytest.approx(dropout), *[bpe_dropout] * 2)
-    assert settings_of(chosen, {source: 0.2})["model.dropout"] == min(values["model.dropout"], 0.2)
+    assert (values["model.dropout"], values[BPE_DROPOUT_SETTING]) == (pytest.approx(dropout), bpe_dropout)
+    assert settings_of(chosen, {BPE_DROPOUT_SETTING: 0.2})["model.dropout"] == min(values["model.dropout"], 0.2)
     without = settings_of(chosen, with_bpe=False)
-    assert (without["model.dropout"], without[source]) == (0.3 if passes > 40 else values["model.dropout"], 0)
+    assert without["model.dropout"] == (0.3 if passes > 40 else values["model.dropout"])
+    assert without[BPE_DROPOUT_SETTING] == 0
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ TRAINED: dict[str, Words] = {
     "plain": ("toy", "runtime.precision=fp32"),
     "bf16": ("toy", "runtime.precision=bf16"),
     "mixture": (
-        "mixture", "noise.bpe_dropout_source=0.2", "noise.bpe_dropout_target=0.1", "noise.word_dropout=0.1",
+        "mixture", "noise.bpe_dropout=0.2", "noise.word_dropout=0.1",
     ),
     "guided": ("toy", "training.guided_weight=0.1"),
     "regularised": (

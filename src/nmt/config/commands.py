@@ -27,8 +27,7 @@ DERIVED = (
     "training.valid_every",
     "training.save_every",
     "training.patience",
-    "noise.bpe_dropout_source",
-    "noise.bpe_dropout_target",
+    "noise.bpe_dropout",
 )
 """All settings that are derived."""
 FIGURES = ("loss", "perplexity", "bleu")

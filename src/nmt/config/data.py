@@ -241,10 +241,8 @@ class TokenizerConfig(Group):
 class NoiseConfig(Group):
     """Random changes of the training text, drawn anew in each epoch; all are off at 0."""
 
-    bpe_dropout_source: Share = 0.0
-    """Probability with which each merge of a source word is left out at each step of BPE (BPE-dropout)."""
-    bpe_dropout_target: Share = 0.0
-    """The same for target words."""
+    bpe_dropout: Share = 0.0
+    """Probability with which each merge of a word is left out at each step of BPE (BPE-dropout)."""
     word_dropout: Share = 0.0
     """Share of source words whose pieces are replaced by the unknown piece."""
 

@@ -219,7 +219,7 @@ def _target_side(config: Config) -> Iterator[str]:
         "tokenizer.joint=true": config.tokenizer.joint,
         f"training.valid_sentences={training.valid_sentences}": training.valid_sentences,
         "training.init_vocabulary=extend": training.init_vocabulary == "extend",
-        f"noise.bpe_dropout_target={config.noise.bpe_dropout_target}": config.noise.bpe_dropout_target,
+        f"noise.bpe_dropout={config.noise.bpe_dropout}": config.noise.bpe_dropout,
     }
     for setting, used in needs_text.items():
         if used:
@@ -234,10 +234,9 @@ def _words(config: Config) -> Iterator[str]:
             "tokenizer.folder names a tokenizer, but training.init_vocabulary takes that of training.init_from: "
             "remove tokenizer.folder, or set training.init_vocabulary=new"
         )
-    has_other_pieces = config.tokenizer.model_type != "bpe" and not training.init_from  # its type is known later
-    for name in ("bpe_dropout_source", "bpe_dropout_target"):
-        if has_other_pieces and getattr(noise, name):
-            yield f"noise.{name}={getattr(noise, name)} needs text in pieces of BPE: set it to 0"
+    # the type of the tokenizer of another model is known later
+    if noise.bpe_dropout and config.tokenizer.model_type != "bpe" and not training.init_from:
+        yield f"noise.bpe_dropout={noise.bpe_dropout} needs tokenizer.model_type=bpe: change one of the two"
     if training.r_drop and not (model.dropout or model.attention_dropout or model.activation_dropout):
         yield f"training.r_drop={training.r_drop} needs dropout: set model.dropout above 0"
     aligned = any(corpus.settings.train_alignments for corpus in corpora_of(config.data).values())

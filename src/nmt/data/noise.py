@@ -95,11 +95,11 @@ class Noise:
         source = clean = Sentences(np.delete(clean.tokens, clean.starts()[tagged]), clean.lengths - tagged)
         if self.source_merges is not None:
             keys = keys_of(self.seed, epoch, pairs, "source pieces")
-            source = bpe_dropout(source, self.source_merges, self.config.bpe_dropout_source, keys)
+            source = bpe_dropout(source, self.source_merges, self.config.bpe_dropout, keys)
         noisy = target
         if self.target_merges is not None:
             keys = keys_of(self.seed, epoch, pairs, "target pieces")
-            noisy = bpe_dropout(target, self.target_merges, self.config.bpe_dropout_target, keys)
+            noisy = bpe_dropout(target, self.target_merges, self.config.bpe_dropout, keys)
         too_long = np.maximum(source.lengths + tagged, noisy.lengths) > self.max_pieces
         if too_long.any():
             source, noisy = source.replaced(clean, too_long), noisy.replaced(target, too_long)
@@ -122,17 +122,14 @@ def make_noise(config: NoiseConfig, tokenizer: Tokenizer, seed: int, max_pieces:
     """Return the noise that the settings ask for; None if it is all off."""
     if not config.any:
         return None
-    shares, merges = (config.bpe_dropout_source, config.bpe_dropout_target), []
-    for side, model, share in zip(SIDES, tokenizer.contents, shares, strict=True):
-        if share and model_type(model) != BPE:
-            raise UserError(
-                f"noise.bpe_dropout_{side} needs a BPE tokenizer, and that of the {side} side is of another type: "
-                f"prepare the data with tokenizer.model_type=bpe, or set noise.bpe_dropout_{side}=0"
-            )
-        merges.append(Merges.of(read_pieces(model)) if share else None)
+    if config.bpe_dropout and any(model_type(model) != BPE for model in tokenizer.contents):
+        raise UserError(
+            "noise.bpe_dropout needs a BPE tokenizer, and that of the data is of another type: prepare the data with "
+            "tokenizer.model_type=bpe, or set noise.bpe_dropout=0"
+        )
     pieces = read_pieces(tokenizer.contents[0])
+    source, target = (Merges.of(read_pieces(each)) if config.bpe_dropout else None for each in tokenizer.contents)
     begins_word = np.array([piece.text.startswith(SPACE_MARK) for piece in pieces])
-    source, target = merges
     return Noise(
         config, seed, max_pieces, source, target, begins_word, np.array([p.kind == USER_DEFINED for p in pieces])
     )

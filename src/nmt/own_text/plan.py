@@ -52,7 +52,7 @@ MIN_VALIDATIONS, MAX_VALIDATIONS, CHECKPOINTS = 4, 10, 25
 MIN_USEFUL_STEPS, USEFUL_STEPS = 300, 600
 
 BATCH = "training.batch_tokens"
-BPE_DROPOUT_SETTINGS = ("noise.bpe_dropout_source", "noise.bpe_dropout_target")
+BPE_DROPOUT_SETTING = "noise.bpe_dropout"
 Values = Mapping[str, Any]
 """Settings by name."""
 NOTHING: Values = MappingProxyType({})
@@ -195,7 +195,7 @@ def settings_of(
     """
     steps, passes = chosen.steps, chosen.passes
     rate = BPE_DROPOUT if with_bpe and passes >= MIN_PASSES_OF_BPE_DROPOUT else 0.0
-    is_regularised = any(given.get(name, rate) for name in BPE_DROPOUT_SETTINGS)
+    is_regularised = given.get(BPE_DROPOUT_SETTING, rate) > 0
     decay = float(f"{_suiting(DECAY_TIMES_STEPS, passes) / steps:.2g}")
     validations = min(max(MIN_VALIDATIONS, round(chosen.minutes_of(steps) / 2)), MAX_VALIDATIONS)
     values = {
@@ -211,7 +211,7 @@ def settings_of(
         "training.valid_every": math.ceil(steps / validations),
         "training.save_every": math.ceil(steps / CHECKPOINTS),
         "training.patience": 0,
-        **dict.fromkeys(BPE_DROPOUT_SETTINGS, rate),
+        BPE_DROPOUT_SETTING: rate,
     }
     return {name: value for name, value in values.items() if name not in given}
 

@@ -23,7 +23,7 @@ from nmt.data.store import Pairs
 from nmt.errors import CommonError
 from nmt.launched import is_main_process
 from nmt.own_text.complete import as_begun, derivable_from_text
-from nmt.own_text.plan import BPE_DROPOUT_SETTINGS, MIN_USEFUL_STEPS, USEFUL_STEPS, Plan, Shape, Text, plan, settings_of
+from nmt.own_text.plan import BPE_DROPOUT_SETTING, MIN_USEFUL_STEPS, USEFUL_STEPS, Plan, Shape, Text, plan, settings_of
 from nmt.training.build import build_trainer, training_batches
 from nmt.training.memory_check import tokens_that_fit
 
@@ -49,7 +49,7 @@ def plan_training(config: Config) -> Config:
     pairs, tokenizer = open_training_text(config.data_folder, config.data), manifest.tokenizer()
     vocabularies = (tokenizer.source_vocabulary, tokenizer.target_vocabulary)
     text = Text(len(pairs), len(pairs) + max(int(pairs.source_lengths.sum()), int(pairs.target_lengths.sum())))
-    of_other_model = (*SHAPE, *BPE_DROPOUT_SETTINGS) if config.training.init_from else ()
+    of_other_model = (*SHAPE, BPE_DROPOUT_SETTING) if config.training.init_from else ()
     given = {name: value_of(config, name) for name in (*config.own.keep, *of_other_model)}
     minutes = config.own.minutes or config.training.max_training_minutes
     with distributed.session(config.runtime) as machine:

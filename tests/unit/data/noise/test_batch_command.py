@@ -7,7 +7,7 @@ from tests.integration.toy import call
 
 
 def test_batch_prints_the_pieces_that_noise_makes(settings: list[str]) -> None:
-    dropout = ["noise.bpe_dropout_source=0.3", "noise.bpe_dropout_target=0.3"]
+    dropout = ["noise.bpe_dropout=0.3"]
     clean, noisy = call(["batch", *settings, "batch.step=3"]), call(["batch", *settings, *dropout, "batch.step=3"])
     assert noisy.returncode == 0, noisy.stderr
     assert noisy.stderr == clean.stderr

@@ -17,7 +17,7 @@ from tests.unit.data.noise import plain
 
 PAIRS = [each.pair for each in draw(1, 400, 1, 1)["train"]]
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜÉabcdefghijklmnopqrstuvwxyzäöüß"
-ALL = {"bpe_dropout_source": 0.1, "bpe_dropout_target": 0.2, "word_dropout": 0.1}
+ALL = {"bpe_dropout": 0.1, "word_dropout": 0.1}
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +83,8 @@ def test_word_dropout_hides_the_given_share_of_source_words(tokenizer: Tokenizer
 
 def test_pairs_that_noise_makes_too_long_stay_as_they_were(tokenizer: Tokenizer, store: PairStore) -> None:
     everything, limit = np.arange(400), 30
-    free = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4})(store, everything, 0))
-    limited = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4}, max_pieces=limit)(store, everything, 0))
+    free = ids(noise_of(tokenizer, {"bpe_dropout": 0.4})(store, everything, 0))
+    limited = ids(noise_of(tokenizer, {"bpe_dropout": 0.4}, max_pieces=limit)(store, everything, 0))
     long = [max(map(len, pair)) > limit for pair in free]
     assert 20 < sum(long) < 380
     expected = [clean if too_long else pair for clean, pair, too_long in zip(ids(store), free, long, strict=True)]
@@ -94,16 +94,16 @@ def test_pairs_that_noise_makes_too_long_stay_as_they_were(tokenizer: Tokenizer,
 def test_noise_needs_a_tokenizer_that_fits() -> None:
     text = [side for pair in PAIRS for side in pair]
     unigram = Tokenizer(train(iter(text), len(text), TokenizerConfig(vocab_size=100, model_type="unigram"))[0])
-    with pytest.raises(UserError, match=r"noise\.bpe_dropout_target needs a BPE tokenizer, .*model_type=bpe"):
-        make_noise(NoiseConfig(bpe_dropout_target=0.1), unigram, 1, 99)
+    with pytest.raises(UserError, match=r"noise\.bpe_dropout needs a BPE tokenizer, .*model_type=bpe"):
+        make_noise(NoiseConfig(bpe_dropout=0.1), unigram, 1, 99)
     assert make_noise(NoiseConfig(word_dropout=0.1), unigram, 1, 99) is not None
 
 
 def test_noise_that_cannot_be_applied_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"noise\.word_dropout=1\.0 must be at least 0 and below 1"):
         NoiseConfig(word_dropout=1.0)
-    dropout, unigram = "noise.bpe_dropout_source=0.1", "tokenizer.model_type=unigram"
-    with pytest.raises(ConfigError, match=r"noise\.bpe_dropout_source=0\.1 needs text in pieces of BPE"):
+    dropout, unigram = "noise.bpe_dropout=0.1", "tokenizer.model_type=unigram"
+    with pytest.raises(ConfigError, match=r"noise\.bpe_dropout=0\.1 needs tokenizer\.model_type=bpe"):
         compose([dropout, unigram])
     compose([dropout, unigram, "training.init_from=old"])  # the tokenizer may be of another type than the settings say
     trees = [
@@ -114,7 +114,7 @@ def test_noise_that_cannot_be_applied_is_refused() -> None:
     ]
     compose(trees)
     with pytest.raises(ConfigError, match="needs text"):
-        compose([*trees, "noise.bpe_dropout_target=0.1"])
+        compose([*trees, "noise.bpe_dropout=0.1"])
 
 
 def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore) -> None:
