@@ -63,11 +63,6 @@ class _Side(NamedTuple):
     own: Mapping[str, Piece]
     """The pieces that text is split into."""
 
-    @property
-    def lacking(self) -> list[str]:
-        """The pieces of the SentencePiece model that the vocabulary lacks."""
-        return [text for text in self.own if text not in self.ids]
-
 
 def read_vocabularies(
     folder: Path, marian: Mapping[str, Any], named: Mapping[str, Any]
@@ -90,10 +85,12 @@ def read_vocabularies(
     if start not in target.ids.values():
         raise UserError(f"{folder / 'config.json'}: decoder_start_token_id={start} is no row of the vocabulary")
     begins = start if shared else source.ids.get(BOS_NAME, source.ids[pad])  # the source has no beginning
-    extra = list(dict.fromkeys([*source.lacking, *target.lacking])) if shared else None
+    lacking = [[text for text in side.own if text not in side.ids] for side in (source, target)]
+    if shared:
+        lacking = [list(dict.fromkeys([*lacking[0], *lacking[1]]))] * 2
     return (
-        _vocabulary(source, (unk, pad, eos), begins, source.lacking if extra is None else extra),
-        _vocabulary(target, (unk, pad, eos), start, target.lacking if extra is None else extra),
+        _vocabulary(source, (unk, pad, eos), begins, lacking[0]),
+        _vocabulary(target, (unk, pad, eos), start, lacking[1]),
     )
 
 
@@ -109,11 +106,8 @@ def read_object(file: Path) -> dict[str, Any]:
 
 def _read_side(vocabulary: Path, file: Path, size: object) -> _Side:
     ids = read_object(vocabulary)
-    if (
-        not all(isinstance(row, int) for row in ids.values())
-        or {*ids.values()} != {*range(len(ids))}
-        or len(ids) != size
-    ):
+    are_rows = all(isinstance(row, int) for row in ids.values()) and {*ids.values()} == {*range(len(ids))}
+    if not are_rows or len(ids) != size:
         raise UserError(
             f"{vocabulary} must name each of the {size} rows of the word vectors that config.json promises: "
             "fetch both again"
