@@ -17,11 +17,8 @@ from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.evaluation.split import Split, read_split
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
 from nmt.runs.scores import scores_folder
-from nmt.runs.services import Scored, evaluation_services
+from nmt.runs.services import evaluation_services
 from nmt.storage.files import write_text
-
-TOLD_TRANSLATIONS = 100
-"""The number of translations sent to the services that follow a run."""
 
 
 def run(config: Config) -> None:
@@ -45,7 +42,8 @@ def run(config: Config) -> None:
                 record = _record(config, split, evaluation, loaded, machine)
                 write_evaluation(scores_file(folder, split.name), record)
                 _print(record, loaded, folder)
-                tell(_scored(config, split, evaluation, loaded))
+                name = (folder / split.name).relative_to(RunLayout(config.run_folder).evaluation)
+                tell(str(name), loaded.checkpoint.step, {key: each.score for key, each in evaluation.scores.items()})
 
 
 def _read_split(config: Config, name: str) -> Split:
@@ -81,18 +79,6 @@ def _record(
         checkpoint=loaded.checkpoint,
         alignments=evaluation.alignments,
         repairs=evaluation.repairs,
-    )
-
-
-def _scored(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedModel) -> Scored:
-    """Return the scores and some translations for the services that the settings ask for."""
-    translations = zip(split.sources, evaluation.hypotheses, split.references, strict=True)
-    return Scored(
-        split=str((scores_folder(config) / split.name).relative_to(RunLayout(config.run_folder).evaluation)),
-        step=loaded.checkpoint.step,
-        scores={name: score.score for name, score in evaluation.scores.items()},
-        signatures={name: score.signature for name, score in evaluation.scores.items()},
-        translations=list(translations)[:TOLD_TRANSLATIONS],
     )
 
 

@@ -6,9 +6,9 @@ An exception of a service is a warning, and never stops a run.
 import os
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,6 @@ from nmt.storage.files import write_text
 
 INIT_SECONDS, FINISH_SECONDS = 60, 120
 """How long Weights & Biases may take to start and to finish."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """The results of an evaluation."""
-
-    split: str
-    """The split, prefixed with the name of the checkpoint if that is not the run's own (last/test)."""
-    step: int
-    """The step of the checkpoint."""
-    scores: Mapping[str, float]
-    signatures: Mapping[str, str]
-    """The signature of each score."""
-    translations: Sequence[tuple[str, str, str]]
-    """Sources, translations and references of some sentences."""
 
 
 def open_services(config: Config, step: int | None) -> list["Service"]:
@@ -53,13 +38,13 @@ def open_services(config: Config, step: int | None) -> list["Service"]:
 
 
 @contextmanager
-def evaluation_services(config: Config) -> Iterator[Callable[[Scored], None]]:
-    """Yield a function that tells the services that the settings ask for of an evaluation."""
+def evaluation_services(config: Config) -> Iterator[Callable[[str, int, Mapping[str, float]], None]]:
+    """Yield a function that logs the scores of a split and a step with the services that the settings ask for."""
     services = open_services(config, None)
 
-    def tell(scored: Scored) -> None:
+    def tell(split: str, step: int, scores: Mapping[str, float]) -> None:
         for each in services:
-            worked(each, each.log_scores, scored)
+            worked(each, each.log, split, step, scores)
 
     try:
         yield tell
@@ -107,14 +92,6 @@ class Board:
                 self._writer.add_scalar(f"{event}/{key}", value, step)
         self._writer.flush()
 
-    def log_scores(self, scored: Scored) -> None:
-        """Write the scores, and the translations as a table in Markdown."""
-        self.log(scored.split, scored.step, scored.scores)
-        rows = [("source", "translation", "reference"), ("---", "---", "---"), *scored.translations]
-        cells = ([text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for text in row] for row in rows)
-        table = "\n".join(f"| {' | '.join(row)} |" for row in cells)
-        self._writer.add_text(f"{scored.split}/translations", table, scored.step)
-
     def close(self, exit_code: int) -> None:
         """Close the file."""
         with suppress(Exception):  # every event was flushed
@@ -132,21 +109,6 @@ class WandbRun:
     def log(self, event: str, step: int, fields: Mapping[str, object]) -> None:
         """Log the figures of an event."""
         self._run.log({"step": step, **{f"{event}/{key}": value for key, value in fields.items()}})
-
-    def log_scores(self, scored: Scored) -> None:
-        """Log the scores and translations."""
-        import wandb  # noqa: PLC0415
-
-        split, translations = scored.split, [list(each) for each in scored.translations]
-        table = [[key, score, scored.signatures[key]] for key, score in scored.scores.items()]
-        self._run.log(
-            {
-                "step": scored.step,
-                **{f"{split}/{key}": score for key, score in scored.scores.items()},
-                f"{split}/scores": wandb.Table(columns=["score", "value", "signature"], data=table),
-                f"{split}/translations": wandb.Table(columns=["source", "translation", "reference"], data=translations),
-            }
-        )
 
     def close(self, exit_code: int) -> None:
         """Finish the run, shown as failed if the exit code is not 0; its copy on the disk can be synced later."""

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from nmt.config.commands import TrackingConfig
 from nmt.config.tree import Config, PathsConfig
 from nmt.errors import UserError
 from nmt.runs import services as services_module
-from nmt.runs.services import Scored, evaluation_services, open_services
+from nmt.runs.services import evaluation_services, open_services
 from nmt.runs.tracker import Tracker, read_metrics
 from tests.integration.conftest import corpus, settings
 
@@ -32,9 +31,9 @@ def start(folder: Path, step: int = 0, **tracking: Any) -> Tracker:
     return Tracker(folder / "demo", step, open_services(settings_of(folder, **tracking), step))
 
 
-def tell(config: Config, scored: Scored) -> None:
+def tell(config: Config, step: int) -> None:
     with evaluation_services(config) as tell_services:
-        tell_services(scored)
+        tell_services("test", step, {"bleu": 12.5})
 
 
 def wandb_records(path: Path) -> list[Any]:
@@ -124,16 +123,11 @@ def test_wandb_gets_the_exit_code_of_the_run(
     assert ended.exit_code == code
 
 
-def scored() -> Scored:
-    translations = [("a | cat", "eine Katze", "die\\Katze"), ("\u2028 \u202e", "", "\0")]
-    return Scored("test", 40, {"bleu": 12.5}, {"bleu": "nrefs:1"}, translations)
-
-
-def test_wandb_offline_gets_scores_and_translations(
+def test_wandb_offline_gets_scores(
     tmp_path: Path, isolated_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "some/name").mkdir(parents=True)
-    tell(settings_of(tmp_path, "some/name", wandb="offline"), scored())
+    tell(settings_of(tmp_path, "some/name", wandb="offline"), 40)
     assert "warning" not in capfd.readouterr().err
     file = next((tmp_path / "some/name/wandb").glob("offline-run-*/run-*.wandb"))
     records = wandb_records(file)
@@ -141,12 +135,9 @@ def test_wandb_offline_gets_scores_and_translations(
     told = {item.key: json.loads(item.value_json) for item in rows[0].item if item.key}
     told |= {"/".join(item.nested_key): json.loads(item.value_json) for item in rows[0].item if item.nested_key}
     assert (told["step"], told["test/bleu"]) == (40, 12.5)
-    tables = {path.name.split("_")[0]: json.loads(path.read_text()) for path in file.parent.rglob("*.table.json")}
-    assert tables["scores"]["data"] == [["bleu", 12.5, "nrefs:1"]]
-    assert tables["translations"]["data"] == [list(row) for row in scored().translations]
 
 
-def test_tensorboard_reads_the_curves_and_the_translations(tmp_path: Path) -> None:
+def test_tensorboard_reads_the_curves_and_the_scores(tmp_path: Path) -> None:
     reading = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator", reason="needs the extra tensorboard"
     )
@@ -155,12 +146,10 @@ def test_tensorboard_reads_the_curves_and_the_translations(tmp_path: Path) -> No
             for step in (first, first + 1):
                 tracker.log("train", step, loss=step / first, text="no number")
     for step in (40, 1):  # scores of an earlier checkpoint hide nothing
-        tell(settings_of(tmp_path, tensorboard=True), replace(scored(), step=step))
+        tell(settings_of(tmp_path, tensorboard=True), step)
     found = reading.EventAccumulator(str(tmp_path / "demo" / "tensorboard")).Reload()
     assert [(each.step, each.value) for each in found.Scalars("train/loss")] == [(1, 1.0), (2, 1.0), (3, 1.5)]
     assert [(each.step, each.value) for each in found.Scalars("test/bleu")] == [(40, 12.5), (1, 12.5)]
-    text = found.Tensors("test/translations/text_summary")[0].tensor_proto.string_val[0].decode()
-    assert "| a \\| cat | eine Katze | die\\\\Katze |" in text
 
 
 def test_a_missing_tensorboard_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
