@@ -33,7 +33,6 @@ EFFECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "decoding.candidates": ("strategy", ("mbr",)),
     "decoding.utility": ("strategy", ("mbr",)),
     "model.max_positions": ("positions", ("learned",)),
-    "model.max_relative_distance": ("positions", ("relative",)),
     "training.muon_rate": ("optimizer", ("muon",)),
 }
 """The setting of the same group, and its values, without which a setting has no effect."""

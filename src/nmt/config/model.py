@@ -10,7 +10,7 @@ DECODER_ONLY = "decoder_only"
 """The value of `model.architecture`."""
 SEEN_IN_WEIGHTS = (
     *("layers", "encoder_layers", "decoder_layers", "d_model", "d_ff"),
-    *("max_positions", "max_relative_distance", "tie_embeddings", "output_bias"),
+    *("max_positions", "tie_embeddings", "output_bias"),
 )
 """Settings whose difference shows in the names or shapes of weights."""
 DROPS = ("dropout", "attention_dropout", "activation_dropout", "layer_drop")
@@ -69,8 +69,6 @@ class ModelConfig(Group):
     """Decoder-only: let source tokens see later source tokens, too."""
     layer_drop: Share = 0.0
     """Probability with which training skips a whole layer, in each micro-batch anew (LayerDrop)."""
-    max_relative_distance: Positive = 16
-    """Distance, in word pieces, beyond which relative positions are all alike."""
 
     def check(self) -> None:
         """Refuse values that contradict each other."""

@@ -20,6 +20,9 @@ MIN_TABLE_ROWS = 256
 Transform = Callable[[Tensor], Tensor]
 """Changes queries or keys (T, h, d_k) according to their positions."""
 
+MAX_DISTANCE = 16
+"""Distance, in word pieces, beyond which relative positions are all alike."""
+
 
 class Places(NamedTuple):
     """The positions of the tokens of a stream in their sentences."""
@@ -167,7 +170,7 @@ class Relative(Positions):
 
     @property
     def _distances(self) -> int:
-        return 2 * self.config.max_relative_distance + 1
+        return 2 * MAX_DISTANCE + 1
 
 
 class RelativeKeys(nn.Module):
@@ -175,7 +178,7 @@ class RelativeKeys(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.limit = config.max_relative_distance
+        self.limit = MAX_DISTANCE
         self.vectors = nn.Parameter(torch.empty(2 * self.limit + 1, config.key_size))
         nn.init.xavier_uniform_(self.vectors)
 
