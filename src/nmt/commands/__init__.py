@@ -24,8 +24,8 @@ class Command(NamedTuple):
     """True if it trains runs, which a sweep over settings of the machine must not mix."""
     distributed: bool = False
     """True if all processes of torchrun take part; any other command runs on the first process only."""
-    owns: str = ""
-    """What no other process may change meanwhile: corpus, run or nothing."""
+    prepares: bool = False
+    """True if it changes the prepared corpus, which all other commands only read."""
     corpus: bool = True
     """Whether the prepared corpus is fetched if paths.data is an address."""
     weights: str = "named"
@@ -49,21 +49,25 @@ MAIN_SETTINGS = (
 )
 """Settings that people turn, which the help of every command describes."""
 
+SEARCH = ("checkpoint", "engine", "decoding", *COMMON)
+"""Settings that commands read which translate."""
+LEARNING = ("model", "training", "noise", "own", "sweep", "tracking")
+"""Settings that commands read which train."""
+
 COMMANDS = {
     "data": Command(
         "nmt.commands.data",
         "fetch, filter and tokenise a corpus",
         ("data", "tokenizer", "own", *COMMON),
-        owns="corpus",
+        prepares=True,
         weights="none",
     ),
     "train": Command(
         "nmt.commands.train",
         "train a model, or resume training",
-        ("model", "training", "noise", "own", "sweep", "tracking", *COMMON),
+        (*LEARNING, *COMMON),
         trains=True,
         distributed=True,
-        owns="run",
         weights="newest",
     ),
     "batch": Command(
@@ -74,18 +78,12 @@ COMMANDS = {
     ),
     "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *COMMON), weights="all"),
     "eval": Command(
-        "nmt.commands.evaluate",
-        "translate and score",
-        ("checkpoint", "engine", "evaluation", "decoding", "tracking", *COMMON),
-        distributed=True,
+        "nmt.commands.evaluate", "translate and score", ("evaluation", "tracking", *SEARCH), distributed=True
     ),
     "all": Command(
         "nmt.commands.chain",
         "run data, train, average and eval, and then the report",
-        (
-            *("data", "tokenizer", "model", "training", "noise", "own", "averaging", "checkpoint", "engine"),
-            *("evaluation", "decoding", "sweep", "tracking", *COMMON),
-        ),
+        ("data", "tokenizer", *LEARNING, "averaging", "evaluation", *SEARCH),
         trains=True,
         distributed=True,
         corpus=False,  # its commands have needs of their own
@@ -94,18 +92,13 @@ COMMANDS = {
     "translate": Command(
         "nmt.commands.translate",
         "translate a file or standard input",
-        ("checkpoint", "engine", "input", "output", "translate", "decoding", *COMMON),
+        ("input", "output", "translate", *SEARCH),
         corpus=False,
     ),
-    "score": Command(
-        "nmt.commands.score",
-        "score given translations",
-        ("checkpoint", "engine", "input", "output", "decoding", *COMMON),
-        corpus=False,
-    ),
+    "score": Command("nmt.commands.score", "score given translations", ("input", "output", *SEARCH), corpus=False),
     "describe": Command(
         "nmt.commands.describe",
-        "estimate the size, memory, time and cost of a run",
+        "estimate the size, memory and time of a run",
         ("describe", "output", "model", "training"),
         corpus=False,
         weights="none",
@@ -126,9 +119,7 @@ COMMANDS = {
         ("output", "paths", "runtime"),
     ),
     "export": Command(
-        "nmt.export.command",
-        "convert a trained model to the format of other programs",
-        ("checkpoint", "export", "input", "decoding", *COMMON),
+        "nmt.export.command", "convert a trained model to the format of other programs", ("export", "input", *SEARCH)
     ),
     "import": Command(
         "nmt.imports.command",
@@ -141,16 +132,11 @@ COMMANDS = {
         "write an HTML page about a run, or about how several differ",
         ("compare", "checkpoint", "engine", "output", *COMMON),
     ),
-    "serve": Command(
-        "nmt.serving.command",
-        "answer translation requests over HTTP",
-        ("checkpoint", "engine", "serve", "decoding", *COMMON),
-        corpus=False,
-    ),
+    "serve": Command("nmt.serving.command", "answer translation requests over HTTP", ("serve", *SEARCH), corpus=False),
     "synthesize": Command(
         "nmt.synthesis.command",
         "translate a file of any size into a corpus, which later runs train on",
-        ("checkpoint", "engine", "input", "output", "synthesize", "decoding", *COMMON),
+        ("input", "output", "synthesize", "data.engine", *SEARCH),
         distributed=True,
         corpus=False,
     ),
@@ -161,9 +147,7 @@ COMMANDS = {
         composes=True,
     ),
     "parse": Command(
-        "nmt.parsing.parse",
-        "print the constituency trees of sentences",
-        ("checkpoint", "engine", "input", "output", "parse", "decoding", *COMMON),
+        "nmt.parsing.parse", "print the constituency trees of sentences", ("input", "output", "parse", *SEARCH)
     ),
 }
 """Every command by its name on the command line, in the order of the help."""

@@ -36,7 +36,7 @@ def run_chain(config: Config) -> dict[str, float]:
 
 def _is_for_all(name: str) -> bool:
     """Return whether all processes run a command; the lock of a corpus lets one prepare it, however long it takes."""
-    return COMMANDS[name].distributed or COMMANDS[name].owns == "corpus"
+    return COMMANDS[name].distributed or COMMANDS[name].prepares
 
 
 def _wait_for_all(config: Config) -> None:

@@ -22,7 +22,7 @@ def run_command(command: Command, config: Config) -> None:
             address = f"{config.paths.data.rstrip('/')}/{config.data.corpus}"
             corpus = FolderCopy(address, config.data_folder, "paths.data", MANIFEST)
             corpus.fetch()
-            if is_main_process() and command.owns == "corpus":
+            if is_main_process() and command.prepares:
                 stack.enter_context(corpus.storing())
         if is_address(config.paths.outputs) and command.weights != "none":
             address = f"{config.paths.outputs.rstrip('/')}/{config.name}"
