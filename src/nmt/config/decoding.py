@@ -16,8 +16,6 @@ ONLY_TORCH = ("ensemble", "alignments", "terms", "well_formed")
 """Settings that only engine=torch offers, if they have other values than their defaults."""
 CONTROLS = ("terms", "no_repeat_ngram", "min_length")
 """Settings that restrict what a search may write."""
-NAMES_A_FILE = ("terms",)
-"""Settings that name a file, on whose content the result depends."""
 NOT_OF_THE_SEARCH = ("batch_tokens", "ensemble", "alignments")
 """Settings that do not change what the search finds with a model, or that name the model."""
 Width = Annotated[int, within(at_least=1, at_most=10_000)]
@@ -111,7 +109,7 @@ class DecodingConfig(Group):
     def naming_no_file(self) -> "DecodingConfig":
         """The same settings without those that name files: a model from a stranger must not choose what is read."""
         try:
-            return self._with_defaults((*NAMES_A_FILE, "comet"))
+            return self._with_defaults(("terms", "comet"))
         except ConfigError:  # the strategy needs the file
             return DecodingConfig(beam=self.beam, alpha=self.alpha, extra_length=self.extra_length)
 

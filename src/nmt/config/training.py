@@ -1,9 +1,6 @@
 """The settings of training and of averaging its checkpoints."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from itertools import chain
 from typing import Annotated
 
 from nmt.config.checks import ADJUSTABLE, AboveZero, Amount, Count, Group, Positive, Share, one_of
@@ -11,14 +8,6 @@ from nmt.errors import ConfigError
 
 SCHEDULES_WITHOUT_END = ("inverse_sqrt", "constant")
 """The schedules in which the rate of a step does not depend on the last step."""
-PARTS: Mapping[str, Sequence[str]] = {
-    "encoder": ("encoder.*", "encoder_norm.*"),
-    "decoder": ("decoder.*", "decoder_norm.*"),
-    "embeddings": ("vectors.*", "*_positions"),
-}
-"""The patterns of the parameters of each part. Tied embeddings include the projection before the softmax."""
-TARGET_VECTORS = ("vectors.shared", "vectors.target")
-"""The parameters, one of which every model has, that hold the word vectors of the target side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,12 +116,6 @@ class TrainingConfig(Group):
     def uses_old_vocabulary(self) -> bool:
         """Whether the tokenizer of the model to begin from is kept or extended."""
         return bool(self.init_from) and self.init_vocabulary != "new"
-
-    @property
-    def freezes_vectors(self) -> bool:
-        """Whether training leaves the word vectors of the target side as they are."""
-        patterns = chain.from_iterable(PARTS.get(name, (name,)) for name in self.freeze)
-        return any(fnmatchcase(each, pattern) for pattern in patterns for each in TARGET_VECTORS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from torch import Tensor
 from nmt.config.keys import written
 from nmt.config.model import ONLY_IN_TRAINING, SEEN_IN_WEIGHTS, ModelConfig
 from nmt.config.saved import from_yaml
-from nmt.config.training import PARTS, TrainingConfig
+from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.errors import UserError, nearest
 from nmt.model.interface import TranslationModel, matches_any, trainable
@@ -21,6 +21,14 @@ from nmt.runs.origin import find_origin
 from nmt.text.extend_tokenizer import compositions
 from nmt.text.tokenizer import Tokenizer
 
+PARTS: Mapping[str, Sequence[str]] = {
+    "encoder": ("encoder.*", "encoder_norm.*"),
+    "decoder": ("decoder.*", "decoder_norm.*"),
+    "embeddings": ("vectors.*", "*_positions"),
+}
+"""The patterns of the parameters of each part. Tied embeddings include the projection before the softmax."""
+TARGET_VECTORS = ("vectors.shared", "vectors.target")
+"""The parameters, one of which every model has, that hold the word vectors of the target side."""
 VOCABULARIES = {"shared": 1, "source": 0, "target": 1, "projection": 1, "bias": 1}
 """The parameters with a row per word, and the side of their vocabulary: 0 is the source, 1 the target."""
 NAMED_FAULTS = 3
@@ -138,7 +146,8 @@ def _means(old: Tensor, pieces: Sequence[Sequence[int]], initial: Tensor) -> Ten
 
 def warning_of_new_pieces(tuning: TrainingConfig) -> str:
     """Return a warning if word pieces that the model to begin from does not know keep the vectors they begin with."""
-    if tuning.init_vocabulary == "old" or not tuning.freezes_vectors:
+    patterns = [pattern for name in tuning.freeze for pattern in PARTS.get(name, (name,))]
+    if tuning.init_vocabulary == "old" or not any(matches_any(each, patterns) for each in TARGET_VECTORS):
         return ""
     return (
         f"training.freeze=[{','.join(tuning.freeze)}] also keeps the vectors of the new word pieces of "
