@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, make_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import hydra
 import yaml
@@ -89,7 +89,7 @@ def _hydra_released() -> Iterator[None]:
 
 def config_of(tree: DictConfig) -> Config:
     """Return what Hydra has composed as a frozen, checked Config; code that it names, mine:Lion, may be imported."""
-    config = to_config(cast("dict[str, Any]", OmegaConf.to_container(tree, resolve=True)))
+    config: Config = to_config(OmegaConf.to_container(tree, resolve=True))
     for setting in registry.CHOICES:
         if ":" in (value := value_of(config, setting)):
             registry.trust(setting, value)

@@ -9,12 +9,14 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache, reduce
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from nmt.config import registry
-from nmt.config.checks import ADJUSTABLE, IN_WORDS, MAX_NAME_CHARACTERS, base_type
+from nmt.config.checks import ADJUSTABLE, IN_WORDS, MAX_NAME_CHARACTERS, Group, base_type
 from nmt.config.conf_folder import groups
 from nmt.config.tree import Config
+
+AnyGroup = TypeVar("AnyGroup", bound=Group)
 
 ELSEWHERE = {
     "averaging.last": "average_checkpoints",
@@ -138,22 +140,20 @@ def plain_name(text: str, limit: int = MAX_NAME_CHARACTERS) -> str:
     return f"{plain[: max(0, limit - len(digest) - 1)]}-{digest}".lstrip("-")
 
 
-def with_values(config: Config, values: Mapping[str, Any]) -> Config:
-    """Return the settings with other values for some, by their dotted names; check them like all settings."""
-    changed: Config = _with_values(config, values)
-    return changed
+def with_values(settings: AnyGroup, values: Mapping[str, Any]) -> AnyGroup:
+    """Return settings with other values for some, by their dotted names; check them like all settings.
 
-
-def _with_values(settings: Any, values: Mapping[str, Any]) -> Any:
-    """Change a group at once: settings are checked against each other, so one of several may not fit without others."""
+    A group changes at once: settings are checked against each other, so one of several may not fit without others.
+    """
+    changes: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {}
     for path, value in values.items():
-        name, _, rest = path.partition(".")
-        groups.setdefault(name, {})[rest] = value
-    changes = {
-        name: inner[""] if "" in inner else _with_values(getattr(settings, name), inner)
-        for name, inner in groups.items()
-    }
+        name, dot, rest = path.partition(".")
+        if dot:
+            groups.setdefault(name, {})[rest] = value
+        else:
+            changes[name] = value
+    changes |= {name: with_values(getattr(settings, name), inner) for name, inner in groups.items()}
     return replace(settings, **changes)
 
 

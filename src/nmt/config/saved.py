@@ -38,25 +38,20 @@ def from_yaml(text: str) -> Config:
     settings = _parsed(text)
     if not isinstance(settings, dict) or not settings:
         raise ConfigError("the saved settings are empty or not a list of `key: value`")
-    return to_config(settings)
-
-
-def to_config(settings: Mapping[str, Any]) -> Config:
-    """Return nested settings as a frozen, checked Config."""
-    config: Config = _built(Config, settings, "")
+    config: Config = to_config(settings)
     return config
 
 
-def _built(group: Any, settings: Any, name: str) -> Any:
-    """Return a group of settings."""
+def to_config(settings: Any, group: Any = Config, name: str = "") -> Any:
+    """Return nested settings as a frozen, checked Config, or as one of its groups."""
     if not isinstance(settings, Mapping):
         raise ConfigError(f"{name} is a group of settings, and cannot be {settings!r}")
     prefix = f"{name}." if name else ""
     types: dict[str, Any] = {each.name: each.type for each in fields(group)}
     if unknown := [key for key in settings if key not in types]:
         raise ConfigError(unknown_setting(f"{prefix}{unknown[0]}"))
-    groups = {key for key, kind in types.items() if is_dataclass(kind)} & settings.keys()
-    return group(**{**settings, **{key: _built(types[key], settings[key], prefix + key) for key in groups}})
+    inner = {key for key, kind in types.items() if is_dataclass(kind)} & settings.keys()
+    return group(**{**settings, **{key: to_config(settings[key], types[key], prefix + key) for key in inner}})
 
 
 def read_settings(config_text: str) -> dict[str, Any]:
