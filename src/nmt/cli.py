@@ -184,7 +184,7 @@ def _usage() -> str:
 def _print_command_usage(name: str, words: list[str]) -> None:
     """Print the help of a command, with the values that the other words on the line give its settings."""
     from nmt.config.compose import compose  # noqa: PLC0415 - slow, and `nmt --help` does not need it
-    from nmt.config.conf_folder import EXPERIMENT, adding_folder, groups, options, own_groups  # noqa: PLC0415
+    from nmt.config.conf_folder import EXPERIMENT, adding_folder, groups, options  # noqa: PLC0415
     from nmt.config.jobs import parse  # noqa: PLC0415
     from nmt.config.keys import describe_keys, value_of, written  # noqa: PLC0415
 
@@ -192,7 +192,7 @@ def _print_command_usage(name: str, words: list[str]) -> None:
     with adding_folder(line.config_dir):
         config = compose([*command.defaults, *([] if line.is_multirun else line.settings)])
         files = {group: options(group) for group in groups()}
-        chosen = [group for group in files if group in (EXPERIMENT, *own_groups(), *command.settings)]
+        chosen = [group for group in files if group in (EXPERIMENT, *command.settings)]
     print(f"usage: nmt {name} [KEY=VALUE ...] [GROUP=NAME ...]\n\n{name}: {command.summary}\n")
     print("groups (a name sets several settings):")
     print(*(_wrap(f"{group}=", ", ".join(files[group])) for group in chosen), sep="\n")

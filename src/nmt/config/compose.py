@@ -31,7 +31,6 @@ from nmt.config.conf_folder import (
     groups,
     options,
     own_folders,
-    own_groups,
 )
 from nmt.config.folders import local_folder
 from nmt.config.keys import all_keys, open_keys, unknown_setting, value_of
@@ -177,7 +176,7 @@ def check_override(text: str, known_groups: Collection[str], *, several: bool = 
         raise ConfigError(unknown_setting(override.get_key_element().lstrip("+~")))
     if override.is_delete():
         raise ConfigError(f"{text}: settings cannot be removed; give it the value you want: {key}=...")
-    if override.is_add() and not override.is_force_add() and key not in own_groups():
+    if override.is_add() and not override.is_force_add():
         raise ConfigError(f"{text}: the setting exists already; write it without the +")
     if override.is_sweep_override() and not several:
         is_list = key in all_keys() and all_keys()[key].type.startswith("list")

@@ -17,8 +17,6 @@ CONFIG_DIR = "NMT_CONFIG_DIR"
 """The environment variable that names folders of settings, separated like those of PATH."""
 EXPERIMENT = "experiment"
 """The group that may set any setting."""
-_OF_HYDRA = "hydra"
-"""The group with the settings of Hydra itself."""
 
 
 @cache
@@ -60,16 +58,9 @@ def check_named_folders() -> None:
 
 
 def groups() -> tuple[str, ...]:
-    """Return `experiment`, the groups in the order of the settings, and the user's groups of other names."""
-    known = [field.name for field in fields(Config)]
-    own = {name for folder in own_folders() for name in _groups_in(folder)} - {EXPERIMENT, _OF_HYDRA}
-    found = own | _groups_in(conf_folder())
-    return (EXPERIMENT, *(name for name in known if name in found), *sorted(own - {*known}))
-
-
-def own_groups() -> tuple[str, ...]:
-    """Return the user's groups that have no settings of the same name, so that their files may set any setting."""
-    return tuple(name for name in groups()[1:] if name not in {field.name for field in fields(Config)})
+    """Return `experiment` and the groups of settings that have files, in the order of the settings."""
+    found = {name for folder in (conf_folder(), *own_folders()) for name in _groups_in(folder)}
+    return (EXPERIMENT, *(each.name for each in fields(Config) if each.name in found))
 
 
 def options(group: str) -> list[str]:

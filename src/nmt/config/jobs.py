@@ -20,7 +20,7 @@ from omegaconf import DictConfig
 
 from nmt.config.checks import MAX_NAME_CHARACTERS
 from nmt.config.compose import ROOT, adding_keys, check_override, config_of, given_settings, parsed, register_schema
-from nmt.config.conf_folder import EXPERIMENT, conf_folder, groups, own_groups
+from nmt.config.conf_folder import EXPERIMENT, conf_folder, groups
 from nmt.config.keys import plain_name
 from nmt.config.messages import one_line_errors
 from nmt.config.tree import Config
@@ -189,7 +189,7 @@ def _is_learned(value: Override, settings: Sequence[str]) -> bool:
     An experiment names its run itself, unless the settings give a name.
     """
     named = any(parsed(word).key_or_group == "name" for word in settings)
-    return value.key_or_group.partition(".")[0] in {*LEARNED_GROUPS, *own_groups(), *((EXPERIMENT,) if named else ())}
+    return value.key_or_group.partition(".")[0] in {*LEARNED_GROUPS, *((EXPERIMENT,) if named else ())}
 
 
 def _named(config: Config, values: Mapping[str, str]) -> Config:

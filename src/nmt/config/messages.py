@@ -9,7 +9,7 @@ from hydra.errors import HydraException
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
 from nmt import DISTRIBUTION
-from nmt.config.conf_folder import EXPERIMENT, own_folders, own_groups, shown_path
+from nmt.config.conf_folder import EXPERIMENT, own_folders, shown_path
 from nmt.config.keys import all_keys, unknown_setting
 from nmt.errors import ConfigError
 
@@ -41,7 +41,7 @@ def _explain(error: BaseException, overrides: Sequence[str]) -> str:
     file = _file_prefix(str(error))
     cause = _omegaconf_cause(error)
     key = cause.full_key or "" if cause else ""
-    if key.partition(".")[0] in (EXPERIMENT, *own_groups()):
+    if key.partition(".")[0] == EXPERIMENT:
         return f"{file}{key} is not a setting: make `# @package _global_` the first line, and name groups: `model:`"
     if key and key not in all_keys():
         return file + unknown_setting(key)

@@ -48,7 +48,7 @@ def test_a_failed_job_is_one_line_and_the_others_run(tmp_path: Path) -> None:
         "nmt: model.heads=3: model.heads=3 does not divide model.d_model=128: choose a number that does, or set "
         "model.d_k and model.d_v"
     ]
-    assert "demo-model.heads_4, with" in done.stdout
+    assert "demo-model.heads_4\n" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 

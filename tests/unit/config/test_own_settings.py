@@ -1,4 +1,4 @@
-"""Settings in the user's own folders: which folder wins, groups of their own, and mistakes in them."""
+"""Settings in the user's own folders: which folder wins, and mistakes in them."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from nmt.cli import main
 from nmt.config.compose import compose
-from nmt.config.conf_folder import CONFIG_DIR, adding_folder, groups, options, own_folders
+from nmt.config.conf_folder import CONFIG_DIR, adding_folder, options, own_folders
 from nmt.errors import ConfigError
 
 GLOBAL = "# @package _global_\n"
@@ -54,13 +54,6 @@ def test_the_flag_wins_over_the_environment_which_wins_over_the_current_director
     assert compose(["experiment=demo"]).training.steps == 2
 
 
-def test_a_folder_of_another_name_is_a_group(here: Path) -> None:
-    write(here / "conf", recipe_fast=f"{GLOBAL}training:\n  steps: 7\n")
-    assert groups()[-1] == "recipe"
-    assert compose(["experiment=demo", "recipe=fast"]).training.steps == 7
-    assert compose(["experiment=demo", "+recipe=fast", "training.steps=8"]).training.steps == 8
-
-
 def test_a_group_with_settings_of_its_name_may_be_new(here: Path) -> None:
     write(here / "conf", averaging_short="last: 3\n")
     assert compose(["averaging=short"]).averaging.last == 3
@@ -73,10 +66,9 @@ def test_the_settings_of_another_program_change_nothing(here: Path) -> None:
 
 
 def test_help_shows_the_own_names(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(here / "conf", recipe_fast=f"{GLOBAL}seed: 3\n", experiment_mine=f"{GLOBAL}name: mine\n")
+    write(here / "conf", experiment_mine=f"{GLOBAL}name: mine\n")
     assert main(["train", "--help"]) == 0
     said = capsys.readouterr().out
-    assert "recipe=       fast" in said
     assert ", mine, " in said
 
 
