@@ -51,6 +51,8 @@ class Figures:
     """The words of the source and of the target, as prepared, or to expect."""
     parameters: ParameterCounts
     flops_per_step: int
+    tokens_per_step: int
+    """Source and target tokens of a global batch, at most."""
     steps: int
     global_batch: int
     """Source tokens of a global batch, and as many target tokens."""
@@ -105,6 +107,7 @@ def describe(config: Config, devices: int) -> Figures:
         vocabularies=words,
         parameters=size,
         flops_per_step=flops_per_step,
+        tokens_per_step=2 * config.training.batch_tokens,
         steps=config.training.steps,
         global_batch=config.training.batch_tokens,
         devices=devices,

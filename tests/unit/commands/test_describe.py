@@ -26,6 +26,7 @@ def test_json_has_the_figures_of_the_base_model(
         "decoder": 25_224_192,
     }
     assert figures["flops_per_step"] == pytest.approx(9.5e12, rel=0.01)
+    assert figures["tokens_per_step"] == 50_000
     assert (figures["global_batch"], figures["steps"]) == (25_000, 100_000)
     assert (figures["devices"], figures["device_batch"], figures["accumulation"]) == (8, 3125, 1)
 
