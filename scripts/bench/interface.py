@@ -37,16 +37,17 @@ def ours(run: Path, precision: str, threads: int, beam: int) -> Translate:
     return lambda lines: [each.text for each in model.translate(lines, beam=beam)]
 
 
-def ctranslate2(run: Path, precision: str, threads: int, beam: int, folder: str) -> Translate:
+def ctranslate2(run: Path, precision: str, threads: int, beam: int, text: Path, folder: str) -> Translate:
     """Return CTranslate2's translation with the weights that `nmt export` writes."""
     import ctranslate2 as peer  # noqa: PLC0415 - it may be missing
 
-    words = [f"name={run.name}", f"paths.outputs={run.resolve().parent}", f"export.folder={folder}/model"]
+    words = [f"name={run.name}", f"paths.outputs={run.resolve().parent}", f"input={text.resolve()}"]
+    words += [f"export.folder={folder}/model", "checkpoint=averaged"]
     if command(["export", *words, f"export.quantization={'int8' if precision == 'int8' else 'float32'}"]):
         raise SystemExit("the export failed: see above")
     kind = {"fp32": "float32", "bf16": "bfloat16", "int8": "int8"}[precision]
     engine = peer.Translator(f"{folder}/model", device="cpu", compute_type=kind, intra_threads=threads)
-    tokenizer = nmt.load(run, device="cpu").engine.tokenizer
+    tokenizer = nmt.load(run, device="cpu", threads=threads).engine.tokenizer
     ids = {piece: index for index, piece in enumerate(tokenizer.vocabularies[1])}
 
     def translate(lines: list[str]) -> list[str]:
@@ -69,7 +70,7 @@ def seconds(translate: Translate, batches: Sequence[list[str]]) -> float:
 
 
 def main() -> None:
-    """Measure in rounds, and print the best of each engine."""
+    """Measure in rounds, and print the best of each engine; CTranslate2 has bf16 on few CPUs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
     parser.add_argument("text", type=Path)
@@ -84,9 +85,8 @@ def main() -> None:
     lines = options.text.read_text(encoding="utf-8").splitlines()[: options.sentences]
     settings = (options.run, options.precision, options.threads, options.beam)
     with tempfile.TemporaryDirectory() as folder:
-        engines = {"nmt": ours(*settings)}
-        if options.precision != "bf16":  # CTranslate2 has it on few CPUs
-            engines["CTranslate2"] = ctranslate2(*settings, folder)
+        peers = {} if options.precision == "bf16" else {"CTranslate2": ctranslate2(*settings, options.text, folder)}
+        engines = {"nmt": ours(*settings), **peers}  # nmt last: each load sets the threads of the process
         for size in map(int, options.batch.split(",")):
             ordered = sorted(lines, key=len, reverse=True) if size > 1 else lines
             batches = [ordered[start : start + size] for start in range(0, len(ordered), size)]

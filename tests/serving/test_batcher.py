@@ -18,6 +18,12 @@ from nmt.serving.metrics import Metrics
 PLAIN = Task()
 
 
+@pytest.fixture(autouse=True)
+def _without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take what waits at once: time does not pass between the calls of these tests."""
+    monkeypatch.setattr(batching, "QUIET_SECONDS", 0.0)
+
+
 async def echo(batch: Batch) -> list[Answer | Failure]:
     return [{"text": request.text} for request in batch.requests]
 
@@ -88,6 +94,24 @@ async def test_a_client_with_many_requests_gets_the_share_of_one() -> None:
     shares = [served[text] for text in honest]
     assert max(shares) - min(shares) <= 8
     assert served["h" * 50] <= 2 * min(shares)
+
+
+def test_a_client_that_has_had_more_waits_for_one_that_was_just_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        queue = batcher()
+        queue.add("hostile", PLAIN, requests("x" * 500))
+        queue.add("honest", PLAIN, requests("y"))
+        assert {*taken(queue), *taken(queue)} == {"x" * 500, "y"}
+        queue.clients["hostile"].served += 10 * queue.cost_per_second  # it took ten seconds
+        queue.add("hostile", PLAIN, requests("z"))
+        monkeypatch.setattr(batching, "QUIET_SECONDS", 60.0)
+        assert taken(queue) == []
+        queue.add("honest", PLAIN, requests("a" * 300))
+        assert taken(queue) == ["a" * 300]
+        monkeypatch.setattr(batching, "QUIET_SECONDS", 0.0)
+        assert taken(queue) == ["z"]
+
+    asyncio.run(test())
 
 
 @scenario

@@ -20,6 +20,10 @@ TURN_SECONDS, LONE_TURN_SECONDS = 0.1, 0.5
 """How long a batch may take, while several clients ask and while one does: a batch cannot be stopped."""
 RECENT_SECONDS = 1.0
 """For this long after its last request a client counts as one that asks."""
+QUIET_SECONDS = 0.1
+"""For this long after its last request or answer, a client that has had less is waited for."""
+DEBT_SECONDS = 60.0
+"""For this long it is remembered that a client has had more than others."""
 GATHER_SECONDS = 0.005
 """Time that an idle model waits for further sentences after the first."""
 LENGTH_RATIO, LENGTH_SLACK = 2, 20
@@ -122,6 +126,9 @@ class Batcher:
         order = sorted(self.waiting, key=lambda each: (each.client.served, each.share.served))
         first, several = order[0], sum(now - each.heard < RECENT_SECONDS for each in self.clients.values()) > 1
         room = self.cost_per_second * (TURN_SECONDS if several else LONE_TURN_SECONDS)
+        others = [each.served for each in self.clients.values() if now - each.heard < QUIET_SECONDS]
+        if others and min(others) + room < first.client.served:
+            return []  # a client that has had less was just answered, and may ask again in a moment
         self.all.clock, first.client.clock = first.client.served, first.share.served
         chosen = [first, *takewhile(_within(room - first.cost), (each for each in order[1:] if _fits(each, first)))]
         for each in chosen[:MAX_BATCH]:
@@ -150,8 +157,13 @@ class Batcher:
             report_error(error)
             answers = [Failure("the server failed")] * len(batch)
         else:
-            seconds = max(time.monotonic() - began, 1e-3)
-            self.cost_per_second += 0.1 * (sum(each.cost for each in batch) / seconds - self.cost_per_second)
+            seconds, cost = max(time.monotonic() - began, 1e-3), sum(each.cost for each in batch)
+            late = seconds * self.cost_per_second / cost - 1
+            for each in batch:  # clients share the time that sentences took, not what they seemed to cost
+                each.client.heard = time.monotonic()
+                each.client.served += late * each.cost
+                each.share.served += late * each.cost
+            self.cost_per_second += 0.1 * (cost / seconds - self.cost_per_second)
             self.metrics.batches.labels(self.name).observe(seconds)
         for each, found in zip(batch, answers, strict=False):
             _give(each, found)
@@ -171,7 +183,8 @@ class Batcher:
         self.waiting = [each for each in self.waiting if not each.answer.done()]
         asking = {id(each.client) for each in self.waiting}
         for name, share in [*self.clients.items()]:
-            if id(share) not in asking and now - share.heard > RECENT_SECONDS:
+            silent, has_debt = now - share.heard, share.served > self.all.clock
+            if id(share) not in asking and silent > (DEBT_SECONDS if has_debt else RECENT_SECONDS):
                 del self.clients[name]
 
     def _refuse_newest_of_largest(self) -> None:
