@@ -134,7 +134,7 @@ class Server:
     def _guard(self, app: ASGIApp) -> ASGIApp:
         """Refuse names that are not the server's, and add the common headers."""
         config = self.config
-        is_private = is_loopback(config.host) and not self.keys
+        is_private = _is_loopback(config.host) and not self.keys
         all_are_accepted = "*" in config.hosts or not (config.hosts or is_private)
         names = {each.lower() for each in config.hosts}
 
@@ -210,7 +210,7 @@ def _is_accepted(host: str, names: set[str]) -> bool:
     return name == "localhost" or name in names or _address(name) is not None
 
 
-def is_loopback(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     """Return whether only programs on this machine reach a server that listens on this address."""
     address = _address(host)
     return host == "localhost" or (address is not None and address.is_loopback)

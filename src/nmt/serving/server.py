@@ -63,7 +63,8 @@ async def _serve(config: Config) -> None:
             logging.CRITICAL
         )  # messages may quote requests; the application reports errors
     metrics, keys = Metrics(), read_keys(config.serve.key_file)
-    processes = [ModelProcess(*named) for named in _named(config)]
+    named = config.serve.named_folders or [(config.name, "")]
+    processes = [ModelProcess(name, config, folder) for name, folder in named]
     listening = _bind(config.serve)
     try:
         await asyncio.gather(*(each.start() for each in processes))
@@ -80,11 +81,6 @@ async def _serve(config: Config) -> None:
         listening.close()
         for each in processes:
             each.stop()
-
-
-def _named(config: Config) -> list[tuple[str, Config, str]]:
-    named = config.serve.named_folders or [(config.name, "")]
-    return [(name, config, folder) for name, folder in named]
 
 
 def _bind(config: ServeConfig) -> socket.socket:

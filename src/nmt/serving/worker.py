@@ -3,6 +3,7 @@
 import torch
 
 from nmt.compute.machine import free_cached_memory, is_out_of_memory, prepare_machine
+from nmt.config.decoding import DecodingConfig
 from nmt.config.tree import Config
 from nmt.decoding.attention import word_attention
 from nmt.decoding.load import LoadedModel, load, load_engine
@@ -32,9 +33,13 @@ def facts_of(model: LoadedModel) -> ModelFacts:
         engine=model.engine.name,
         attention=is_torch,
         terms=is_torch and search.strategy == "beam",  # samples cannot have terms
-        hypotheses=search.beam if search.strategy == "beam" else search.nbest,
+        hypotheses=_hypotheses(search),
         weights=(record.quantization, record.sha256, *(member.sha256 for member in record.ensemble)),
     )
+
+
+def _hypotheses(search: DecodingConfig) -> int:
+    return search.beam if search.strategy == "beam" else search.nbest
 
 
 def answer(model: LoadedModel, batch: Batch) -> list[Answer | Failure]:
@@ -75,7 +80,7 @@ def _answers(model: LoadedModel, batch: Batch) -> list[Answer]:
         return [
             {"choices": [{"text": word.text, "probability": word.probability} for word in words]} for words in found
         ]
-    usual = facts_of(model).hypotheses
+    usual = _hypotheses(config.search)
     translations = model.translate(
         batch.requests,
         nbest=task.nbest,
