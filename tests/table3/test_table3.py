@@ -17,7 +17,7 @@ from nmt.config.tree import Config, PathsConfig
 from nmt.errors import ConfigError
 from nmt.evaluation.paper import TABLE_3
 from nmt.table3.command import choose_rows, settings
-from nmt.table3.table import RunResult, is_scored, read_result, table
+from nmt.table3.table import RunResult, read_result, read_scores, table
 
 
 def test_every_row_is_an_experiment() -> None:
@@ -96,10 +96,10 @@ def finished_row(folder: Path, steps: int = 10) -> Config:
 
 def test_a_row_is_done_only_if_its_last_step_was_scored(tmp_path: Path) -> None:
     config = finished_row(tmp_path)
-    assert is_scored(config)
-    assert not is_scored(replace(config, training=TrainingConfig(steps=11)))
-    assert not is_scored(replace(config, decoding=DecodingConfig(beam=5)))
-    assert not is_scored(replace(config, name="table3/c2"))
+    assert read_scores(config)
+    assert not read_scores(replace(config, training=TrainingConfig(steps=11)))
+    assert not read_scores(replace(config, decoding=DecodingConfig(beam=5)))
+    assert not read_scores(replace(config, name="table3/c2"))
 
 
 def test_the_table_has_our_results_and_the_papers_in_aligned_columns(tmp_path: Path) -> None:

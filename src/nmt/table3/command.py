@@ -16,7 +16,7 @@ from nmt.errors import ConfigError, UserError, nearest
 from nmt.evaluation.paper import TABLE_3
 from nmt.launched import launched_processes
 from nmt.storage.files import write_text
-from nmt.table3.table import is_scored, read_result, table
+from nmt.table3.table import read_result, read_scores, table
 from nmt.text.tokenizer import Tokenizer
 
 STAGES = {"train": train.run, "eval": evaluate.run}
@@ -115,23 +115,24 @@ def _shrunk(scale: str, row: Config) -> list[str]:
 
 def _train_and_score(row: str, seed: int, words: list[str]) -> bool:
     """Train, or resume, and score a row unless it is done; print its errors, and return whether it is done."""
-    config = settings(row, seed, words)
-    if is_scored(config):
+    own = _overrides(row, seed, words)
+    config = compose(own)
+    if read_scores(config):
         check_resumable(read_saved(config.run_folder / "config.yaml", read_settings), flatten(asdict(config)))
         print(f"{_label(row, seed)}: already done", flush=True)
         return True
     print(f"\n== {_label(row, seed)} {TABLE_3[row].change} ==", flush=True)
     try:
         for stage in STAGES:
-            _run_stage(stage, _overrides(row, seed, words))
+            _run_stage(stage, config, own)
     except UserError as error:
         print(f"nmt: {_label(row, seed)}: {error}", file=sys.stderr, flush=True)
-    return is_scored(config)
+    return read_scores(config) is not None
 
 
-def _run_stage(stage: str, words: list[str]) -> None:
+def _run_stage(stage: str, config: Config, words: list[str]) -> None:
     """Run a command in this process, or on all GPUs of this machine if there are several."""
-    config, gpus = compose(words), torch.cuda.device_count()
+    gpus = torch.cuda.device_count()
     if gpus <= 1 or config.runtime.device == "cpu":
         STAGES[stage](config)
         return

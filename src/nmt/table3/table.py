@@ -7,7 +7,7 @@ from typing import NamedTuple
 from nmt.config.tree import Config
 from nmt.estimate.parameters import count_parameters
 from nmt.evaluation.paper import TABLE_3
-from nmt.evaluation.record import read_evaluation
+from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.runs.layout import RunLayout
 from nmt.runs.scores import scores_folder
 from nmt.runs.tracker import read_metrics
@@ -31,22 +31,20 @@ Results = Mapping[str, Sequence[RunResult]]
 """The finished runs of each row, one per seed."""
 
 
-def is_scored(config: Config) -> bool:
-    """Return whether the last step of a run was scored with these decoding settings."""
+def read_scores(config: Config) -> EvaluationRecord | None:
+    """Return the scores of a run if its last step was scored with these decoding settings."""
     scores = scores_folder(config) / "valid.json"
     if not scores.is_file():
-        return False
+        return None
     record = read_evaluation(scores)
     step = record.checkpoint.step if record.checkpoint else None
-    return step == config.training.steps and record.decoding == config.decoding
+    return record if step == config.training.steps and record.decoding == config.decoding else None
 
 
 def read_result(config: Config, vocabulary: int) -> RunResult | None:
     """Return the results of a run of a row, or None if it is not done."""
-    if not is_scored(config):
-        return None
-    record = read_evaluation(scores_folder(config) / "valid.json")
-    if record.perplexity is None:
+    record = read_scores(config)
+    if record is None or record.perplexity is None:
         return None
     events = read_metrics(RunLayout(config.run_folder).metrics)
     seconds = sum(event.number("seconds") or 0.0 for event in events if event.event == "train")
