@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from nmt.config.model import ModelConfig
 from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, batches_by_length
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
@@ -27,8 +26,6 @@ Weights = npt.NDArray[np.float32]
 """(layers, heads, queries, keys)."""
 START, END = "⟨s⟩", "⟨/s⟩"
 KINDS = ("encoder", "decoder", "cross")
-COPIES, FLOAT_BYTES = 2, 4
-"""The weights are kept by layer, and then copied into one tensor."""
 ATTENTION_TOKENS = 1024
 """The largest number of tokens in a batch whose attention weights are kept."""
 
@@ -58,13 +55,6 @@ class Attention:
     def size(self) -> int:
         """The number of weights."""
         return self.encoder.size + self.decoder.size + self.cross.size
-
-
-def attention_bytes(config: ModelConfig, source: int, target: int) -> int:
-    """Return the bytes of all attention weights of sentences of these lengths, while they are being put together."""
-    encoder = config.encoder_depth * source * source
-    decoder = config.decoder_depth * target * (target + source)
-    return COPIES * FLOAT_BYTES * config.heads * (encoder + decoder)
 
 
 def compute_attention(

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nmt.config.model import ModelConfig
 from nmt.export.ctranslate2_engine import CTranslate2Engine
-from nmt.export.target import Target, TrainedModel
+from nmt.export.target import ALL_LAYERS, Target, TrainedModel
 from nmt.model.positions import sinusoids
 from nmt.packages import import_optional
 from nmt.text.special import BOS, EOS, UNK
@@ -144,9 +144,7 @@ TARGET = Target(
     name="ctranslate2",
     library="ctranslate2",
     expresses={
-        "norm": ("layer", "rms"),
-        "norm_placement": ("post", "pre"),
-        "activation": ("relu", "gelu", "swish", "swiglu"),
+        **ALL_LAYERS,
         "positions": ("sinusoidal", "learned", "rotary"),
     },
     any_width=True,

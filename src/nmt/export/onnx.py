@@ -13,7 +13,7 @@ import torch
 
 from nmt.export import huggingface
 from nmt.export.onnx_graphs import DECODER, ENCODER, PAST, PRESENT, QUANTIZED, quantize, write_graphs
-from nmt.export.target import ANY, Target, TrainedModel
+from nmt.export.target import ALL_LAYERS, ANY, Target, TrainedModel
 from nmt.model.build import build_model
 from nmt.packages import import_optional
 from nmt.storage.files import write_json, write_text
@@ -191,9 +191,7 @@ ONNX = Target(
     name="onnx",
     library="transformers.js",
     expresses={
-        "norm": ("layer", "rms"),
-        "norm_placement": ("post", "pre"),
-        "activation": ("relu", "gelu", "swish", "swiglu"),
+        **ALL_LAYERS,
         "positions": ANY,
     },
     plain_vocabulary=True,

@@ -18,6 +18,12 @@ from nmt.text.tokenizer import Tokenizer
 
 ANY: Final = None
 """Every value of a setting can be expressed."""
+ALL_LAYERS: Final = {
+    "norm": ("layer", "rms"),
+    "norm_placement": ("post", "pre"),
+    "activation": ("relu", "gelu", "swish", "swiglu"),
+}
+"""Every kind of layer that a program can have to express."""
 
 
 @dataclass(frozen=True, slots=True)
