@@ -168,7 +168,7 @@ class Translator:
         }
 
     def rooms(self, rows: int, keys: int, threads: int) -> dict[str, Tensor]:
-        """Return room for the rows of a call that attend to at most so many keys, by the names of `transformer.h`."""
+        """Return room for the rows of a call that attend to at most this many keys, by the names of `transformer.h`."""
         rooms = {name: torch.empty(rows, width) for name, width in self.row_widths.items()}
         rooms["weights"] = torch.empty(threads, -(-keys // LANES) * LANES)
         rooms["scratch"] = scratch_for(self._row_bytes, rows)

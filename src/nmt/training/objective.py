@@ -1,4 +1,4 @@
-"""The training objective: the loss over all words, R-Drop in its place, and guided attention beside it."""
+"""The training objective: the loss over all words, R-Drop in its place, and the loss of guided attention."""
 
 from torch import nn
 

@@ -1,6 +1,6 @@
 """The filters of training text: plain functions in one ordered list, each counted.
 
-Processes apply them to chunks of pairs, each pair by itself. Only duplicates depend on earlier pairs, so this process
+Processes apply them to chunks of pairs, each pair on its own. Only duplicates depend on earlier pairs, so this process
 looks for them, in the order of the text.
 """
 
