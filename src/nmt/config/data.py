@@ -75,10 +75,6 @@ class DataConfig(Group):
     """Drop training pairs with more words than this in the source or the target; 0 for no limit."""
     max_ratio: Amount = 0.0
     """Drop training pairs if one side is longer than the other by more than this factor; 0 for no limit."""
-    score_column: str = ""
-    """Column with a score per training pair, in tables that have one; pairs below min_score are dropped."""
-    min_score: float = 0.0
-    """The lowest score that score_column may have."""
     deduplicate: bool = False
     """Drop training pairs that repeat an earlier one; case, white space, punctuation and digits do not count."""
     max_pieces: Annotated[int, within(at_least=2)] = 256
@@ -101,21 +97,11 @@ class DataConfig(Group):
     data.mixture.crawled.train=[a.en,a.de]; its source, languages, columns and filters default to those of `data`."""
     temperature: float = 0.0
     """If not 0, each weight of a mixture is multiplied by the corpus's tokens to the power of 1/temperature."""
-    match_numbers: bool = False
-    """Drop training pairs whose sides have different numbers, written as digits."""
     drop_overlap: Annotated[str, one_of("", "pair", SIDE)] = ""
     """Drop training pairs that are also in a development or test set, without regard to case and punctuation: pair if
     both sides are those of a pair there, side if one of the sides is a sentence there; empty keeps them."""
-    overlap_share: Annotated[float, within(at_least=0, at_most=1)] = 0.0
-    """Drop training pairs with a side that contains at least this share of the runs of words of a development or test
-    sentence; 0 does not check. A run has eight words. 0.5 drops most copies with changes, 0.01 whatever has one run in
-    common."""
     pos_tags: Annotated[str, one_of("xx", "keep")] = "xx"
     """Tags of words in trees: keep, or xx, which replaces all but those of punctuation by XX."""
-    drop_web_text: bool = False
-    """Drop training pairs with links or tags that differ between the sides or are most of a side, with a side that has
-    fewer than 60% letters (tables, codes), or is a menu, a notice about cookies, copyright or scripts, or a call to
-    click, in English, German, French or Spanish."""
 
     def check(self) -> None:
         """Refuse values that contradict each other."""
@@ -131,18 +117,10 @@ class DataConfig(Group):
             raise ConfigError(
                 f"data.max_ratio={self.max_ratio} would drop every pair: use 1 or more, or 0 for no limit"
             )
-        self._check_tables()
-        self._check_alignments()
-        self._check_mixture()
-
-    def _check_tables(self) -> None:
-        """Check the settings that name columns."""
         if self.columns and (len(self.columns) != 2 or len({*self.columns}) != 2):
             raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source first")
-        if self.score_column and self.source not in TABLES:
-            raise ConfigError(f"data.score_column={self.score_column} needs tables, not data.source={self.source}")
-        if self.min_score and not self.score_column:
-            raise ConfigError(f"data.min_score={self.min_score} needs data.score_column: name the column of scores")
+        self._check_alignments()
+        self._check_mixture()
 
     def _check_alignments(self) -> None:
         """Make sure that the pairs can have word alignments."""

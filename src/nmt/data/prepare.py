@@ -74,8 +74,8 @@ def _collect(config: Config, engine: Engine, split: CorpusSplit) -> Collected:
     """Read a split from its source and write its text, filtered, one sentence per line."""
     data, layout = split.data, CorpusLayout(config.data_folder)
     filters = pipeline.filters_of(data, split.split, registry.held_out(data))
-    learns = split.is_training_text and (data.drop_overlap or data.overlap_share)
-    held_out = learn(data, read_splits(layout.folder, held_out_splits(config.data))) if learns else None
+    learns = split.is_training_text and data.drop_overlap
+    held_out = learn(read_splits(layout.folder, held_out_splits(config.data))) if learns else None
     read = kept = line_breaks = 0
     dropped: dict[str, int] = {}
     with ExitStack() as stack:

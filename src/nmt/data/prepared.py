@@ -38,13 +38,12 @@ def inputs_of(config: Config, manifest: Manifest, split: CorpusSplit, source: Fi
         "languages": list(split.languages),
         "tag": data.tag or None,
         "filters": filter_settings(data) if split.is_training_text else {},
-        "min_score": data.min_score if split.is_training_text and data.score_column else None,
         "columns": data.columns or None,
         alignments.NAME: (split.is_training_text and bool(data.train_alignments)) or None,
         "hold_out": {"share": data.hold_out, "splits": held_out} if is_divided else None,
         "pos_tags": None if is_text(data.target_lang) else data.pos_tags,
     }
-    if split.is_training_text and (data.drop_overlap or data.overlap_share):
+    if split.is_training_text and data.drop_overlap:
         found["held_out_text"] = {
             each.name: manifest.outputs(collect_task(each.name)) for each in held_out_splits(config.data)
         }

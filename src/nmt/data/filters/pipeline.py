@@ -14,7 +14,7 @@ import numpy.typing as npt
 from nmt.config.data import DataConfig
 from nmt.data.engine import Engine, map_chunks
 from nmt.data.filters import rules
-from nmt.data.filters.overlap import HeldOut, Keeps, runs_differ, sentences_differ
+from nmt.data.filters.overlap import HeldOut, Keeps, sentences_differ
 from nmt.data.records import Manifest, collect_task, encode_task
 from nmt.data.sources.source import Pair
 from nmt.text.lines import blocks, on_one_line
@@ -22,8 +22,6 @@ from nmt.text.plain import Hashes, pair_hashes, sentence_hashes
 
 CHUNK_PAIRS, CHUNK_CHARACTERS = 10_000, 1 << 24
 """The largest numbers of pairs, and about of characters, that are read, filtered and written together."""
-LEAST_LETTERS = 0.6
-"""The least share of letters in a side that the filter of web text keeps: fewer are tables, codes, lists of numbers."""
 PIECES = "pieces"
 """The name of the filter that the encoder applies, because it needs the tokenizer."""
 
@@ -71,18 +69,11 @@ FILTERS = (
             lambda source, target, *_: are_similar(len(source.split()), len(target.split()), data.max_ratio)
         ),
     ),
-    Filter("numbers", "match_numbers", lambda *_: lambda source, target, *_: rules.same_numbers(source, target)),
     Filter("overlap", "drop_overlap", sentences_differ, is_quick=False),
-    Filter("letters", "drop_web_text", _sides(lambda _: lambda side: rules.share_of_letters(side) >= LEAST_LETTERS)),
-    Filter("links", "drop_web_text", lambda *_: lambda source, target, *_: rules.has_equal_links(source, target)),
-    Filter("boilerplate", "drop_web_text", _sides(lambda _: rules.is_sentence)),
-    Filter("score", "score_column", lambda data, _: lambda source, target, score, *_: score >= data.min_score),
     Filter("duplicates", "deduplicate", None, is_quick=False),
     Filter("language", "min_language_probability", _language, is_quick=False),
-    Filter("overlap of runs", "overlap_share", runs_differ, is_quick=False),
 )
-"""All filters in the order in which they are applied. Duplicates are dropped after the score is judged, because equal
-pairs may have different scores."""
+"""All filters in the order in which they are applied."""
 RECORDED_WHEN_OFF = ("drop_copies", "max_words", "max_ratio", "deduplicate")
 """Settings of filters that records of preparation have even if they are off, as records of earlier versions do."""
 

@@ -7,7 +7,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from nmt.config.data import DataConfig
-from nmt.data.sources.source import BY_LANGUAGE, Columns, Fingerprint, Languages, Pair, Source, languages, split_names
+from nmt.data.sources.source import Fingerprint, Languages, Pair, Source, languages, split_names
 from nmt.data.sources.tables import read_table
 from nmt.errors import UserError
 from nmt.storage.files import checksums
@@ -51,9 +51,8 @@ def kind_of(path: Path) -> str:
 
 
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
-    """Yield the pairs of a split; only training text is filtered by score."""
-    columns = Columns(config.columns, config.score_column if split == "train" else "")
-    return read_pairs(_paths(config, split), languages(config), columns)
+    """Yield the pairs of a split."""
+    return read_pairs(_paths(config, split), languages(config), config.columns)
 
 
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:
@@ -122,12 +121,10 @@ def shards(folder: Path, splits: Sequence[str]) -> list[Path]:
     return found
 
 
-def read_pairs(paths: Sequence[Path], sides: Languages, columns: Columns = BY_LANGUAGE) -> Iterator[Pair]:
+def read_pairs(paths: Sequence[Path], sides: Languages, columns: Sequence[str] = ()) -> Iterator[Pair]:
     """Yield the pairs of two files of one side each, or of files that hold both sides."""
     if kind_of(paths[0]) not in ONE_SIDED:
         return chain.from_iterable(read_table(path, kind_of(path), sides, columns) for path in paths)
-    if columns.score:
-        raise UserError(f"{paths[0]} has no columns, so data.score_column={columns.score} needs another format.")
     return _line_by_line(paths[0], paths[1], sides)
 
 

@@ -12,7 +12,7 @@ from nmt.config.data import DataConfig
 from nmt.config.folders import expanded
 from nmt.data.sources import files
 from nmt.data.sources.files import SHARD_ENDINGS, SHARD_MIDDLES, kind_of, read_pairs, shards
-from nmt.data.sources.source import Columns, Fingerprint, Pair, Source, languages, split_names
+from nmt.data.sources.source import Fingerprint, Pair, Source, languages, split_names
 from nmt.data.sources.tables import BATCH_ROWS, count_rows, read_table
 from nmt.errors import UserError
 from nmt.storage.files import checksum, remove
@@ -37,7 +37,7 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
         return files.pairs(config, split)
     paths = local_shards(config, names) if is_local(config) else fetch(config, names)
     _check_count(config, names, paths)
-    sides, columns = languages(config), Columns(config.columns, config.score_column if split == "train" else "")
+    sides, columns = languages(config), config.columns
     if kind_of(paths[0]) != "parquet":
         return read_pairs(paths, sides, columns)
     return chain.from_iterable(read_table(path, "parquet", sides, columns, _stream) for path in paths)

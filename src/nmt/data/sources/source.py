@@ -1,6 +1,6 @@
 """A source of parallel text, as the rest of data preparation sees it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from nmt.config.data import DataConfig
@@ -8,24 +8,11 @@ from nmt.errors import UserError
 from nmt.text.alignments import GoldAlignment
 
 Pair = tuple[Any, ...]
-"""A sentence and its translation; a training pair may have a score, and then an alignment, at the end."""
+"""A sentence and its translation; a training pair may have an alignment at the end."""
 Languages = tuple[str, str]
 """The language of the source side and of the target side."""
 Fingerprint = Mapping[str, object]
 """A JSON object that identifies the text of a split: equal fingerprints mean equal text."""
-
-
-class Columns(NamedTuple):
-    """The columns of a table that the settings name."""
-
-    sides: Sequence[str] = ()
-    """Those of the source and the target side; none if they are named after the languages."""
-    score: str = ""
-    """The one with the scores of the pairs, which become their third values; empty if they are not wanted."""
-
-
-BY_LANGUAGE = Columns()
-"""Columns that are named after the languages."""
 
 
 class Source(NamedTuple):

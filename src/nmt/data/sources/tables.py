@@ -2,14 +2,12 @@
 
 import csv
 import json
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from nmt.data.sources.source import Columns, Languages, Pair
+from nmt.data.sources.source import Languages, Pair
 from nmt.errors import UserError, nearest
 from nmt.text.lines import MAX_LINE_BYTES, read_lines
 
@@ -23,8 +21,7 @@ BATCH_ROWS = 10_000
 """Rows of Parquet that are read together."""
 
 Choose = Callable[..., list[str]]
-"""Returns the columns to read, given the names of all, and their place if it is not the whole file: source, target, and
-the scores if they are wanted."""
+"""Returns the columns of source and target, given the names of all, and their place if it is not the whole file."""
 Batches = Callable[[Path, list[str]], Iterator[Any]]
 """Returns tables of Arrow with the rows of some columns of a Parquet file; `a.b` is a column in the structure a."""
 Rows = Iterator[tuple[int, Sequence[Any]]]
@@ -40,9 +37,9 @@ def parquet_batches(path: Path, columns: list[str]) -> Iterator[Any]:
 
 
 def read_table(
-    path: Path, kind: str, languages: Languages, columns: Columns, batches: Batches = parquet_batches
+    path: Path, kind: str, languages: Languages, columns: Sequence[str], batches: Batches = parquet_batches
 ) -> Iterator[Pair]:
-    r"""Yield the pairs of a file, each with its score at the end if the settings name the column of scores.
+    r"""Yield the pairs of a file, whose columns are named after the languages if the settings do not name them.
 
     A \n in a side is a line break inside a cell. Lines of cells end at the characters of str.splitlines, because most
     tables do not define them; tab-separated cells have one line.
@@ -53,35 +50,33 @@ def read_table(
         return _choose(names, languages, columns, where)
 
     if kind == "parquet":
-        rows = _parquet(path, choose, batches, nested=not columns.sides)
+        rows = _parquet(path, choose, batches, nested=not columns)
     elif kind == "json":
-        rows = _json(path, choose, nested=not columns.sides)
+        rows = _json(path, choose, nested=not columns)
     else:
-        rows = _separated(path, kind, choose, languages if kind == "tsv" and not any(columns) else ())
-    for number, (source, target, *scores) in rows:
+        rows = _separated(path, kind, choose, languages if kind == "tsv" and not columns else ())
+    for number, (source, target) in rows:
         try:
-            pair = (source, target) if kind == "tsv" else (_text(source), _text(target))
-            yield (*pair, *map(_score, scores))
+            yield (source, target) if kind == "tsv" else (_text(source), _text(target))
         except ValueError as error:
             raise UserError(f"{path}, {unit} {number} holds {error}.") from error
 
 
-def _choose(names: Sequence[str], languages: Languages, columns: Columns, where: str) -> list[str]:
-    """Return the columns of the source, of the target and of the scores; refuse a table without them."""
-    wanted = columns.sides or languages
+def _choose(names: Sequence[str], languages: Languages, columns: Sequence[str], where: str) -> list[str]:
+    """Return the columns of the source and of the target; refuse a table without them."""
+    wanted = columns or languages
     shown = [name[:MAX_LETTERS_SHOWN] for name in names[:MAX_NAMES_SHOWN]]
-    if not columns.sides and not {*wanted} <= {*names}:
+    if not columns and not {*wanted} <= {*names}:
         more = f", ... ({len(names):,} in all)" if len(names) > MAX_NAMES_SHOWN else ""
         raise UserError(
             f"{where} has the columns {', '.join(shown)}{more}, but not {' and '.join(languages)}: name the source and "
             "the target column with data.columns=[SOURCE,TARGET]"
         )
-    settings = dict.fromkeys(wanted, "data.columns") | ({columns.score: "data.score_column"} if columns.score else {})
-    for name, setting in settings.items():
+    for name in wanted:
         if names.count(name) != 1:
             count = "several columns" if name in names else "no column"
-            raise UserError(f"{where} has {count} {name} ({setting}): {nearest(name, shown)}")
-    return [*wanted, *([columns.score] if columns.score else [])]
+            raise UserError(f"{where} has {count} {name} (data.columns): {nearest(name, shown)}")
+    return list(wanted)
 
 
 def _text(cell: object) -> str:
@@ -98,18 +93,6 @@ def _text(cell: object) -> str:
         raise ValueError("half of a surrogate pair, which is not a character") from None
     lines = cell.splitlines()
     return lines[0] if len(lines) == 1 else "\n".join(line for line in lines if line)
-
-
-def _score(cell: object) -> float:
-    """Return the number in a cell, which may be text; not a number if the cell is empty."""
-    if cell is None or (isinstance(cell, str) and not cell.strip()):
-        return math.nan
-    try:
-        if isinstance(cell, str | int | float | Decimal) and not isinstance(cell, bool):
-            return float(cell)
-    except (ValueError, OverflowError):
-        pass
-    raise ValueError(f"{str(cell)[:MAX_LETTERS_SHOWN]}, not a number, in the column of data.score_column")
 
 
 def _json(path: Path, choose: Choose, *, nested: bool) -> Rows:

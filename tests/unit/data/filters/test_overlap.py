@@ -1,9 +1,7 @@
 """Development and test text that is also in the training text, against sets of sentences and of words."""
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +11,13 @@ from nmt.commands import data as command
 from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data.corpora import CorpusSplit
-from nmt.data.filters import overlap
-from nmt.data.filters.overlap import count_overlap, learn, read_splits, runs_of
+from nmt.data.filters.overlap import count_overlap, learn, read_splits
 from nmt.data.manifest import read_manifest
 from nmt.data.prepared import require_prepared
 from nmt.data.records import Overlap
 from nmt.data.sources.source import Languages, Pair
 from tests.integration import toy
-from tests.unit.data.filters.test_pipeline import InThisProcess, run
+from tests.unit.data.filters.test_pipeline import run
 
 Texts = list[tuple[str, str]]
 EN_DE = ("en", "de")
@@ -60,7 +57,7 @@ def data(**settings: Any) -> DataConfig:
 
 
 def kept(config: DataConfig, found: list[Pair], text: Sequence[tuple[Languages, str, str]] = HELD_OUT) -> list[Pair]:
-    return run(found, config, held_out=learn(config, text))[0]
+    return run(found, config, held_out=learn(text))[0]
 
 
 @pytest.mark.parametrize(
@@ -87,72 +84,13 @@ def test_targets_that_repeat_anyway_are_not_compared() -> None:
     text = [(("en", "trees"), "a b c d", "(S (X x))")]
     repeated: list[Pair] = [("new", "(S (X x))"), ("a b c d", "(S)")]
     assert kept(data(drop_overlap="side", target_lang="trees"), repeated, text) == repeated[:1]
-    text, words = [(("en", "trees"), "a " * 8, "b " * 8)], ("new", "b " * 8)
-    assert kept(data(overlap_share=0.5, target_lang="trees"), [words, ("a " * 8, "(S)")], text) == [words]
 
 
-def sentences(seed: int, count: int) -> list[str]:
-    generator = random.Random(seed)
-    return [" ".join(generator.choices("abcd", k=generator.randrange(1, 14))) for _ in range(count)]
-
-
-def contains(text: str, sentence: str, words: int, share: float) -> bool:
-    """Return whether a text contains this share of the different runs of a sentence."""
-    wanted, found = (
-        {tuple(each[start : start + words]) for start in range(len(each) - words + 1)}
-        for each in (sentence.split(), text.split())
-    )
-    return bool(wanted) and len(wanted & found) >= max(1, share * len(wanted))
-
-
-@pytest.mark.parametrize(("words", "share"), [(2, 1.0), (3, 0.5), (3, 0.01), (5, 1 / 3), (13, 0.5)])
-def test_runs_of_words_agree_with_sets(words: int, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overlap, "MAX_SENTENCES", 1000)
-    monkeypatch.setattr(overlap, "RUN_WORDS", words)
-    held_out, texts = sentences(1, 40), sentences(2, 300)
-    expected = [(text, "x") for text in texts if not any(contains(text, each, words, share) for each in held_out)]
-    config = data(overlap_share=share)
-    assert kept(config, [(text, "x") for text in texts], [(EN_DE, each, "") for each in held_out]) == expected
-    assert expected
-    assert len(expected) < len(texts) or words == 13
-
-
-def test_runs_of_many_sentences_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overlap, "MAX_SENTENCES", 1)
-    monkeypatch.setattr(overlap, "RUN_WORDS", 2)
-    text = [(EN_DE, "we read this", ""), (EN_DE, "we read that", "")]
-    config = data(overlap_share=1.0)
-    assert kept(config, [("we read", "x"), ("read that", "x")], text) == [("we read", "x")]
-
-
-def test_copies_with_changes_are_dropped_by_their_share() -> None:
-    words = list("abcdefghijklmnopqrst")
-    text = [(EN_DE, " ".join(words), "z")]
-    changed: list[Pair] = [(" ".join([*words[:number], "other", *words[number + 1 :]]), "x") for number in (0, 10)]
-    assert kept(data(overlap_share=0.5), changed, text) == changed[1:], "12 of 13, and 5 of 13 runs of 8 words"
-    assert kept(data(overlap_share=0.3), changed, text) == []
-
-
-def test_vowel_signs_make_a_difference_and_characters_of_text_without_spaces_are_words() -> None:
+def test_vowel_signs_make_a_difference() -> None:
     text = [(("hi", "zh"), "वह का है", "我非常喜欢我家里的那只狗,它也喜欢我。")]
     found: list[Pair] = [("वह की है", "他"), ("वह का है।", "他"), ("हाँ", "你说,我非常喜欢我家里的那只猫。")]
     languages = {"source_lang": "hi", "target_lang": "zh"}
     assert kept(data(drop_overlap="side", **languages), found, text) == [found[0], found[2]]
-    assert kept(data(overlap_share=0.3, **languages), found, text) == found[:2]
-    assert runs_of("x", "日本。 Ünï_1 don't a b c d") == {
-        ("x", run) for run in ("日 本 ünï don t a b c", "本 ünï don t a b c d")
-    }
-
-
-@pytest.mark.parametrize("size", [1, 7, 1000])
-def test_workers_drop_and_count_the_same(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overlap, "RUN_WORDS", 3)
-    config = data(drop_overlap="side", overlap_share=0.4, deduplicate=True)
-    held_out = learn(config, [(EN_DE, *each) for each in pairwise(sentences(3, 30))])
-    found: list[Pair] = list(pairwise(sentences(4, 400)))
-    alone = run(found, config, held_out=held_out)
-    assert run(found, config, size, held_out, InThisProcess()) == alone
-    assert min(alone[1][name] for name in ("overlap", "overlap of runs")) > 0
 
 
 def write(folder: Path, name: str, text: Texts, languages: Languages = EN_DE) -> list[str]:

@@ -69,14 +69,6 @@ def test_filters_apply_in_order_and_count_what_they_drop() -> None:
     assert list(dropped.items()) == list(counts.items())
 
 
-def test_a_duplicate_is_one_of_a_pair_that_earlier_filters_keep_even_if_later_ones_drop_it() -> None:
-    data = DataConfig(deduplicate=True, overlap_share=0.1, max_words=0)
-    held_out = HeldOut(runs={("en", "a b c d e f g h"): [0]}, needed=[1])
-    kept, dropped = run([("a b c d e f g h", "x"), ("A, b c d e f g h!", "x"), ("c", "x")], data, held_out=held_out)
-    assert kept == [("c", "x")]
-    assert (dropped["duplicates"], dropped["overlap of runs"]) == (1, 1)
-
-
 @pytest.mark.parametrize(
     ("pair", "settings", "is_kept"),
     [
@@ -86,14 +78,6 @@ def test_a_duplicate_is_one_of_a_pair_that_earlier_filters_keep_even_if_later_on
         (("w " * 999, "v"), {"max_words": 0}, True),
         (("a b", "c d e"), {"max_ratio": 1.5}, True),
         (("c d e f", "a b"), {"max_ratio": 1.5}, False),
-        (("a", "x", 0.5), {"score_column": "s", "min_score": 0.5}, True),
-        (("a", "x", 0.4), {"score_column": "s", "min_score": 0.5}, False),
-        (("a", "x", float("nan")), {"score_column": "s", "min_score": -9.0}, False),
-        (("1", "1"), {"match_numbers": True}, True),
-        (("1", "eins"), {"match_numbers": True}, False),
-        (("12 34 a", "12 34 a"), {"drop_web_text": True}, False),
-        (("www.a.org", "www.a.org"), {"drop_web_text": True}, False),
-        (("Home | A | B | C", "A sentence."), {"drop_web_text": True}, False),
     ],
 )
 def test_limits_keep_what_is_within_them(pair: Pair, settings: dict[str, Any], is_kept: bool) -> None:
@@ -129,7 +113,6 @@ def test_duplicates_are_compared_by_their_letters_and_sides() -> None:
 SETTINGS: list[dict[str, Any]] = [
     {},
     {"drop_copies": True, "max_words": 4, "max_ratio": 2.0, "deduplicate": True},
-    {"drop_web_text": True, "max_words": 0},
 ]
 
 
@@ -152,9 +135,8 @@ def test_processes_keep_and_count_the_same() -> None:
 
 def test_settings_of_filters_turn_them_on_and_are_recorded() -> None:
     turned_on: dict[str, Any] = {
-        "drop_copies": True, "max_words": 9, "max_ratio": 2.0, "match_numbers": True,
-        "drop_overlap": "pair", "drop_web_text": True, "score_column": "s",
-        "deduplicate": True, "min_language_probability": 0.1, "overlap_share": 0.5,
+        "drop_copies": True, "max_words": 9, "max_ratio": 2.0, "drop_overlap": "pair",
+        "deduplicate": True, "min_language_probability": 0.1,
     }  # fmt: skip
     off = DataConfig(max_words=0, source="files")
     assert {each.setting for each in FILTERS} == {"", *turned_on}
@@ -180,13 +162,8 @@ def test_held_out_text_loses_only_pairs_that_cannot_be_scored() -> None:
     ("settings", "message"),
     [
         ({"max_ratio": 0.5}, "data.max_ratio=0.5 would drop every pair"),
-        ({"min_score": 1.0}, "needs data.score_column"),
-        ({"min_score": float("nan"), "score_column": "s"}, "must be a finite number"),
-        ({"score_column": "s", "source": "demo"}, "data.score_column=s needs tables, not data.source=demo"),
         ({"min_language_probability": 1.0}, r"data\.min_language_probability=1\.0 must be at least 0 and below 1"),
         ({"drop_overlap": "sides"}, r"data\.drop_overlap=sides is not one of pair, side; .*side"),
-        ({"overlap_share": 1.5}, r"data\.overlap_share=1\.5 must be at least 0 and at most 1"),
-        ({"overlap_share": float("nan")}, r"data\.overlap_share=nan must be"),
     ],
 )
 def test_impossible_limits_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.sources.files import inputs, read_pairs
-from nmt.data.sources.source import Columns, Pair
+from nmt.data.sources.source import Pair
 from nmt.errors import UserError
 from tests.unit.data.sources.test_tables import write as write_table
 
@@ -66,8 +66,6 @@ def test_bad_sets_of_files_are_refused(tmp_path: Path) -> None:
             read(*(files[name] for name in names))
     with pytest.raises(UserError, match=r"nowhere does not exist .* check data\.train"):
         read(files["long"], str(tmp_path / "nowhere"))
-    with pytest.raises(UserError, match=r"has no columns, so data\.score_column=s needs another format"):
-        read_pairs([tmp_path / "long"] * 2, ("en", "de"), Columns(score="s"))
 
 
 NUMBERS = "".join(f"line {number * 7919 % 1000}\n" for number in range(5000)).encode()

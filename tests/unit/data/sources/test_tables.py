@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from nmt.data.sources.files import inputs, read_pairs
-from nmt.data.sources.source import Columns, Languages, Pair
+from nmt.data.sources.source import Languages, Pair
 from nmt.errors import UserError
 from nmt.text.lines import MAX_LINE_BYTES
 
@@ -42,8 +42,8 @@ def write(path: Path, rows: Sequence[Row]) -> Path:
     return path
 
 
-def read(path: Path, *columns: str, score: str = "", languages: Languages = ("en", "de")) -> list[Pair]:
-    return list(read_pairs(inputs([str(path)], "train"), languages, Columns(columns, score)))
+def read(path: Path, *columns: str, languages: Languages = ("en", "de")) -> list[Pair]:
+    return list(read_pairs(inputs([str(path)], "train"), languages, columns))
 
 
 TSV = ["x.tsv", "x.tsv.gz"]
@@ -84,8 +84,6 @@ def test_missing_columns_are_an_error_that_lists_the_others(tmp_path: Path, name
         UserError, match=rf"{name}(, line 1)? has no column sorce \(data.columns\): did you mean source\?"
     ):
         read(path, "sorce", "target")
-    with pytest.raises(UserError, match=rf"{name}(, line 1)? has no column scor \(data.score_column\):"):
-        read(path, "source", "target", score="scor")
     assert read(path, "source", "target") == [("a", "b")]
 
 
@@ -96,15 +94,6 @@ BREAKS = ("\n", "\r\n", "\r", "\n\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85"
 def test_line_breaks_in_cells_are_one_mark_each(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, [{"en": f"one{end}two{end}", "de": f"{end}three"} for end in BREAKS])
     assert read(path) == [("one\ntwo", "three")] * len(BREAKS)
-
-
-@pytest.mark.parametrize("name", ["x.parquet", "x.jsonl", "x.csv", "x.tsv"])
-def test_scores_are_read_from_their_column(tmp_path: Path, name: str) -> None:
-    rows: list[Row] = [{"score": score, "de": "d", "en": "e"} for score in (0.5, -2.0, None)]
-    found = read(write(tmp_path / name, rows), score="score")
-    assert [pair[:2] for pair in found] == [("e", "d")] * 3
-    assert [pair[2] for pair in found[:2]] == [0.5, -2.0]
-    assert found[2][2] != found[2][2]  # not a number
 
 
 @pytest.mark.parametrize("kind", [pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()])
@@ -178,14 +167,6 @@ def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     for name in ("x.csv", "x.parquet"):
         with pytest.raises(UserError, match=rf"{name} has several columns en"):
             read(tmp_path / name)
-
-
-@pytest.mark.parametrize("score", ["good", True])
-def test_scores_must_be_numbers(tmp_path: Path, score: object) -> None:
-    for name in ("x.parquet", "x.jsonl"):
-        path = write(tmp_path / name, [{"en": "a", "de": "b", "s": score}])
-        with pytest.raises(UserError, match=rf"{name}, .* 1 holds {score}, not a number"):
-            read(path, score="s")
 
 
 def test_damaged_parquet_is_refused(tmp_path: Path) -> None:
