@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 
 from nmt.config.compose import compose
 from nmt.config.tree import Config
-from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.prepare import prepare
-from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError
 from nmt.text.tokenizer import Tokenizer
 
 SHAPES = {
@@ -26,7 +24,6 @@ SHAPES = {
 COMMON = ("model.dropout=0.1", "model.norm_placement=post", "model.positions=sinusoidal", "model.tie_embeddings=true",
           "tokenizer.joint=true", "training.optimizer=adam", "training.label_smoothing=0.1",
           "training.device_tokens=0")  # fmt: skip
-SPLITS = ("train", "valid", "test")
 
 
 class Corpus(NamedTuple):
@@ -44,7 +41,11 @@ class Corpus(NamedTuple):
         """Open the sentence pairs of a split."""
         return PairStore.open(self.config.data_folder, split)
 
-    def job(self, kind: str, precision: str, text: Path, **extra: Any) -> dict[str, Any]:
+    def lines(self, split: str, language: str) -> list[str]:
+        """Return the lines of one side of a split."""
+        return (self.config.data_folder / f"{split}.{language}").read_text(encoding="utf-8").splitlines()
+
+    def job(self, kind: str, precision: str, **extra: Any) -> dict[str, Any]:
         """Return a job for any engine: nmt reads the overrides, the peers the composed settings."""
         config = self.config
         return {
@@ -56,19 +57,15 @@ class Corpus(NamedTuple):
             "training": asdict(config.training),
             "seed": config.seed,
             "data": str(config.data_folder),
-            "text": str(text),
             "vocabulary_size": self.tokenizer.target_size,
-            "controls": {},
-            "terms": [],
             **extra,
         }
 
 
 def shape_overrides(shape: str, batch_tokens: int) -> list[str]:
     """Return the settings of a model shape and of the batch size."""
-    names = ("layers", "d_model", "d_ff", "heads")
-    sizes = [f"model.{name}={size}" for name, size in zip(names, SHAPES[shape], strict=True)]
-    return [*COMMON, *sizes, f"training.batch_tokens={batch_tokens}"]
+    sizes = zip(("layers", "d_model", "d_ff", "heads"), SHAPES[shape], strict=True)
+    return [*COMMON, *(f"model.{name}={size}" for name, size in sizes), f"training.batch_tokens={batch_tokens}"]
 
 
 def open_corpus(overrides: Sequence[str], threads: int, device: str = "cpu") -> Corpus:
@@ -77,32 +74,15 @@ def open_corpus(overrides: Sequence[str], threads: int, device: str = "cpu") -> 
     config = compose(overrides)
     if not config.tokenizer.joint:
         raise ConfigError("the benchmark needs a joint vocabulary: remove tokenizer.joint=false")
-    try:
-        require_prepared(config)
-    except UserError:
-        prepare(config, lambda line: print(line, file=sys.stderr))
+    prepare(config, lambda line: print(line, file=sys.stderr))
     return Corpus(config, overrides)
 
 
 def write_text(corpus: Corpus, folder: Path) -> None:
-    """Write what peers read: the vocabulary, the splits as space-separated word pieces, and the sorted training text.
-
-    "sorted" has the training sentences batch by batch, for engines that do not sort by length.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write what eole reads: the vocabulary, and the training text as space-separated word pieces."""
     pieces = corpus.tokenizer.vocabularies[0]
     (folder / "vocabulary.txt").write_text("".join(f"{piece}\n" for piece in pieces), encoding="utf-8")
-    for split in SPLITS:
-        _write_split(corpus.store(split), range(len(corpus.store(split))), pieces, folder / split)
-    train, config = corpus.store("train"), corpus.config
-    lengths = PairLengths.with_marks(train.source_lengths, train.target_lengths)
-    order = plan_epoch(lengths, Batching(config.training.batch_tokens, config.seed), epoch=0)
-    by_length = [int(index) for batch in range(len(order)) for index in order[batch]]
-    _write_split(train, by_length, pieces, folder / "sorted")
-
-
-def _write_split(store: PairStore, sentences: Sequence[int], pieces: Sequence[str], path: Path) -> None:
-    """Write these sentence pairs in this order to `path` with the suffixes .source and .target."""
+    store = corpus.store("train")
     for side, sentence in (("source", store.source), ("target", store.target)):
-        with path.with_suffix(f".{side}").open("w", encoding="utf-8") as file:
-            file.writelines(" ".join(pieces[piece] for piece in sentence(index).tolist()) + "\n" for index in sentences)
+        with (folder / f"train.{side}").open("w", encoding="utf-8") as file:
+            file.writelines(f"{' '.join(pieces[each] for each in sentence(index))}\n" for index in range(len(store)))

@@ -30,4 +30,4 @@ def peak(job: Job) -> Result:
 
 
 if __name__ == "__main__":
-    serve({"peak": peak})
+    serve({"speed": peak})
