@@ -18,32 +18,23 @@ from nmt.text.sentencepiece_model import (
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
-NAMES = {UNIGRAM: "unigram", BPE: "bpe"}
-"""The names of model types in the settings."""
-
 
 def extend(old: Tokenizer, learned: Tokenizer, size: int, name: str) -> Tokenizer:
     """Return the old tokenizer with pieces of one that was learned from other text, up to `size` pieces per model.
 
-    Old pieces keep their ids. All characters of the new text come first, so that none of it is unknown.
-
-    Args:
-        old: The tokenizer to extend.
-        learned: The tokenizer to take pieces from, with as many models.
-        size: The size of the vocabulary.
-        name: What errors call the old tokenizer.
+    Old pieces keep their ids. All characters of the new text come first, so that none of it is unknown. Errors call the
+    old tokenizer `name`.
     """
     models = list(zip(old.contents, learned.contents, strict=True))[: len(old.files)]
     return Tokenizer(*(_extended(before, other, size, name) for before, other in models))
 
 
 def _extended(old: bytes, learned: bytes, size: int, name: str) -> bytes:
-    kinds = model_type(old), model_type(learned)
-    if kinds[0] != kinds[1] or kinds[0] not in NAMES:
-        old_kind, new_kind = (NAMES.get(kind, f"of type {kind}") for kind in kinds)
+    kind = model_type(old)
+    if kind != model_type(learned) or kind not in (UNIGRAM, BPE):
         raise UserError(
-            f"the vocabulary of {name} cannot be extended: it is {old_kind}, but tokenizer.model_type={new_kind}: "
-            "choose that model type, or training.init_vocabulary=new"
+            f"the vocabulary of {name} cannot be extended, because its model type is not that of "
+            "tokenizer.model_type: choose another one, or training.init_vocabulary=new"
         )
     pieces = read_pieces(old, name)
     if size <= len(pieces):
@@ -57,7 +48,7 @@ def _extended(old: bytes, learned: bytes, size: int, name: str) -> bytes:
     # stable: tags and characters first, then the order of the learned model
     new.sort(key=lambda piece: piece.kind == NORMAL and len(piece.text) > 1)
     new = new[: size - len(pieces)]
-    if kinds[0] == BPE:  # scores are the negative order of the merges, which must come after the old ones
+    if kind == BPE:  # scores are the negative order of the merges, which must come after the old ones
         lowest = min((piece.score for piece in pieces), default=0.0)
         new = [Piece(piece.text, lowest - 1 - order, piece.kind) for order, piece in enumerate(new)]
     return with_pieces(old, [*pieces, *new])
@@ -66,10 +57,7 @@ def _extended(old: bytes, learned: bytes, size: int, name: str) -> bytes:
 def compositions(old: bytes, new: bytes, name: str) -> list[list[int]]:
     """Return the ids of the old pieces that each new piece consists of: itself if it is old, nothing if unknown.
 
-    Args:
-        old: The content of the old SentencePiece model.
-        new: The content of the new one.
-        name: What errors call the models.
+    The models are the contents of SentencePiece's files; errors call them `name`.
     """
     known = {piece.text: index for index, piece in enumerate(read_pieces(old, name))}
     exact = parsed(old)  # splits the inside of a word as it stands

@@ -1,23 +1,23 @@
 """Terms and their translations, and which of them stand in a line."""
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Self
 
 from nmt.errors import UserError
 from nmt.text.lines import read_input
-from nmt.text.words import WORD
 
-WORD_OR_CHARACTER = re.compile(rf"{WORD.pattern}|\S")
-
-
-@dataclass(slots=True)
-class _Node:
-    """The beginning of some terms: the words that may follow it, and the translation of the term that ends with it."""
-
-    following: dict[str, "_Node"] = field(default_factory=dict)
-    target: str | None = None
+_WITHOUT_SPACES = (
+    "\u0e00-\u0eff"  # Thai, Lao
+    "\u1000-\u109f\u1780-\u17ff"  # Burmese, Khmer
+    "\u3040-\u309f\u3100-\u312f\u31a0-\u31bf"  # hiragana and bopomofo; katakana spells foreign words, which stay whole
+    "\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese characters
+)
+"""Scripts in which each character is a word."""
+_MARK = "".join(each for each in map(chr, range(0x10000)) if unicodedata.category(each)[0] == "M")
+"""Marks belong to the letter before them, as in Hindi and in decomposed é, but are no \\w."""
+_WORD_OR_CHARACTER = re.compile(rf"(?:[^\W{_WITHOUT_SPACES}]|[{_MARK}])+|[{_WITHOUT_SPACES}][{_MARK}]*|\S")
 
 
 class Glossary:
@@ -25,23 +25,19 @@ class Glossary:
 
     def __init__(self, terms: Mapping[str, str]) -> None:
         """Take the translation of each term."""
-        self._start = _Node()
-        for source, target in terms.items():
-            node = self._start
-            for word in words_of(source):
-                node = node.following.setdefault(word, _Node())
-            if node.target is None:  # terms that differ only in spaces are the same, and the first counts
-                node.target = target
         self.targets = list(terms.values())
         """The translations of all terms."""
+        self._terms: dict[tuple[str, ...], list[tuple[list[str], str]]] = {}
+        for source, target in terms.items():
+            words = words_of(source)
+            self._terms.setdefault(_in_lower_case(words), []).append((words, target))
+        self._sizes = sorted({*map(len, self._terms)}, reverse=True)
 
     @classmethod
     def read(cls, file: str) -> Self:
         """Read a file with a term, a tab and its translation on each line; "" is a glossary without terms."""
-        if not file:
-            return cls({})
         terms: dict[str, str] = {}
-        for number, line in enumerate(read_input(file, "decoding.terms"), 1):
+        for number, line in enumerate(read_input(file, "decoding.terms") if file else (), 1):
             source, *target = (part.strip() for part in line.split("\t"))
             if not line.strip():
                 continue
@@ -57,28 +53,28 @@ class Glossary:
         A lower-case word of a term also stands in a line in upper case, such as at its beginning; other words only as
         they are written.
         """
-        words, found, place = words_of(line) if self._start.following else [], dict[str, None](), 0
+        words, found, place = words_of(line) if self._terms else [], dict[str, None](), 0
+        lower = _in_lower_case(words)
         while place < len(words):
-            size, target = self._longest(words, place)
-            if target is not None:
-                found[target] = None
-            place += max(1, size)
+            size, target = 1, None
+            for size in self._sizes:
+                here = words[place : place + size]
+                fitting = self._terms.get(lower[place : place + size], ())
+                if target := next((target for term, target in fitting if all(map(_is_same, term, here))), None):
+                    found[target] = None
+                    break
+            place += size if target else 1
         return tuple(found)
-
-    def _longest(self, words: Sequence[str], start: int) -> tuple[int, str | None]:
-        """Return the number of words of the longest term that begins at a place, and its translation."""
-        found: tuple[int, str | None] = 0, None
-        nodes = [self._start]
-        for place in range(start, len(words)):
-            spellings = dict.fromkeys((words[place], words[place].lower()))
-            nodes = [node.following[each] for node in nodes for each in spellings if each in node.following]
-            if not nodes:
-                break
-            if (target := next((node.target for node in nodes if node.target is not None), None)) is not None:
-                found = place + 1 - start, target
-        return found
 
 
 def words_of(text: str) -> list[str]:
     """Return the words and the other characters of a text, as terms are compared with it."""
-    return WORD_OR_CHARACTER.findall(text)
+    return _WORD_OR_CHARACTER.findall(text)
+
+
+def _in_lower_case(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word.lower() for word in words)
+
+
+def _is_same(term: str, word: str) -> bool:
+    return term in (word, word.lower())

@@ -4,13 +4,11 @@ import gzip
 import lzma
 import sys
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import IO, Any, BinaryIO, TypeVar
 
 from nmt.config.folders import expanded, is_address
 from nmt.errors import UserError
@@ -22,20 +20,13 @@ MAX_LINE_BYTES = 1 << 20
 """The longest line allowed: a file without line ends is refused before it fills the memory."""
 STANDARD = "-"
 """The name that stands for standard input or standard output."""
-COMPRESSED = {
-    b"\x1f\x8b": "gzip",
-    b"\xfd7zXZ": "xz",
-    b"BZh": "bzip2",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"PK\x03\x04": "zip",
-}
-"""The first bytes of compressed files."""
-ReadableFile = BinaryIO | BufferedReader | gzip.GzipFile | lzma.LZMAFile
+OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
+"""What opens compressed files, by the ending that follows the one of the format."""
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    r"""Yield the lines of a UTF-8 text file; lines end at \n or \r\n and nowhere else."""
-    with _explaining_read_errors(str(path)), _open(path) as file:
+    r"""Yield the lines of a UTF-8 text file, which may be .gz or .xz; lines end at \n or \r\n and nowhere else."""
+    with _explaining_read_errors(str(path)), OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
         yield from _decoded(file, str(path))
 
 
@@ -62,19 +53,17 @@ def read_input(name: str, key: str = "input") -> Iterator[str]:
 
 def check_used_once(read: Sequence[str], written: Sequence[str]) -> None:
     """Refuse a file that is written and is another output or an input, too, and a standard stream used twice."""
+    inputs, outputs = {_place(name) for name in read if name != STANDARD}, list(map(_place, written))
+    for name, place in zip(written, outputs, strict=True):
+        if (outputs.count(place) > 1 or place in inputs) and not is_device(name):
+            raise UserError(f"{name} would be written, but is another output or an input, too: name another file")
     if read.count(STANDARD) > 1:
         raise UserError("standard input would be read twice: name a file for all but one input")
-    if written.count(STANDARD) > 1:
-        raise UserError("two outputs would be mixed on standard output: name a file for all but one")
-    files = [name for name in written if name != STANDARD and not is_device(name)]
-    places = Counter(_place(name) for name in (*read, *files) if name != STANDARD)
-    if used := next((name for name in files if places[_place(name)] > 1), None):
-        raise UserError(f"{used} would be written, but is another output or an input, too: name another file")
 
 
 def _place(name: str) -> str:
     """Return the same text for all names of a file."""
-    return name if is_address(name) else str(expanded(name).resolve())
+    return name if name == STANDARD or is_address(name) else str(expanded(name).resolve())
 
 
 def is_interactive(name: str) -> bool:
@@ -91,7 +80,7 @@ def is_device(name: str) -> bool:
 
 
 @contextmanager
-def open_output(name: str) -> Iterator[BinaryIO]:
+def open_output(name: str) -> Iterator[IO[bytes]]:
     """Open standard output, or a file that appears under its name or at its address only once it is complete.
 
     A pipe or a device under this name gets the output as it comes.
@@ -120,51 +109,6 @@ def on_one_line(text: str) -> str:
     return text.replace("\n", " ")
 
 
-def line_too_long(where: str) -> UserError:
-    """Return the error for a line of more than MAX_LINE_BYTES bytes; `where` names the file and the line."""
-    return UserError(
-        f"{where}: longer than {MAX_LINE_BYTES:,} bytes, which no sentence is: do its lines end in \\n? "
-        "Split or drop it."
-    )
-
-
-def _decoded(file: ReadableFile, name: str) -> Iterator[str]:
-    for number, raw in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), 1):
-        if len(raw) > MAX_LINE_BYTES:
-            raise line_too_long(f"{name}, line {number}")
-        try:
-            line = raw.decode()
-        except UnicodeDecodeError as error:
-            if number == 1 and (kind := next((COMPRESSED[start] for start in COMPRESSED if raw.startswith(start)), "")):
-                raise UserError(f"{name} is compressed by {kind}: decompress it, or use .gz or .xz.") from error
-            raise UserError(
-                f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the line): convert it, "
-                "for example with `iconv -t UTF-8`."
-            ) from error
-        if number == 1:
-            line = line.lstrip("\ufeff")  # a byte order mark
-        yield line.removesuffix("\n").rstrip("\r")
-
-
-def _open(path: Path) -> BufferedReader | gzip.GzipFile | lzma.LZMAFile:
-    ending = path.suffix.lower()
-    if ending == ".gz":
-        return gzip.open(path, "rb")
-    if ending == ".xz":
-        return lzma.open(path, "rb")
-    return path.open("rb")
-
-
-@contextmanager
-def _explaining_read_errors(name: str) -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise UserError(f"{name} is damaged or cut short ({error}): fetch it again.") from error
-    except OSError as error:
-        raise UserError(f"cannot read {name}: {error.strerror or error}.") from error
-
-
 def blocks(items: Iterable[T], max_items: int, size: Callable[[T], int], max_size: int) -> Iterator[list[T]]:
     """Yield blocks of at most `max_items` items; a block also ends once its sizes add up to `max_size` or more."""
     block: list[T] = []
@@ -177,3 +121,32 @@ def blocks(items: Iterable[T], max_items: int, size: Callable[[T], int], max_siz
             block, block_size = [], 0
     if block:
         yield block
+
+
+def _decoded(file: IO[bytes], name: str) -> Iterator[str]:
+    for number, raw in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), 1):
+        if len(raw) > MAX_LINE_BYTES:
+            raise UserError(
+                f"{name}, line {number}: longer than {MAX_LINE_BYTES:,} bytes, which no sentence is: do its lines end "
+                "in \\n? Split or drop it."
+            )
+        try:
+            line = raw.decode()
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the line): convert it, for example with "
+                "`iconv -t UTF-8`, or decompress it unless it is .gz or .xz."
+            ) from error
+        if number == 1:
+            line = line.lstrip("\ufeff")  # a byte order mark
+        yield line.removesuffix("\n").rstrip("\r")
+
+
+@contextmanager
+def _explaining_read_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise UserError(f"{name} is damaged or cut short ({error}): fetch it again.") from error
+    except OSError as error:
+        raise UserError(f"cannot read {name}: {error.strerror or error}.") from error

@@ -29,8 +29,6 @@ MAX_SENTENCES = 5_000_000
 """A larger text is sampled, which limits memory."""
 BLOCK_LINES = 1 << 20
 """Lines from which a sample is drawn at a time."""
-MAX_HYPERGEOMETRIC = 10**9
-"""NumPy draws from hypergeometric distributions only if both numbers are below this one."""
 
 
 @dataclass(slots=True)
@@ -96,23 +94,20 @@ def train(
 
 
 def sample(lines: Iterable[str], count: int, size: int) -> Iterator[str]:
-    """Yield a random sample of `size` of `count` lines, in their order; yield all lines if `size` is 0."""
+    """Yield a random sample of `size` of `count` lines, in their order; all lines if there are no more."""
     lines = iter(lines)
-    if not size or size >= count:
+    if size >= count:
         yield from lines
         return
     generator = np.random.default_rng(SAMPLE_SEED)
     while count:
-        block, others = min(count, BLOCK_LINES), count - size
-        if max(size, others) < MAX_HYPERGEOMETRIC:
-            take = int(generator.hypergeometric(size, others, block))
-        else:  # a block is so small a part that drawing with replacement hardly differs
-            take = min(max(int(generator.binomial(block, size / count)), block - others), block, size)
+        block = min(count, BLOCK_LINES)
+        taken = int(generator.hypergeometric(size, count - size, block))
         chosen = np.zeros(block, dtype=bool)
-        chosen[generator.choice(block, take, replace=False)] = True
+        chosen[generator.choice(block, taken, replace=False)] = True
         yield from compress(islice(lines, block), chosen.tolist())
         count -= block
-        size -= take
+        size -= taken
 
 
 def _explain(reason: str, seen: LinesSeen, config: TokenizerConfig) -> str:

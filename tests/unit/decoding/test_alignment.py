@@ -21,7 +21,7 @@ from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.text.alignments import Link
 from tests.unit.small_models import LINES, make_model, make_tokenizer
-from tests.unit.text.test_word_pieces import plain
+from tests.unit.text.test_words import plain
 from tests.unit.tiny_run import write_tiny_run
 
 TOKENIZER = make_tokenizer()

@@ -1,45 +1,49 @@
-"""Words of several scripts, as people who read them divide lines."""
-
-import unicodedata
+"""Word pieces are assigned to the words of a text, as spaces divide it."""
 
 import pytest
 
-from nmt.text.words import WORD, words_between_spaces
+from nmt.text.tokenizer import Tokenizer
+from nmt.text.words import match_words, pieces_of_words, spoken_pieces
+from tests.unit.small_models import LINES, make_tokenizer
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("pieces", "text", "expected"),
     [
-        ("It's 3.5 km, über_all!", ["It", "s", "3", "5", "km", "über_all"]),
-        ("वह हिन्दी की किताब है।", ["वह", "हिन्दी", "की", "किताब", "है"]),
-        ("السَّلَامُ عَلَيْكُمْ", ["السَّلَامُ", "عَلَيْكُمْ"]),
-        ("cafe\u0301, cafés", ["cafe\u0301", "cafés"]),
-        ("我们喜欢 NLP。", ["我", "们", "喜", "欢", "NLP"]),
-        ("ロボットが「東京」にいる。", ["ロボット", "が", "東", "京", "に", "い", "る"]),
-        ("ที่นี่ ๒๕", ["ที่", "นี่", "๒", "๕"]),
-        ("한국어 문장", ["한국어", "문장"]),
-        ("𑄌𑄋𑄴𑄟𑄳𑄦", ["𑄌𑄋𑄴𑄟𑄳𑄦"]),  # Chakma, beyond the basic plane
-        ("?! … — ·", []),
-        ("", []),
+        (["▁", "Ein", "▁", "▁", "H", "und", "▁"], "Ein  Hund ", [[0, 1], [2, 3, 4, 5]]),
+        (["▁10\u00a00", "00"], "10\u00a0000", [[0], [1]]),  # a piece of two words counts for the first one
+        (["▁a", "<0xF0>", "<0x9F>", "▁b"], "a😀 b", [[0, 1, 2], [3]]),
+        (["▁a", "<unk>", "b"], "a ⁇ b", [[0], [1], [2]]),
+        (["▁a", "<unk>", "b"], "a\tb", []),  # two words, which these pieces do not show
+        (["▁a", "▁b"], "a b c d", [[0], [1], [], []]),  # truncated
+        ([], "a", [[]]),
+        (["▁"], " ", []),
     ],
 )
-def test_words_of_several_scripts(line: str, words: list[str]) -> None:
-    assert WORD.findall(line) == words
+def test_pieces_are_assigned_to_words(pieces: list[str], text: str, expected: list[list[int]]) -> None:
+    assert pieces_of_words(pieces, text) == expected
 
 
-def test_each_letter_digit_and_mark_is_in_a_word_and_nothing_else_is() -> None:
-    characters = [chr(code) for code in range(0x20000) if not 0xD800 <= code < 0xE000]
-    in_words = {each for each in characters if WORD.fullmatch(each)}
-    expected = {each for each in characters if each.isalnum() or each == "_" or unicodedata.category(each)[0] == "M"}
-    assert in_words == expected
+def test_words_are_those_of_the_text_or_those_that_the_pieces_spell() -> None:
+    assert match_words(["▁Ein", "▁", "<unk>"], "Ein 😀") == [("Ein", [0]), ("😀", [1, 2])]
+    assert match_words(["▁a", "<unk>", "b", "▁c"], "a\tb c") == [("a<unk>b", [0, 1, 2]), ("c", [3])]
+    assert match_words([], "") == []
 
 
-@pytest.mark.parametrize(
-    "line", ["", " ", "It's  3.5\tkm, \u00a0 über_all! ", "वह है।", "한국어 문장", "a\x1cb\x85c\u3000d"]
-)
-def test_words_between_spaces_are_those_of_python(line: str) -> None:
-    assert words_between_spaces(line) == line.split()
+def test_punctuation_counts_only_where_there_is_nothing_else() -> None:
+    pieces = ["▁", "Hund", ",", "▁-", "▁(", "3", ")", "▁"]
+    assert spoken_pieces(pieces, "Hund, - (3)") == [[1], [3], [5]]
 
 
-def test_each_character_of_a_script_without_spaces_is_a_word() -> None:
-    assert words_between_spaces("我喜欢 NLP。ที่นี่") == ["我", "喜", "欢", "NLP。", "ที่", "นี่"]
+def plain(tokenizer: Tokenizer, text: str) -> list[list[int]]:
+    """Assign each piece to the word that the text before it, and it, end in."""
+    ids = tokenizer.encode_source([text])[0]
+    ends = [len(tokenizer.decode_source(ids[: end + 1]).split()) for end in range(len(ids))]
+    return [[index for index, end in enumerate(ends) if end == word + 1] for word in range(len(text.split()))]
+
+
+@pytest.mark.parametrize("text", [*LINES, "a", "the dogs  and the dog "])
+def test_pieces_of_real_text_are_those_that_decoding_shows(text: str) -> None:
+    tokenizer = make_tokenizer()
+    pieces = tokenizer.source_pieces(tokenizer.encode_source([text])[0])
+    assert pieces_of_words(pieces, text) == plain(tokenizer, text)

@@ -30,7 +30,7 @@ def test_old_pieces_keep_their_ids_and_new_text_becomes_known(kind: str) -> None
 @pytest.mark.parametrize(
     ("learned", "size", "words"),
     [
-        (Tokenizer(learn(NEW, 60, "unigram")), 80, "cannot be extended: it is bpe, but tokenizer.model_type=unigram"),
+        (Tokenizer(learn(NEW, 60, "unigram")), 80, "cannot be extended, because its model type"),
         (Tokenizer(learn(NEW, 60)), 45, "it has 45 pieces, and tokenizer.vocab_size=45 is not more: raise it"),
     ],
     ids=["type", "size"],
