@@ -65,11 +65,11 @@ TRAINED: dict[str, Words] = {
     ),
     "guided": ("toy", "training.guided_weight=0.1"),
     "regularised": (
-        "toy", "training.r_drop=5", "training.ema=0.9", "model.layer_drop=0.2", "model.attention_dropout=0.1",
+        "toy", "training.r_drop=5", "training.ema=0.9", "model.attention_dropout=0.1",
         "model.activation_dropout=0.1", "training.optimizer=muon",
     ),
     "decoder_only": (
-        "toy", "model.architecture=decoder_only", "model.prefix_attention=true", "model.positions=alibi",
+        "toy", "model.architecture=decoder_only", "model.positions=alibi",
     ),
     "trees": ("trees", "training.learning_rate=2e-2"),
     "fine_tuned": ("fine", "training.init_from=plain", "training.init_vocabulary=new", "training.freeze=[encoder]"),

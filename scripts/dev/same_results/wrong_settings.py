@@ -6,7 +6,6 @@ WRONG_SETTINGS = (
     ("train", "training.optimizer=adm", "training.r_drop=-1"),
     ("train", "model.architecture=decoder_only", "training.guided_weight=0.1", "training.r_drop=1"),
     ("train", "training.guided_weight=0.1", "noise.word_dropout=0.1"),
-    ("train", "model.layer_drop=0.1", "runtime.compile=true", "name=compiled"),
     ("train", "training.freeze=[encodr]", "name=frozen"),
     ("train", "data.corpus=absent", "name=absent"),
     ("train", "model.d_model=16", "training.steps=20"),

@@ -13,7 +13,7 @@ SEEN_IN_WEIGHTS = (
     *("max_positions", "tie_embeddings", "output_bias"),
 )
 """Settings whose difference shows in the names or shapes of weights."""
-DROPS = ("dropout", "attention_dropout", "activation_dropout", "layer_drop")
+DROPS = ("dropout", "attention_dropout", "activation_dropout")
 """Settings that are the probability with which training leaves out parts of the model."""
 ONLY_IN_TRAINING = ("initialization", *DROPS)
 """Settings that change nothing that a trained model computes."""
@@ -65,10 +65,6 @@ class ModelConfig(Group):
     """Share one matrix between the source and target embeddings and the projection before the softmax."""
     output_bias: bool = False
     """Add a learned number per word to the scores before the softmax, as Marian's models do."""
-    prefix_attention: bool = False
-    """Decoder-only: let source tokens see later source tokens, too."""
-    layer_drop: Share = 0.0
-    """Probability with which training skips a whole layer, in each micro-batch anew (LayerDrop)."""
 
     def check(self) -> None:
         """Refuse values that contradict each other."""
@@ -88,8 +84,6 @@ class ModelConfig(Group):
     def _check_architecture(self) -> None:
         """Refuse settings that do not fit the architecture."""
         if self.architecture != DECODER_ONLY:
-            if self.prefix_attention:
-                raise ConfigError("model.prefix_attention=true is for model.architecture=decoder_only")
             return
         if self.encoder_layers:
             raise ConfigError(

@@ -35,11 +35,8 @@ from nmt.errors import ConfigError
 EXCLUSIVE = (
     ("training.guided_weight", "noise", "changes the words"),
     ("training.guided_weight", "model.architecture=decoder_only", "has no cross-attention"),
-    ("training.guided_weight", "model.layer_drop", "may skip the layer"),
     ("training.guided_weight", "training.r_drop", "computes every batch twice"),
     ("training.guided_weight", "runtime.compile=true", "compiles the model"),
-    ("runtime.compile=true", "model.layer_drop", "skips layers at random"),
-    ("runtime.shard=weights", "model.layer_drop", "may skip the layer"),
     ("runtime.shard=weights", "runtime.compile=true", "compiles the model"),
     ("runtime.shard=weights", "training.optimizer=muon", "needs whole matrices"),
     ("runtime.shard=weights", "training.shard_optimizer=true", "divides only Adam's averages"),

@@ -68,15 +68,13 @@ class AttentionSpec:
     precision: torch.dtype
     biased: bool = False
     """Whether positions add a bias to the scores."""
-    prefix: Tensor | None = None
-    """The number of first tokens of each sentence (B,) that see each other in both directions in spite of `causal`."""
     dropout: float = 0.0
     """The share of the attention weights to drop."""
 
     @property
     def plain(self) -> bool:
         """Whether it is full or causal attention, and no more: what all operations compute."""
-        return not self.biased and self.prefix is None and not self.dropout
+        return not self.biased and not self.dropout
 
     @property
     def longest(self) -> int:
@@ -113,18 +111,16 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None, bias: 
     return torch.softmax(scores, dim=-1)
 
 
-def attention_mask(queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None) -> Tensor | None:
+def attention_mask(queries: Packed, keys: Packed, *, causal: bool) -> Tensor | None:
     """Return which keys each query must not see: boolean, broadcast to (B, 1, Lq, Lk), or None if it may see all.
 
-    With `causal` these are the later ones, except for the first `prefix` (B,) keys of each sentence.
+    With `causal` these are the later ones.
     """
     device = keys.tokens.device
     ended = keys.ended
     mask = None if ended is None else ended[:, None, None, :]
     if causal:
         future = torch.ones(queries.longest, keys.longest, dtype=torch.bool, device=device).triu(1)
-        if prefix is not None:
-            future = future & (torch.arange(keys.longest, device=device) >= prefix[:, None])[:, None, None]
         mask = future if mask is None else mask | future
     return mask
 
@@ -147,7 +143,7 @@ class PaddedAttend:
     def __init__(self, spec: AttentionSpec, record: Callable[[Tensor], None] | None = None) -> None:
         """Attend as specified; `record`, if given, gets the weights (B, h, Lq, Lk) of each call."""
         self.queries, self.keys = Padding(spec.queries), Padding(spec.keys)
-        self.mask = attention_mask(spec.queries, spec.keys, causal=spec.causal, prefix=spec.prefix)
+        self.mask = attention_mask(spec.queries, spec.keys, causal=spec.causal)
         self.dropout, self.record = spec.dropout, record
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:

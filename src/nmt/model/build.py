@@ -22,4 +22,4 @@ def architecture_of(config: ModelConfig) -> type[TranslationModel]:
 
 def needs_padded_attention(config: ModelConfig) -> bool:
     """Return whether attention is more than full or causal: then it is computed on padded blocks."""
-    return positions_of(config).biases_scores or config.prefix_attention or config.attention_dropout > 0
+    return positions_of(config).biases_scores or config.attention_dropout > 0

@@ -57,7 +57,7 @@ class DecoderOnly(TranslationModel):
 
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`; the cache begins with the source."""
-        spec = self.attention_spec(source, source, causal=not self.config.prefix_attention)
+        spec = self.attention_spec(source, source, causal=True)
         attend = Prefill(backend().attention(spec))
         places = Places(source.positions, source.longest)
         self._run(self.embed("source", source.tokens, places), places, lambda layer: attend)
@@ -72,8 +72,7 @@ class DecoderOnly(TranslationModel):
         return self.logits(self.decoder_norm(stream))
 
     def _read(self, joined: "Joined", plan: Plan) -> Tensor:
-        prefix = joined.source.lengths if self.config.prefix_attention else None
-        attend = plan(self.attention_spec(joined.stream, joined.stream, causal=True, prefix=prefix))
+        attend = plan(self.attention_spec(joined.stream, joined.stream, causal=True))
         source = self.embed("source", joined.source.tokens, Places(joined.source.positions, joined.stream.longest))
         target = self.embed("target", joined.target.tokens, Places(joined.target_positions, joined.stream.longest))
         stream = torch.cat([source, target]).index_select(0, joined.order)
@@ -86,7 +85,7 @@ class DecoderOnly(TranslationModel):
         """Run all layers, given how each attends."""
         transform = self.transform(places)
         for index, layer in enumerate(self.decoder):
-            stream = self.run_layer(layer, stream, transform, attend(index))
+            stream = layer(stream, transform, attend(index))
         return stream
 
 

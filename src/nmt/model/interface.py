@@ -15,7 +15,6 @@ from nmt.model.attention import AttentionSpec, Plan
 from nmt.model.backends.chosen import backend
 from nmt.model.dropout import Dropout
 from nmt.model.kv_cache import KVCache
-from nmt.model.layer_drop import run_or_skip
 from nmt.model.packed import Packed
 from nmt.model.positions import Places, Transform, positions_of
 from nmt.model.word_vectors import Factors, WordVectors, random_vectors
@@ -73,13 +72,6 @@ class TranslationModel(nn.Module):
         """Return the attention weights of each sentence pair."""
         raise NotImplementedError
 
-    def run_layer(self, layer: nn.Module, stream: Tensor, *inputs: object) -> Tensor:
-        """Return a layer's output (T, d_model), given its stream (T, d_model) and further inputs."""
-        if self.config.layer_drop:
-            return run_or_skip(self.config.layer_drop, layer, stream, *inputs)
-        output: Tensor = layer(stream, *inputs)
-        return output
-
     def embed(self, side: str, tokens: Tensor, places: Places) -> Tensor:
         """Return scaled word vectors plus positions (T, d_model), for the side named source or target."""
         return backend().dropout(self._add_positions(side, tokens, places), self.dropout)
@@ -120,14 +112,12 @@ class TranslationModel(nn.Module):
         """Return what self-attention applies to its queries and keys."""
         return self.positions.transform(places, self.precision)
 
-    def attention_spec(
-        self, queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None
-    ) -> AttentionSpec:
+    def attention_spec(self, queries: Packed, keys: Packed, *, causal: bool) -> AttentionSpec:
         """Return what plans must know of attention from `queries` to `keys`; self-attention has one stream for both."""
         width = max(self.config.key_size, self.config.value_size)
         biased = queries is keys and self.positions.biases_scores
         dropout = self.config.attention_dropout if self.training else 0.0
-        return AttentionSpec(queries, keys, causal, width, self.precision, biased, prefix, dropout)
+        return AttentionSpec(queries, keys, causal, width, self.precision, biased, dropout)
 
 
 def initialize_small(model: nn.Module) -> None:

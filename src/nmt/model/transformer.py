@@ -1,7 +1,7 @@
 """The Transformer (section 3 of the paper) over packed streams.
 
 From `TranslationModel` it has `embed` (word vectors plus positions, then dropout), `transform` (what positions do to
-queries and keys), `attention_spec` (what a plan must know to choose how to attend), `run_layer`, and scores of words.
+queries and keys), `attention_spec` (what a plan must know to choose how to attend), and scores of words.
 
 Shapes: T tokens of all source or all target sentences, R rows of a decoding step, V words of the target vocabulary.
 """
@@ -47,7 +47,7 @@ class Transformer(TranslationModel):
         transform = self.transform(places)
         stream = self.embed("source", source.tokens, places)
         for layer in self.encoder:
-            stream = self.run_layer(layer, stream, transform, attend)
+            stream = layer(stream, transform, attend)
         memory: Tensor = self.encoder_norm(stream)
         return memory
 
@@ -79,7 +79,7 @@ class Transformer(TranslationModel):
         transform = self.transform(places)
         stream = self.embed("target", tokens, places)
         for index, layer in enumerate(self.decoder):
-            stream = self.run_layer(layer, stream, transform, *attention(index))
+            stream = layer(stream, transform, *attention(index))
         output: Tensor = self.decoder_norm(stream)
         return output
 

@@ -101,6 +101,4 @@ def _obstacle_to_graphs(config: Config, machine: Machine) -> str:
         return "in fp16 the factor of the loss changes"
     if config.training.r_drop or config.training.guided_weight:
         return "the loss has more than one term"
-    if config.model.layer_drop:
-        return "layers are skipped at random"
     return ""

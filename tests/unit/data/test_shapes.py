@@ -82,7 +82,6 @@ def test_sizes_are_rounded_up_by_less_than_promised() -> None:
         (GPU._replace(precision=torch.float32), MODEL),
         (GPU, replace(MODEL, attention_dropout=0.1)),
         (GPU, replace(MODEL, positions="alibi")),
-        (GPU, replace(MODEL, architecture="decoder_only", prefix_attention=True)),
     ],
 )
 def test_padded_attention_gets_no_more_sentences_and_no_longer_ones(machine: Machine, model: ModelConfig) -> None:

@@ -67,7 +67,6 @@ def attention(
     causal: bool,
     rotary: bool,
     bias: Callable[[int, Tensor], Tensor] | None = None,
-    prefix: int = 0,
 ) -> Tensor:
     heads, kv_heads = config.heads, config.key_value_heads
     q, k, v = q.unflatten(1, (heads, -1)), k.unflatten(1, (kv_heads, -1)), v.unflatten(1, (kv_heads, -1))
@@ -80,16 +79,12 @@ def attention(
         if bias is not None:
             scores = scores + bias(head, q[:, head])
         if causal:
-            future = torch.full_like(scores, -torch.inf).triu(1)
-            future[:, :prefix] = 0
-            scores = scores + future
+            scores = scores + torch.full_like(scores, -torch.inf).triu(1)
         outputs.append(scores.softmax(-1) @ v[:, shared])
     return torch.cat(outputs, -1)
 
 
-def self_attention(
-    weights: Weights, name: str, config: ModelConfig, causal: bool, x: Tensor, prefix: int = 0
-) -> Tensor:
+def self_attention(weights: Weights, name: str, config: ModelConfig, causal: bool, x: Tensor) -> Tensor:
     widths = [config.heads * config.key_size]
     widths += [config.key_value_heads * config.key_size, config.key_value_heads * config.value_size]
     q, k, v = linear(weights, f"{name}.query_key_value", x).split(widths, dim=-1)
@@ -99,7 +94,7 @@ def self_attention(
     if config.positions == "relative":
         vectors = weights[f"{name}.score_bias.vectors"]
         bias = lambda _, queries: relative_scores(vectors, len(vectors) // 2, queries)  # noqa: E731
-    attended = attention(q, k, v, config, causal, config.positions == "rotary", bias, prefix)
+    attended = attention(q, k, v, config, causal, config.positions == "rotary", bias)
     return linear(weights, f"{name}.output", attended)
 
 

@@ -68,13 +68,12 @@ def exactly(
     lengths: list[list[int]],
     causal: bool,
     bias: nn.Module | None = None,
-    prefixes: list[int] | None = None,
 ) -> Tensor:
     """Return attention by the formula, one sentence and head at a time."""
     heads, shared = queries.shape[1], queries.shape[1] // keys.shape[1]
     sides = zip(queries.split(lengths[0]), keys.split(lengths[1]), values.split(lengths[1]), strict=True)
     outputs = []
-    for sentence, (of_queries, of_keys, of_values) in enumerate(sides):
+    for of_queries, of_keys, of_values in sides:
         mixed = []
         for head in range(heads):
             query = of_queries[:, head]
@@ -83,9 +82,7 @@ def exactly(
                 (vectors,) = bias.parameters()
                 scores = scores + reference.relative_scores(vectors.double(), len(vectors) // 2, query)
             if causal:
-                future = torch.full_like(scores, -torch.inf).triu(1)
-                future[:, : prefixes[sentence] if prefixes else 0] = 0
-                scores = scores + future
+                scores = scores + torch.full_like(scores, -torch.inf).triu(1)
             mixed.append(scores.softmax(-1) @ of_values[:, head // shared])
         outputs.append(torch.cat(mixed, -1))
     return torch.cat(outputs)
@@ -137,19 +134,15 @@ def test_cross_attention(device: torch.device, dtype: torch.dtype) -> None:
 
 
 @plain_only
-@pytest.mark.parametrize("kind", ["bias", "prefix"])
-def test_attention_that_is_not_plain(kind: str, device: torch.device, dtype: torch.dtype) -> None:
+def test_attention_with_a_bias(device: torch.device, dtype: torch.dtype) -> None:
     """Large scores, whose rounding to bf16 would be errors of several percent."""
-    lengths, prefixes = [7, 1, 30, 16], [3, 1, 12, 16] if kind == "prefix" else None
-    bias = RelativeKeys(ModelConfig(d_model=64, heads=4)).to(device) if kind == "bias" else None
+    lengths, bias = [7, 1, 30, 16], RelativeKeys(ModelConfig(d_model=64, heads=4)).to(device)
     inputs = [(random_numbers(54, 4, 16, seed=seed) * scale).to(dtype) for seed, scale in enumerate((5, 1, 1))]
-    sentences, first = stream(lengths).to(device), torch.tensor(prefixes or [0], device=device)
-    prefix = first if prefixes else None
-    spec = AttentionSpec(sentences, sentences, True, 16, dtype, biased=bias is not None, prefix=prefix)
-    attend, exact_bias = backend().attention(spec), None if bias is None else bias.cpu()
+    sentences = stream(lengths).to(device)
+    attend = backend().attention(AttentionSpec(sentences, sentences, True, 16, dtype, biased=True))
     error = error_of(
-        lambda query, key, value: attend(query, key, value, None if bias is None else bias.to(device)),
-        lambda *each: exactly(*each, lengths=[lengths, lengths], causal=True, bias=exact_bias, prefixes=prefixes),
+        lambda query, key, value: attend(query, key, value, bias.to(device)),
+        lambda *each: exactly(*each, lengths=[lengths, lengths], causal=True, bias=bias.cpu()),
         inputs,
         device,
     )
@@ -342,7 +335,7 @@ MODELS = {
     "modern": replace(SMALL, norm="rms", norm_placement="pre", activation="swiglu", positions="rotary", kv_heads=2),
     "narrow": replace(SMALL, d_model=24, d_ff=40, heads=2, norm_placement="pre"),
     "relative": replace(SMALL, positions="relative", norm_placement="pre"),
-    "decoder-only": replace(SMALL, architecture="decoder_only", positions="alibi", prefix_attention=True),
+    "decoder-only": replace(SMALL, architecture="decoder_only", positions="alibi"),
 }
 
 

@@ -177,7 +177,6 @@ OBSTACLES = {
     "they need a GPU of NVIDIA": (CPU, []),
     "in fp16 the factor of the loss changes": (GPU._replace(precision=torch.float16), []),
     "the loss has more than one term": (GPU, ["training.r_drop=5"]),
-    "layers are skipped at random": (GPU, ["model.layer_drop=0.1"]),
 }
 
 

@@ -45,7 +45,7 @@ class Cuda(Fast):
     def attention(self, spec: AttentionSpec) -> Attend:
         """See `Eager.attention`.
 
-        Flash attention can neither add a bias to the scores, nor let a prefix see itself, nor drop attention weights.
+        Flash attention can neither add a bias to the scores nor drop attention weights.
         """
         flash = spec.plain and self.flash.get(spec.precision, False) and spec.head_width <= MAX_FLASH_HEAD_WIDTH
         return FlashAttend(spec) if flash else super().attention(spec)

@@ -29,10 +29,9 @@ TINY = ModelConfig(architecture="decoder_only", layers=2, d_model=16, d_ff=24, h
 VOCABULARY = 11
 CONFIGS = {
     "sinusoidal": TINY,
-    "prefix": model_with(TINY, prefix_attention=True),
     "untied": replace(TINY, tie_embeddings=False, norm_placement="pre"),
     **{
-        name: model_with(TINY, positions=name, kv_heads=2, prefix_attention=True)
+        name: model_with(TINY, positions=name, kv_heads=2)
         for name in CHOICES["model.positions"]
         if name not in ("sinusoidal", "learned")
     },
@@ -55,10 +54,9 @@ def decoder_only_logits(weights: dict[str, Tensor], config: ModelConfig, source:
         reference.embed(weights, "target", target, config, first=len(source)),
     )
     x = torch.cat(sides)
-    prefix = len(source) if config.prefix_attention else 0
     for i in range(config.layers):
         name = f"decoder.{i}.attention"
-        attend = partial(reference.self_attention, weights, name, config, True, prefix=prefix)
+        attend = partial(reference.self_attention, weights, name, config, True)
         x = reference.around(weights, f"{name}_residual", x, config, attend)
         feed = partial(reference.feed_forward, weights, f"decoder.{i}.feed_forward", config)
         x = reference.around(weights, f"decoder.{i}.feed_forward_residual", x, config, feed)
@@ -113,10 +111,8 @@ def test_a_token_at_a_time_equals_all_at_once(config: ModelConfig) -> None:
         torch.testing.assert_close(scores, full[:, -1], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("prefix", [False, True])
-def test_beam_search_finds_what_exhaustive_search_finds(prefix: bool) -> None:
-    config = model_with(TINY, prefix_attention=prefix)
-    model = build(config).eval()
+def test_beam_search_finds_what_exhaustive_search_finds() -> None:
+    model = build(TINY).eval()
     weights: dict[str, Tensor] = dict(model.named_parameters())
     words = [word for word in range(VOCABULARY) if word not in (PAD, BOS, EOS)]
     longest = 2
@@ -130,7 +126,7 @@ def test_beam_search_finds_what_exhaustive_search_finds(prefix: bool) -> None:
 
         def score(source: list[int], target: tuple[int, ...]) -> float:
             read = torch.tensor([BOS, *target])
-            logits = decoder_only_logits(weights, config, torch.tensor(source), read)
+            logits = decoder_only_logits(weights, TINY, torch.tensor(source), read)
             return float(logits.log_softmax(-1)[range(len(read)), [*target, EOS]].sum())
 
         for source, hypotheses in zip(SOURCES, found, strict=True):
@@ -140,14 +136,13 @@ def test_beam_search_finds_what_exhaustive_search_finds(prefix: bool) -> None:
             assert hypotheses[0].log_probability == pytest.approx(score(source, best), abs=1e-5)
 
 
-@pytest.mark.parametrize("prefix", [False, True])
-def test_attention_maps_are_blocks_of_one_stream(prefix: bool) -> None:
-    model = build(model_with(TINY, prefix_attention=prefix))
+def test_attention_maps_are_blocks_of_one_stream() -> None:
+    model = build(TINY)
     (maps,) = model.attention(Packed.from_sentences([SOURCES[0]]), Packed.from_sentences([TARGETS[3]]))
     assert [tuple(part.shape) for part in maps] == [(2, 4, 4, 4), (2, 4, 3, 3), (2, 4, 3, 4)]
     torch.testing.assert_close(maps.encoder.sum(-1), torch.ones(2, 4, 4, dtype=torch.float64))
     torch.testing.assert_close(maps.decoder.sum(-1) + maps.cross.sum(-1), torch.ones(2, 4, 3, dtype=torch.float64))
-    assert bool(maps.encoder.triu(1).any()) is prefix
+    assert not maps.encoder.triu(1).any()
     assert not maps.decoder.triu(1).any()
 
 
@@ -191,7 +186,6 @@ def test_learns_to_copy() -> None:
     [
         ({"positions": "learned"}, "model.positions=learned"),
         ({"encoder_layers": 2}, "has no encoder"),
-        ({"architecture": "transformer", "prefix_attention": True}, "is for model.architecture=decoder_only"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, object], message: str) -> None:

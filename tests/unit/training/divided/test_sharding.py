@@ -74,7 +74,6 @@ def test_a_run_of_one_process_resumes_with_divided_weights(comparable: list[str]
     ("chosen", "message"),
     [
         ("runtime.compile=true", "runtime.shard=weights cannot be used with runtime.compile=true"),
-        ("model.layer_drop=0.1", "runtime.shard=weights cannot be used with model.layer_drop"),
         ("training.optimizer=muon", "runtime.shard=weights cannot be used with training.optimizer=muon"),
         ("training.shard_optimizer=true", "cannot be used with training.shard_optimizer=true"),
     ],
