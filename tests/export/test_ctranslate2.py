@@ -67,7 +67,7 @@ def test_controls_are_passed_on_to_ctranslate2_or_refused(tmp_path: Path) -> Non
     ctranslate2.write(tmp_path, trained)
     requests = [Request(line, tokenizer.decode(tokenizer.encode_target([line])[0][:2])) for line in LINES]
     settings: list[dict[str, Any]] = [
-        {"no_repeat_ngram": 1}, {"no_repeat_ngram": 2}, {"min_length": 20},
+        {"no_repeat_ngram": 1}, {"no_repeat_ngram": 2},
     ]  # fmt: skip
     changed = 0
     for controls in settings:

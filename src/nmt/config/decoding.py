@@ -12,10 +12,8 @@ BLEU_TOKENIZERS = (
 """auto, and the names of sacreBLEU's tokenizers."""
 MBR = "mbr"
 """The value of `decoding.strategy` for minimum Bayes risk."""
-ONLY_TORCH = ("ensemble", "alignments", "terms", "well_formed")
+ONLY_TORCH = ("ensemble", "alignments", "terms")
 """Settings that only engine=torch offers, if they have other values than their defaults."""
-CONTROLS = ("terms", "no_repeat_ngram", "min_length")
-"""Settings that restrict what a search may write."""
 NOT_OF_THE_SEARCH = ("batch_tokens", "ensemble", "alignments")
 """Settings that do not change what the search finds with a model, or that name the model."""
 Width = Annotated[int, within(at_least=1, at_most=10_000)]
@@ -52,8 +50,6 @@ class DecodingConfig(Group):
     must stand in the translation of the line."""
     no_repeat_ngram: Count = 0
     """No sequence of this many word pieces stands twice in a translation; 0 allows repetitions."""
-    min_length: Count = 0
-    """Least word pieces per translation."""
     candidates: Width = 64
     """Candidates per sentence for minimum Bayes risk: samples, narrowed by top_k, top_p and temperature."""
     utility: str = "chrf"
@@ -61,8 +57,6 @@ class DecodingConfig(Group):
     comet: str = ""
     """Model of COMET for `utility=comet`: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging
     Face. It needs the package unbabel-comet."""
-    well_formed: bool = False
-    """Trees only: search only well-formed trees over the words of the sentence."""
 
     def check(self) -> None:
         """Refuse values that contradict each other."""
@@ -77,10 +71,6 @@ class DecodingConfig(Group):
             )
         if self.terms and self.strategy != "beam":
             raise ConfigError("decoding.terms needs a beam: samples cannot have terms")
-        if self.well_formed and (used := self._changed(CONTROLS)):  # the search among trees has no other restrictions
-            raise ConfigError(
-                f"decoding.well_formed=true cannot be used with decoding.{used[0]}: remove one of the two"
-            )
 
     @property
     def search(self) -> "DecodingConfig":

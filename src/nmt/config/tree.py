@@ -209,8 +209,6 @@ def _target_side(config: Config) -> Iterator[str]:
     if is_text(target):
         if config.data.source == "trees":
             yield f"data.source=trees needs data.target_lang=trees, not {target}"
-        if decoding.well_formed:
-            yield "decoding.well_formed=true needs data.target_lang=trees"
         return
     needs_text = {
         "tokenizer.joint=true": config.tokenizer.joint,

@@ -12,12 +12,11 @@ import torch
 from tqdm import tqdm
 
 from nmt.config.decoding import DecodingConfig
-from nmt.config.registry import imported, load
+from nmt.config.registry import load
 from nmt.decoding.attention import align
 from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, DecodingPlan, batches_by_length, serial_plan
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import UNCONSTRAINED, ConstraintEncoder, Constraints
-from nmt.decoding.masks import WellFormed
 from nmt.decoding.risk import rank_by_utility
 from nmt.decoding.translation import Candidate, Likelihood, Request, ScoredToken, Translation
 from nmt.errors import UserError
@@ -66,7 +65,6 @@ class Engine(ABC):
         self.max_source_tokens = max_source_tokens
         self.max_target_tokens = min(max_target_tokens, MAX_TARGET_TOKENS)
         self.seed = 1
-        self.well_formed: WellFormed | None = None
         self._utility: Utility | None = None
         self._encoders: dict[str, ConstraintEncoder] = {}
 
@@ -79,9 +77,7 @@ class Engine(ABC):
 
     def prepare_search(self, seed: int) -> None:
         """Make and read what the settings of the search ask for."""
-        self.seed, self.well_formed, config = seed, None, self.config
-        if config.well_formed:
-            self.well_formed = imported("nmt.parsing.constraint:WellFormed")(self.tokenizer, self.device)
+        self.seed, config = seed, self.config
         self._utility = (
             load("decoding.utility", config.utility)(config, self.device) if config.strategy == "mbr" else None
         )

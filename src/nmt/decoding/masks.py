@@ -3,7 +3,7 @@
 Shapes: B sentences in the batch, R rows as in `NextTokenScorer`, V tokens in the vocabulary.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -12,34 +12,21 @@ from nmt.config.decoding import DecodingConfig
 from nmt.decoding.beam import NEVER, NextTokenScorer
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.terms import distinct_tokens
-from nmt.text.special import EOS, PAD
-
-WellFormed = Callable[[NextTokenScorer, Sequence[Sequence[int]], Tensor], NextTokenScorer]
-"""Returns a scorer under which every hypothesis is a tree over the words of its source, given the limits (B,)."""
+from nmt.text.special import PAD
 
 
 def masked(
-    scorer: NextTokenScorer,
-    sources: Sequence[Sequence[int]],
-    limits: Tensor,
-    constraints: Sequence[Constraints],
-    config: DecodingConfig,
-    well_formed: WellFormed | None = None,
+    scorer: NextTokenScorer, constraints: Sequence[Constraints], config: DecodingConfig, device: torch.device
 ) -> NextTokenScorer:
     """Return a scorer under which hypotheses are as the settings and the constraints ask; the same one if they do not.
 
-    Terms are not among these constraints; see `nmt.decoding.terms`. `limits` (B,) are the longest translations, EOS
-    included, on the device of the scores.
+    Terms are not among these constraints; see `nmt.decoding.terms`.
     """
-    if well_formed:
-        scorer = well_formed(scorer, sources, limits)
-    if config.min_length:
-        scorer = at_least(scorer, config.min_length, limits)
     if config.no_repeat_ngram:
-        exempt = distinct_tokens([each.terms for each in constraints], limits.device)
+        exempt = distinct_tokens([each.terms for each in constraints], device)
         scorer = without_repeats(scorer, config.no_repeat_ngram, exempt)
     if any(each.beginning for each in constraints):
-        scorer = force_prefixes(scorer, [each.beginning for each in constraints], limits.device)
+        scorer = force_prefixes(scorer, [each.beginning for each in constraints], device)
     return scorer
 
 
@@ -53,23 +40,6 @@ def forbid(scores: Tensor, tokens: Tensor) -> Tensor:
     scores = scores.scatter(1, tokens, NEVER)
     scores[:, PAD] = removed.logsumexp(1)
     return scores
-
-
-def at_least(scorer: NextTokenScorer, length: int, max_lengths: Tensor) -> NextTokenScorer:
-    """Return a scorer under which hypotheses have at least `length` tokens, or as many as their limits (B,) allow."""
-    steps = 0
-    shortest = (max_lengths - 1).clamp(max=length)  # (R,)
-
-    def long(tokens: Tensor, parents: Tensor) -> Tensor:
-        nonlocal steps, shortest
-        scores = scorer(tokens, parents)
-        if steps < length:
-            shortest = shortest[parents]
-            scores = forbid(scores, torch.where(shortest > steps, EOS, PAD)[:, None])
-            steps += 1
-        return scores
-
-    return long
 
 
 def without_repeats(scorer: NextTokenScorer, size: int, exempt: Tensor) -> NextTokenScorer:

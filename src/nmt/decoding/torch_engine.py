@@ -111,7 +111,7 @@ class TorchEngine(Engine):
             else:
                 scorer = ensemble_scorers([self._eager(model, sources, copies) for model in self.models])
             on_device = torch.tensor(limits, device=self.device)
-            restricted = masked(scorer, sources_of_rows, on_device, constraints, config, self.well_formed)
+            restricted = masked(scorer, constraints, config, self.device)
             if config.strategy == "sample":
                 return self._sample(restricted, sources_of_rows, constraints, limits)
             continue_: Continue

@@ -107,7 +107,6 @@ class CTranslate2Engine(Engine):
             [tokenizer.source_pieces(source[:-1]) for source in sources],
             target_prefix=beginnings if any(beginnings) else None,
             max_decoding_length=max(limits),
-            min_decoding_length=config.min_length,
             no_repeat_ngram_size=config.no_repeat_ngram,
             max_input_length=0,
             return_scores=True,

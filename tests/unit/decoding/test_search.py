@@ -28,12 +28,11 @@ def search(
 ) -> list[list[Hypothesis]]:
     config = DecodingConfig(**settings)  # type: ignore[arg-type]
     copies = config.nbest if config.strategy == "sample" else 1
-    sentences = zip(toys, limits, constraints or [UNCONSTRAINED] * len(toys), range(len(toys)), strict=True)
+    sentences = zip(toys, limits, constraints or [UNCONSTRAINED] * len(toys), strict=True)
     copied = [sentence for sentence in sentences for _ in range(copies)]
-    toys, limits, constraints, numbers = zip(*copied, strict=True)
-    sources = [[number] for number in numbers]
+    toys, limits, constraints = zip(*copied, strict=True)
     device = torch.device("cpu")
-    scorer = masked(ToyScorer(toys), sources, torch.tensor(limits), constraints, config.search)
+    scorer = masked(ToyScorer(toys), constraints, config.search, device)
     if config.strategy == "sample":
         return sample(scorer, limits, config, torch.Generator().manual_seed(1))
     if not any(each.terms for each in constraints):
@@ -53,7 +52,6 @@ CONTROLS: list[tuple[dict[str, int | bool], Constraints, Allowed]] = [
     ({"no_repeat_ngram": 1}, UNCONSTRAINED, lambda words: not repeats(words, 1)),
     ({"no_repeat_ngram": 2}, UNCONSTRAINED, lambda words: not repeats(words, 2)),
     ({"no_repeat_ngram": 3}, UNCONSTRAINED, lambda words: not repeats(words, 3)),
-    ({"min_length": 3}, UNCONSTRAINED, lambda words: len(words) >= 3),
 ]
 
 
@@ -72,12 +70,11 @@ def test_every_hypothesis_keeps_every_control(strategy: str) -> None:
     toys, limits = [Toy(seed) for seed in range(30)], [seed % 7 + 4 for seed in range(30)]
     beginnings = [Constraints((B, C)), UNCONSTRAINED, Constraints((A,))]
     constraints = [beginnings[seed % 3] for seed in range(30)]
-    settings: dict[str, str | int] = {"no_repeat_ngram": 2, "min_length": 3}
+    settings: dict[str, str | int] = {"no_repeat_ngram": 2}
     results = search(toys, limits, constraints, strategy=strategy, beam=4, nbest=3, **settings)
     for constraint, hypotheses in zip(constraints, results, strict=True):
         assert hypotheses
         for words in (tuple(each.tokens) for each in hypotheses):
-            assert len(words) >= 3
             assert not repeats(words, 2)
             assert words[: len(constraint.beginning)] == constraint.beginning
 
@@ -87,7 +84,7 @@ def test_the_result_of_a_sentence_does_not_depend_on_its_batch() -> None:
     constraints = [
         Constraints((B,) * (seed % 3) + (C,) * (seed % 2), terms=((C, B),) * (seed % 4 == 3)) for seed in range(12)
     ]
-    settings = {"beam": 4, "nbest": 2, "no_repeat_ngram": 2, "min_length": 4}
+    settings = {"beam": 4, "nbest": 2, "no_repeat_ngram": 2}
     limits = [limit + constraint.tokens for limit, constraint in zip(limits, constraints, strict=True)]
     together = search(toys, limits, constraints, **settings)
     for toy, limit, constraint, result in zip(toys, limits, constraints, together, strict=True):
@@ -102,11 +99,6 @@ def test_a_forced_beginning_may_have_what_is_forbidden_after_it() -> None:
         ((result,),) = search([Toy(seed)], [9], [beginning], beam=3, **settings)
         assert result.tokens[:4] == [UNK, B, UNK, B]
         assert not repeats(tuple(result.tokens[2:]), 2)
-
-
-def test_a_sentence_at_its_limit_may_be_shorter_than_the_least_length() -> None:
-    ((result,),) = search([Toy(1)], [3], beam=2, min_length=10)
-    assert len(result.tokens) == 2
 
 
 def test_forbidden_tokens_leave_the_probabilities_of_the_others_unchanged() -> None:
@@ -127,8 +119,6 @@ def test_forbidden_tokens_leave_the_probabilities_of_the_others_unchanged() -> N
         ({"strategy": "mbr", "candidates": 3, "nbest": 4}, "decoding.nbest=4 is more than decoding.candidates=3"),
         ({"top_p": 0.0}, "decoding.top_p=0.0 must be above 0 and at most 1"),
         ({"utility": "ter"}, "decoding.utility=ter is not one of .*chrf, bleu"),
-        ({"min_length": -1}, "decoding.min_length=-1 must be at least 0"),
-        ({"well_formed": True, "no_repeat_ngram": 2}, "cannot be used with"),
     ],
 )
 def test_settings_that_no_search_offers_are_refused(settings: dict[str, int | bool | str], message: str) -> None:

@@ -88,20 +88,12 @@ def test_evaluation_repairs_and_scores_trees(folder: Path) -> None:
         assert parse_line(line, sentence.split()) is not None
 
 
-def test_restricted_search_needs_no_repair(folder: Path) -> None:
-    assert nmt(folder, "eval", "decoding.well_formed=true")[0] == 0
-    record, _, _ = evaluated(folder, "well_formed_true")
-    assert set(record["repairs"].values()) == {0}
-
-
 def test_a_tag_is_no_word_of_the_tree(folder: Path) -> None:
-    own = ["data.corpus=tagged", "name=tagged", "data.tag=@tree@", "decoding.well_formed=true"]
+    own = ["data.corpus=tagged", "name=tagged", "data.tag=@tree@"]
     for command in ("data", "train", "eval"):
         code, _, error = nmt(folder, command, *own)
         assert code == 0, error
     assert lines(folder / "data/tagged/test.en")[0].startswith("@tree@ ")
-    (file,) = (folder / "outputs/tagged/eval").rglob("test.json")
-    assert set(json.loads(file.read_text())["repairs"].values()) == {0}
 
 
 def test_parse_prints_a_tree_per_sentence(folder: Path) -> None:
