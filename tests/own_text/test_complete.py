@@ -59,7 +59,6 @@ def begin(config: Config, **values: object) -> Config:
         (["training=base"], {name for name in DERIVED if name.startswith("training.")}),
         (["own.keep=[model.dropout]"], {"model.dropout"}),
         (["noise.bpe_dropout=0.2"], {"noise.bpe_dropout"}),
-        (["noise.word_dropout=0.1"], set[str]()),
     ],
 )
 def test_settings_that_are_given_are_kept(words: list[str], given: list[str], expected: set[str]) -> None:

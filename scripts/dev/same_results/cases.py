@@ -61,7 +61,7 @@ TRAINED: dict[str, Words] = {
     "plain": ("toy", "runtime.precision=fp32"),
     "bf16": ("toy", "runtime.precision=bf16"),
     "mixture": (
-        "mixture", "noise.bpe_dropout=0.2", "noise.word_dropout=0.1",
+        "mixture", "noise.bpe_dropout=0.2",
     ),
     "guided": ("toy", "training.guided_weight=0.1"),
     "regularised": (
@@ -86,7 +86,7 @@ TRAINED: dict[str, Words] = {
 """The name of the corpus and the further settings of each run."""
 DECODED: dict[str, Words] = {
     "beam": (),
-    "nbest": ("decoding.nbest=3", "decoding.no_repeat_ngram=2", "decoding.min_length=5"),
+    "nbest": ("decoding.nbest=3", "decoding.no_repeat_ngram=2"),
     "sampling": (
         "decoding.strategy=sample", "decoding.nbest=3", "decoding.top_k=20", "decoding.temperature=0.8",
     ),
@@ -135,9 +135,9 @@ def _decoding_cases() -> list[Case]:
     plain = [Case(name=name, commands=(_using("plain", *words),), needs=("plain",)) for name, words in DECODED.items()]
     ensemble = _using("plain", "decoding.ensemble=[outputs/bf16/checkpoints/last]")
     guided = _using("guided", "translate.alignments=guided.links")
-    tags = _using("mixture", "input=text/tagged.en", "translate.format=tsv", "decoding.min_length=4")
+    tags = _using("mixture", "input=text/tagged.en", "translate.format=tsv")
     score = _using("plain", "input=text/scored.tsv", command="score")
-    trees = _using("trees", "decoding.well_formed=true", "decoding.beam=4")
+    trees = _using("trees", "decoding.beam=4")
     made = _using("plain", "decoding.strategy=sample", "output=made", "synthesize.shard_lines=5")
     average = ("average", *SMALL, *TOY, "name=plain", "averaging.last=2")
     evaluation = _using("plain", "checkpoint=averaged", command="eval")
@@ -148,7 +148,7 @@ def _decoding_cases() -> list[Case]:
         Case(name="mixture_translated", commands=(tags,), needs=("mixture",)),
         Case(name="decoder_only_translated", commands=(_using("decoder_only"),), needs=("decoder_only",)),
         Case(name="score", commands=(score,), needs=("plain",)),
-        Case(name="well_formed_trees", commands=(trees,), needs=("trees",)),
+        Case(name="trees_translated", commands=(trees,), needs=("trees",)),
         Case(name="trees_eval", commands=(_using("trees", command="eval"),), files=_eval("trees"), needs=("trees",)),
         Case(name="synthesize", commands=(("synthesize", *made[1:]),), files=("made/*.jsonl",), needs=("plain",)),
         Case(name="average_and_eval", commands=(average, evaluation), files=_eval("plain"), needs=("plain",)),

@@ -217,14 +217,7 @@ class TokenizerConfig(Group):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseConfig(Group):
-    """Random changes of the training text, drawn anew in each epoch; all are off at 0."""
+    """Random changes of the training text, drawn anew in each epoch."""
 
     bpe_dropout: Share = 0.0
-    """Probability with which each merge of a word is left out at each step of BPE (BPE-dropout)."""
-    word_dropout: Share = 0.0
-    """Share of source words whose pieces are replaced by the unknown piece."""
-
-    @property
-    def any(self) -> bool:
-        """Whether the training text is changed."""
-        return self != NoiseConfig()
+    """Probability with which each merge of a word is left out at each step of BPE (BPE-dropout); 0 for none."""

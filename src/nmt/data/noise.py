@@ -19,7 +19,6 @@ from nmt.data.batches import IntArray
 from nmt.data.store import SIDES, Pairs, PairStore, in_memory, take
 from nmt.errors import UserError
 from nmt.text.sentencepiece_model import BPE, NORMAL, USER_DEFINED, Piece, model_type, read_pieces
-from nmt.text.special import UNK
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
 Keys = npt.NDArray[np.uint64]
@@ -71,14 +70,12 @@ class Sentences(NamedTuple):
 class Noise:
     """Changes the training text of a global batch."""
 
-    config: NoiseConfig
+    bpe_dropout: float
     seed: int
     max_pieces: int
-    """BPE-dropout is left out for a pair of which it makes a side longer than this."""
-    source_merges: "Merges | None"
-    target_merges: "Merges | None"
-    begins_word: Flags
-    """Whether a piece of the source vocabulary begins with a space."""
+    """It is left out for a pair of which it makes a side longer than this."""
+    merges: "tuple[Merges, Merges]"
+    """Those of the source and of the target side."""
     is_tag: Flags
     """Whether a piece of the source vocabulary is a symbol, such as the tag of a corpus, which noise leaves alone."""
 
@@ -92,47 +89,30 @@ class Noise:
         tagged = clean.lengths > 0
         tagged[tagged] = self.is_tag[clean.tokens[clean.starts()[tagged]]]
         tags = clean.tokens[clean.starts()[tagged]]
-        source = clean = Sentences(np.delete(clean.tokens, clean.starts()[tagged]), clean.lengths - tagged)
-        if self.source_merges is not None:
-            keys = keys_of(self.seed, epoch, pairs, "source pieces")
-            source = bpe_dropout(source, self.source_merges, self.config.bpe_dropout, keys)
-        noisy = target
-        if self.target_merges is not None:
-            keys = keys_of(self.seed, epoch, pairs, "target pieces")
-            noisy = bpe_dropout(target, self.target_merges, self.config.bpe_dropout, keys)
+        clean = Sentences(np.delete(clean.tokens, clean.starts()[tagged]), clean.lengths - tagged)
+        source, noisy = (
+            bpe_dropout(side, merges, self.bpe_dropout, keys_of(self.seed, epoch, pairs, f"{name} pieces"))
+            for name, side, merges in zip(("source", "target"), (clean, target), self.merges, strict=True)
+        )
         too_long = np.maximum(source.lengths + tagged, noisy.lengths) > self.max_pieces
         if too_long.any():
             source, noisy = source.replaced(clean, too_long), noisy.replaced(target, too_long)
-        if self.config.word_dropout:
-            source = self._drop_words(source, keys_of(self.seed, epoch, pairs, "words"))
         tokens = np.insert(source.tokens, source.starts()[tagged], tags)
         return in_memory((tokens, source.lengths + tagged), noisy)
 
-    def _drop_words(self, source: Sentences, keys: Keys) -> Sentences:
-        """Replace all pieces of some words by the unknown piece."""
-        starts = source.word_starts(self.begins_word)
-        owners = source.owners()[starts]
-        words = np.arange(len(starts)) - np.searchsorted(owners, owners)
-        dropped = uniform(keys[owners], words) < self.config.word_dropout
-        lengths = np.diff(np.append(starts, len(source.tokens)))
-        return source._replace(tokens=np.where(np.repeat(dropped, lengths), UNK, source.tokens))
-
 
 def make_noise(config: NoiseConfig, tokenizer: Tokenizer, seed: int, max_pieces: int) -> Noise | None:
-    """Return the noise that the settings ask for; None if it is all off."""
-    if not config.any:
+    """Return the noise that the settings ask for; None if it is off."""
+    if not config.bpe_dropout:
         return None
-    if config.bpe_dropout and any(model_type(model) != BPE for model in tokenizer.contents):
+    if any(model_type(model) != BPE for model in tokenizer.contents):
         raise UserError(
             "noise.bpe_dropout needs a BPE tokenizer, and that of the data is of another type: prepare the data with "
             "tokenizer.model_type=bpe, or set noise.bpe_dropout=0"
         )
-    pieces = read_pieces(tokenizer.contents[0])
-    source, target = (Merges.of(read_pieces(each)) if config.bpe_dropout else None for each in tokenizer.contents)
-    begins_word = np.array([piece.text.startswith(SPACE_MARK) for piece in pieces])
-    return Noise(
-        config, seed, max_pieces, source, target, begins_word, np.array([p.kind == USER_DEFINED for p in pieces])
-    )
+    source, target = map(read_pieces, tokenizer.contents)
+    is_tag = np.array([piece.kind == USER_DEFINED for piece in source])
+    return Noise(config.bpe_dropout, seed, max_pieces, (Merges.of(source), Merges.of(target)), is_tag)
 
 
 def keys_of(seed: int, epoch: int, sentences: IntArray, kind: str) -> Keys:

@@ -10,14 +10,11 @@ from nmt.data.store import PairStore, in_memory
 from nmt.demo.source import draw
 from nmt.errors import ConfigError, UserError
 from nmt.text.sentencepiece_model import USER_DEFINED, Piece, read_pieces, with_pieces
-from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
-from tests.unit.data.noise import plain
 
 PAIRS = [each.pair for each in draw(1, 400, 1, 1)["train"]]
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜÉabcdefghijklmnopqrstuvwxyzäöüß"
-ALL = {"bpe_dropout": 0.1, "word_dropout": 0.1}
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +37,8 @@ def store_of(tokenizer: Tokenizer, pairs: list[tuple[str, str]]) -> PairStore:
     return in_memory(source, target)
 
 
-def noise_of(tokenizer: Tokenizer, shares: dict[str, float], seed: int = 1, max_pieces: int = 400) -> Noise:
-    noise = make_noise(NoiseConfig(**shares), tokenizer, seed, max_pieces)
+def noise_of(tokenizer: Tokenizer, share: float = 0.1, seed: int = 1, max_pieces: int = 400) -> Noise:
+    noise = make_noise(NoiseConfig(bpe_dropout=share), tokenizer, seed, max_pieces)
     assert noise is not None
     return noise
 
@@ -50,11 +47,8 @@ def ids(store: PairStore) -> list[tuple[list[int], list[int]]]:
     return [(store.source(index).tolist(), store.target(index).tolist()) for index in range(len(store))]
 
 
-@pytest.mark.parametrize("shares", [*({name: share} for name, share in ALL.items()), ALL])
-def test_noise_depends_on_seed_epoch_and_sentence_alone(
-    tokenizer: Tokenizer, store: PairStore, shares: dict[str, float]
-) -> None:
-    noise = noise_of(tokenizer, shares)
+def test_noise_depends_on_seed_epoch_and_sentence_alone(tokenizer: Tokenizer, store: PairStore) -> None:
+    noise = noise_of(tokenizer)
     everything = np.arange(len(PAIRS))
     whole = ids(noise(store, everything, 2))
     shuffled = np.random.default_rng(1).permutation(everything)
@@ -62,29 +56,13 @@ def test_noise_depends_on_seed_epoch_and_sentence_alone(
         assert ids(noise(store, part, 2)) == [whole[index] for index in part.tolist()]
     assert whole != ids(store)
     assert whole != ids(noise(store, everything, 3))
-    assert whole != ids(noise_of(tokenizer, shares, seed=2)(store, everything, 2))
-
-
-def test_word_dropout_hides_the_given_share_of_source_words(tokenizer: Tokenizer, store: PairStore) -> None:
-    noised = ids(noise_of(tokenizer, {"word_dropout": 0.15})(store, np.arange(400), 0))
-    dropped = total = 0
-    for number, ((source, target), found) in enumerate(zip(ids(store), noised, strict=True)):
-        key, word = plain.key_of(1, 0, number, "words"), -1
-        expected = []
-        for place, piece in enumerate(tokenizer.source_pieces(source)):
-            if place == 0 or piece.startswith("▁"):
-                word += 1
-                total += 1
-                dropped += plain.draw(key, word) < 0.15
-            expected.append(UNK if plain.draw(key, word) < 0.15 else source[place])
-        assert found == (expected, target)
-    assert plain.is_plausible(dropped, total, 0.15)
+    assert whole != ids(noise_of(tokenizer, seed=2)(store, everything, 2))
 
 
 def test_pairs_that_noise_makes_too_long_stay_as_they_were(tokenizer: Tokenizer, store: PairStore) -> None:
     everything, limit = np.arange(400), 30
-    free = ids(noise_of(tokenizer, {"bpe_dropout": 0.4})(store, everything, 0))
-    limited = ids(noise_of(tokenizer, {"bpe_dropout": 0.4}, max_pieces=limit)(store, everything, 0))
+    free = ids(noise_of(tokenizer, 0.4)(store, everything, 0))
+    limited = ids(noise_of(tokenizer, 0.4, max_pieces=limit)(store, everything, 0))
     long = [max(map(len, pair)) > limit for pair in free]
     assert 20 < sum(long) < 380
     expected = [clean if too_long else pair for clean, pair, too_long in zip(ids(store), free, long, strict=True)]
@@ -96,12 +74,9 @@ def test_noise_needs_a_tokenizer_that_fits() -> None:
     unigram = Tokenizer(train(iter(text), len(text), TokenizerConfig(vocab_size=100, model_type="unigram"))[0])
     with pytest.raises(UserError, match=r"noise\.bpe_dropout needs a BPE tokenizer, .*model_type=bpe"):
         make_noise(NoiseConfig(bpe_dropout=0.1), unigram, 1, 99)
-    assert make_noise(NoiseConfig(word_dropout=0.1), unigram, 1, 99) is not None
 
 
 def test_noise_that_cannot_be_applied_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"noise\.word_dropout=1\.0 must be at least 0 and below 1"):
-        NoiseConfig(word_dropout=1.0)
     dropout, unigram = "noise.bpe_dropout=0.1", "tokenizer.model_type=unigram"
     with pytest.raises(ConfigError, match=r"noise\.bpe_dropout=0\.1 needs tokenizer\.model_type=bpe"):
         compose([dropout, unigram])
@@ -126,6 +101,6 @@ def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore
     )
     assert tagged.source(1)[0] == tag
     everything = np.arange(len(PAIRS))
-    noised = ids(noise_of(tagging, ALL)(tagged, everything, 0))
-    expected = ids(noise_of(tokenizer, ALL)(store, everything, 0))
+    noised = ids(noise_of(tagging)(tagged, everything, 0))
+    expected = ids(noise_of(tokenizer)(store, everything, 0))
     assert noised == [([tag] * (number % 2) + source, target) for number, (source, target) in enumerate(expected)]

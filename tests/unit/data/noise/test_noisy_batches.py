@@ -37,7 +37,7 @@ def store(tokenizer: Tokenizer) -> PairStore:
 
 @pytest.fixture(scope="module")
 def noise(tokenizer: Tokenizer) -> Noise:
-    shares = NoiseConfig(bpe_dropout=0.2, word_dropout=0.1)
+    shares = NoiseConfig(bpe_dropout=0.2)
     noise = make_noise(shares, tokenizer, 1, 200)
     assert noise is not None
     return noise
