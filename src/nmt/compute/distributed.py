@@ -152,12 +152,11 @@ def check_same(values: Mapping[str, object], what: str) -> None:
                 )
 
 
-def average(values: Tensor, *, rounded: bool) -> Tensor:
-    """Return the mean of `values` over all processes; computed in bf16 if `rounded`."""
-    means = values.to(torch.bfloat16) if rounded else values
+def average(values: Tensor) -> Tensor:
+    """Replace each element by its mean over all processes, in place."""
     if dist.is_initialized():
-        dist.all_reduce(means.div_(world_size()))
-    return means.to(values.dtype)
+        dist.all_reduce(values.div_(world_size()))
+    return values
 
 
 def sum_over_processes(values: Tensor) -> Tensor:

@@ -47,8 +47,6 @@ class TrainingConfig(Group):
     guided_weight: Amount = 0.0
     """Weight of the loss of the first cross-attention head of the last decoder layer but one on given word alignments
     (data.train_alignments), such as 0.05; 0 for none."""
-    reduce_precision: Annotated[str, one_of("fp32", "bf16")] = field(default="fp32", metadata=ADJUSTABLE)
-    """Precision in which devices average gradients: fp32, or bf16, which halves the traffic."""
     shard_optimizer: bool = field(default=False, metadata=ADJUSTABLE)
     """Divide Adam's averages between the devices, which saves memory (8 bytes per parameter) and takes more traffic."""
     log_every: Positive = field(default=100, metadata=ADJUSTABLE)

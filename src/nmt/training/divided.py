@@ -54,9 +54,8 @@ class DividedWeights(Replicas):
     def _divide(self, objective: Objective, mesh: DeviceMesh) -> None:
         """Divide the weights; those outside of layers stay gathered from the forward to the backward pass."""
         half = self.precision if self.precision in HALF_PRECISIONS else None
-        sums = torch.bfloat16 if self.config.reduce_precision == "bf16" else torch.float32
         policy = MixedPrecisionPolicy(
-            param_dtype=half, reduce_dtype=sums if half or sums == torch.bfloat16 else None, cast_forward_inputs=False
+            param_dtype=half, reduce_dtype=torch.float32 if half else None, cast_forward_inputs=False
         )
         for module in self.model.modules():
             if isinstance(module, nn.ModuleList):

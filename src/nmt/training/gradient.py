@@ -61,7 +61,7 @@ class BatchGradient:
             losses = [self._add_one(batch, step, index) for index in range(len(batch.micro_batches))]
         if self._embedding_gradient is not None:
             assert batch.words is not None
-            self._embedding_gradient.add_average(batch.words, rounded=self.config.reduce_precision == "bf16")
+            self._embedding_gradient.add_average(batch.words)
         if self.passes is not None:
             self.passes.end_step()
         return losses

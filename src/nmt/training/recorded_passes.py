@@ -70,7 +70,6 @@ class RecordedPasses:
     def __init__(self, replicas: Replicas) -> None:
         self._objective, self._parameters = replicas.objective, list(replicas.trained.values())
         self._device = self._parameters[0].device
-        self._rounded = replicas.config.reduce_precision == "bf16"
         self._factor = torch.zeros((), device=self._device)
         """What a pass multiplies the loss by before its gradient."""
         self._met = Counter[Shape]()
@@ -92,9 +91,7 @@ class RecordedPasses:
     def end_step(self) -> None:
         """Average the gradients over all processes, each of which records the sizes that it meets."""
         if distributed.world_size() > 1:
-            means = distributed.average(self._flat_gradients, rounded=self._rounded)
-            if self._rounded:
-                self._flat_gradients.copy_(means)
+            distributed.average(self._flat_gradients)
 
     def run(self, batch: MicroBatch, factor: float, set_seed: SetSeed) -> Losses | None:
         """Add the gradient of the loss of a micro-batch times `factor`, and return the losses.

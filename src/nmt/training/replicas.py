@@ -40,8 +40,7 @@ class Replicas:
         """
         self.model, self.config, self.precision = objective.model, config, machine.precision
         self.model.to(machine.device)
-        rounded = config.reduce_precision == "bf16"
-        self.objective: nn.Module = parallel(objective, rounded=rounded) if averaged else _with_same_weights(objective)
+        self.objective: nn.Module = parallel(objective) if averaged else _with_same_weights(objective)
         """Computes losses."""
         self.working_weights = WorkingWeights(self.model, machine.precision)
         """The model in the precision of training."""
@@ -120,26 +119,13 @@ class Replicas:
         yield self.working_weights
 
 
-def parallel(model: nn.Module, *, rounded: bool) -> nn.Module:
-    """Return the model wrapped to average its gradients over all processes; in bf16 if `rounded`."""
+def parallel(model: nn.Module) -> nn.Module:
+    """Return the model wrapped to average its gradients over all processes."""
     if distributed.world_size() == 1:
         return model
     with warnings.catch_warnings():  # PyTorch 2.13 renames broadcast_buffers, but 2.11 knows no other name
         warnings.simplefilter("ignore", FutureWarning)
-        shared = DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
-    if rounded:  # PyTorch's own bf16 hook does not support CPUs
-        shared.register_comm_hook(None, _average_in_bf16)
-    return shared
-
-
-def _average_in_bf16(
-    _: None,
-    bucket: dist.GradBucket,  # type: ignore[name-defined]
-) -> torch.futures.Future[Tensor]:
-    gradients: Tensor = bucket.buffer()
-    summed = dist.all_reduce(gradients.to(torch.bfloat16).div_(distributed.world_size()), async_op=True)
-    averaged: torch.futures.Future[Tensor] = summed.get_future().then(lambda done: gradients.copy_(done.value()[0]))
-    return averaged
+        return DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
 
 
 def _with_same_weights(model: nn.Module) -> nn.Module:
@@ -174,12 +160,12 @@ class EmbeddingGradient:
         finally:
             self._vectors.embeddings = None
 
-    def add_average(self, words: Tensor, *, rounded: bool) -> None:
+    def add_average(self, words: Tensor) -> None:
         """Average the rows of the distinct words of a global batch over all processes, and add them to the gradient."""
         gradient, self._embeddings.grad = self._embeddings.grad, None
         assert gradient is not None and self._matrix.grad is not None  # noqa: PT018 - for the type checker
         words = words.to(gradient.device, non_blocking=gradient.is_cuda)
-        rows = distributed.average(gradient.index_select(0, words), rounded=rounded)
+        rows = distributed.average(gradient.index_select(0, words))
         self._matrix.grad.index_add_(0, words, rows)
 
     def drop(self) -> None:

@@ -24,7 +24,7 @@ __all__ = ["store", "time_of"]
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[int]]:
     """Train with another process, which never objects; return what this one sends to it."""
     monkeypatch.setattr(distributed, "world_size", lambda: 2)
-    monkeypatch.setattr(replicas, "parallel", lambda objective, rounded: objective)
+    monkeypatch.setattr(replicas, "parallel", lambda objective: objective)
     monkeypatch.setattr(gradient, "embedding_gradient", lambda _: None)
     values: list[Sequence[int]] = []
     highest = distributed.highest_of_each

@@ -33,8 +33,7 @@ def vectors_of(model: object) -> WordVectors:
 
 
 @pytest.mark.parametrize("architecture", CHOICES["model.architecture"])
-@pytest.mark.parametrize("rounded", [False, True])
-def test_both_parts_together_are_the_gradient(store: PairStore, architecture: str, rounded: bool) -> None:
+def test_both_parts_together_are_the_gradient(store: PairStore, architecture: str) -> None:
     model = build_model(replace(MODEL, architecture=architecture), VOCABULARY, VOCABULARY).double()
     objective, matrix = Objective(model, 0.1), model.projection
     (batch,) = batches_of(store, replace(TRAINING, batch_tokens=30), 1)
@@ -49,12 +48,9 @@ def test_both_parts_together_are_the_gradient(store: PairStore, architecture: st
     early = matrix.grad.clone()
     words = torch.cat([batch.micro_batches[0].source.tokens, batch.micro_batches[0].target.tokens]).unique()
     assert len(words) < VOCABULARY
-    apart.add_average(words, rounded=rounded)
+    apart.add_average(words)
     assert not torch.allclose(early, expected, rtol=1e-2)
-    tolerance = (
-        {"rtol": 1e-2, "atol": 1e-2 * float(expected.abs().max())} if rounded else {"rtol": 1e-12, "atol": 1e-12}
-    )
-    torch.testing.assert_close(matrix.grad, expected, **tolerance)
+    torch.testing.assert_close(matrix.grad, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("devices", [1, 3])
@@ -108,7 +104,7 @@ def _eight_processes() -> Iterator[None]:
 
 def reductions(objective: Objective, apart: EmbeddingGradient | None) -> list[tuple[float, list[str]]]:
     """Return the megabytes and the parameters of each bucket of gradients, in the order in which they are reduced."""
-    shared = parallel(objective, rounded=False)
+    shared = parallel(objective)
     names = {parameter: name for name, parameter in objective.named_parameters()}
     found: list[tuple[float, list[str]]] = []
 

@@ -128,7 +128,7 @@ def test_a_graph_that_fails_or_is_wrong_ends_training_and_names_the_setting(
         trained(True)
 
 
-def train_together(recorded: bool, micro_batches: int, rounded: bool) -> None:
+def train_together(recorded: bool, micro_batches: int) -> None:
     """Be one of several processes, each with its share of the micro-batches, and print what training came to."""
     runtime = RuntimeConfig(device="cpu", precision="fp32", threads=1, timeout_minutes=1)
     with distributed.session(runtime) as machine:
@@ -136,8 +136,7 @@ def train_together(recorded: bool, micro_batches: int, rounded: bool) -> None:
         with patch.object(RecordedPasses, "_capture", capture), patch.object(RecordedPasses, "_has_room", has_room):
             torch.manual_seed(1 + rank)  # the first process's weights become those of all
             model = build_model(replace(MODEL, dropout=0.0), WORDS, WORDS)
-            config = TrainingConfig(warmup_steps=10, reduce_precision="bf16" if rounded else "fp32")
-            trainer = Trainer(model, config, machine, seed=1, parallel=1, graphs=recorded)
+            trainer = Trainer(model, TrainingConfig(warmup_steps=10), machine, seed=1, parallel=1, graphs=recorded)
             passes = trainer.gradient.passes
             for seed in SEEDS:
                 whole = step(seed, processes * micro_batches)
@@ -150,27 +149,21 @@ def train_together(recorded: bool, micro_batches: int, rounded: bool) -> None:
             print(json.dumps({"weights": weights, "loss": trainer.take_statistics().loss, "share": share}))
 
 
-@pytest.mark.parametrize(
-    ("processes", "micro_batches", "rounded"),
-    [(2, 1, False), pytest.param(3, 2, True, marks=pytest.mark.slow)],
-    ids=["all record", "averages in bf16"],
-)
+@pytest.mark.parametrize(("processes", "micro_batches"), [(2, 1), pytest.param(3, 2, marks=pytest.mark.slow)])
 def test_processes_that_record_passes_train_as_those_that_average_during_the_backward_pass(
-    processes: int, micro_batches: int, rounded: bool
+    processes: int, micro_batches: int
 ) -> None:
     found, shares = [], list[float]()
     for recorded in (False, True):
-        settings = recorded, micro_batches, rounded
-        ended = [each.wait() for each in start_group(train_together, *settings, processes=processes)]
+        ended = [each.wait() for each in start_group(train_together, recorded, micro_batches, processes=processes)]
         assert not any(each.returncode for each in ended), [each.stderr for each in ended]
         first, *others = (json.loads(each.stdout.splitlines()[-1]) for each in ended)
         assert all(each["weights"] == first["weights"] and each["loss"] == first["loss"] for each in others)
         found.append(first)
         shares = [each["share"] for each in (first, *others)]
     assert all(share > 0 for share in shares)
-    tolerance = 1e-3 if rounded else 1e-6
-    assert found[1]["weights"] == pytest.approx(found[0]["weights"], rel=tolerance)
-    assert found[1]["loss"] == pytest.approx(found[0]["loss"], rel=tolerance)
+    assert found[1]["weights"] == pytest.approx(found[0]["weights"], rel=1e-6)
+    assert found[1]["loss"] == pytest.approx(found[0]["loss"], rel=1e-6)
 
 
 OBSTACLES = {
