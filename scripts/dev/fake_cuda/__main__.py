@@ -16,17 +16,19 @@ flops       floating-point operations of matrix products, and of attention as if
 host_reads  times that the host waits for the device: values it reads, sizes it needs, copies that are not asynchronous.
 """
 
+import argparse
 import json
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
-from shared.command_line import run_tool, tool_parser
 
 
-def main() -> int:
-    """Print the counts; return the exit code."""
-    parser = tool_parser(__file__, __doc__)
+def main() -> None:
+    """Print the counts."""
+    parser = argparse.ArgumentParser(
+        prog="fake_cuda", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, such as model=big")
     options = parser.parse_args()
     from fake_cuda.guard import register_device  # noqa: PLC0415 - before torch is imported
@@ -35,8 +37,7 @@ def main() -> int:
     from fake_cuda.step import count_step  # noqa: PLC0415 - imports torch
 
     print(json.dumps(count_step(options.overrides), indent=2))
-    return 0
 
 
 if __name__ == "__main__":
-    run_tool(main, __file__)
+    main()

@@ -14,8 +14,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nmt.errors import UserError
-
 SOURCE = Path(__file__).with_name("guard.cpp")
 COMPILERS = ("g++", "c++", "clang++")
 
@@ -49,13 +47,13 @@ def _library() -> Path:
 def _compile(library: Path) -> None:
     compiler = find_compiler()
     if compiler is None:
-        raise UserError(f"there is no C++ compiler, which a fake CUDA device needs: install {' or '.join(COMPILERS)}")
+        raise SystemExit(f"there is no C++ compiler, which a fake CUDA device needs: install {' or '.join(COMPILERS)}")
     include, lib = _torch() / "include", _torch() / "lib"
     flags = ["-std=c++20", "-shared", "-fPIC", f"-I{include}", f"-L{lib}", f"-Wl,-rpath,{lib}"]
     command = [compiler, *flags, str(SOURCE), "-lc10", "-ltorch_cpu", "-o", str(library)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
-        raise UserError(f"{compiler} cannot compile {SOURCE}:\n{result.stderr}")
+        raise SystemExit(f"{compiler} cannot compile {SOURCE}:\n{result.stderr}")
 
 
 def _torch() -> Path:

@@ -1,103 +1,134 @@
 """Prepare and read a generated corpus of full size; print the time and memory of each task.
 
-    .venv/bin/python scripts/dev/full_size --pairs 4500000 --ceiling 4
-    .venv/bin/python scripts/dev/full_size --pairs 40000000 --ceiling 10 data=wmt14_en_fr
-    .venv/bin/python scripts/dev/full_size --pairs 40000000 --ceiling 10 --random-ids
+    .venv/bin/python scripts/dev/full_size --pairs 4508785 --ceiling 4
+    .venv/bin/python scripts/dev/full_size --pairs 40000000 --ceiling 7 data=wmt14_en_fr
 
-The text combines sentences of the demo grammar, or of `--text SOURCE TARGET`, with invented rare words: about 25 words
-per side. It is written as Parquet shards in the Hub's layout and prepared as WMT14 is. With --random-ids there is no
-text: a store of random ids is opened, planned and read. Linux only.
+The text combines sentences of the demo's grammar with four million invented rare words: about 25 words per side, with
+the long tails of natural text. It is written as Parquet shards in the Hub's layout and prepared as WMT14 is. Linux
+only.
 """
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow
+import pyarrow.parquet
 
 from nmt.commands.data import summary
-from nmt.compute.processes import run_in_process
 from nmt.config.compose import compose
 from nmt.config.tree import Config
 from nmt.data.batches import Batching, PairLengths, plan_epoch
-from nmt.data.engine import open_engine
 from nmt.data.loader import DataPosition, global_batches, prefetched
 from nmt.data.prepare import prepare
-from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore
 from nmt.demo.source import draw
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
-from full_size.meter import HEAD, Meter
-from full_size.text import LANGUAGES, write_random_store, write_shards
-from shared.command_line import at_least, positive, run_tool, tool_parser
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
+from shared.processes import cpu_seconds, family, own_share_of_memory
 
+LANGUAGES = ("en", "de")
 POOL = 20_000
 """Sentences of the grammar from which the text is combined."""
-STARTED, STARTED_SECONDS = 16, 0.1
-"""Items that workers get before they are measured, and the time that each takes."""
+MEAN_WORDS, LOG_DEVIATION = 25, 0.6
+"""Mean number of words per side, and the standard deviation of its logarithm."""
+SYLLABLES = [a + b for a in ("b", "d", "fr", "g", "k", "l", "m", "st", "w") for b in ("a", "e", "in", "o", "ur")]
+SHARD_PAIRS, CHUNK_PAIRS, ROW_GROUP_PAIRS = 1_500_000, 50_000, 1000
+SCHEMA = pyarrow.schema({"translation": pyarrow.struct([(language, pyarrow.string()) for language in LANGUAGES])})
 BATCHES = 300
 STEP_SECONDS = 0.4
 """Time of a training step of the paper's base model on its eight GPUs."""
+SAMPLING_SECONDS = 0.25
+HEAD = f"{'task':<14}{'pairs':>12}{'seconds':>10}{'pairs/s':>12}{'pairs/CPU-s':>15}{'peak GiB':>10}"
 
 
 def main() -> int:
     """Measure and print; return 1 if memory exceeded the ceiling."""
-    arguments = _arguments()
-    folder = Path(tempfile.mkdtemp(prefix="full-size-", dir=arguments.folder))
-    config = _config(folder, arguments)
-    try:
-        with Meter() as meter:
-            if arguments.random_ids:
-                vocabulary, max_pieces = config.tokenizer.vocab_size, config.data.max_pieces
-                run_in_process(write_random_store, config.data_folder, arguments.pairs, vocabulary, max_pieces)
-            else:
-                _generate(arguments, folder)
-                _prepare(config, meter, arguments.pairs)
-            _read(config, meter)
-    finally:
-        if not arguments.keep:
-            shutil.rmtree(folder)
-    print("", HEAD, *(use.row() for use in meter.uses), sep="\n")
-    peak = max(use.peak_bytes for use in meter.uses) / 2**30
-    print(
-        f"peak {peak:.2f} GiB, ceiling {arguments.ceiling:g} GiB: {'kept' if peak <= arguments.ceiling else 'EXCEEDED'}"
+    parser = argparse.ArgumentParser(
+        prog="full_size", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    return int(peak > arguments.ceiling)
-
-
-def _arguments() -> argparse.Namespace:
-    parser = tool_parser(__file__, __doc__)
-    parser.add_argument("--pairs", type=at_least(1), default=4_500_000, help="size of the training split")
-    parser.add_argument("--ceiling", type=positive, default=4.0, help="GiB of memory that no task may exceed")
+    parser.add_argument("--pairs", type=int, default=4_508_785, help="size of the training split")
+    parser.add_argument("--ceiling", type=float, default=4.0, help="GiB of memory that no task may exceed")
     parser.add_argument("--folder", help="folder for the files (about 800 bytes per pair)")
-    parser.add_argument("--keep", action="store_true", help="keep the generated text and the prepared corpus")
-    parser.add_argument("--random-ids", action="store_true", help="measure only opening, planning and reading")
-    parser.add_argument("--text", nargs=2, metavar=("SOURCE", "TARGET"), help="source of sentences for the text")
     parser.add_argument("overrides", nargs="*", help="settings, such as data=wmt14_en_fr")
-    return parser.parse_args()
-
-
-def _config(folder: Path, arguments: argparse.Namespace) -> Config:
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="full-size-", dir=options.folder))
+    source = [f"data.hub_dataset={folder}/hub", "data.hub_config=generated", "data.hub_revision=generated"]
     languages = [f"data.{side}_lang={language}" for side, language in zip(("source", "target"), LANGUAGES, strict=True)]
-    source = (f"data.hub_dataset={folder}/hub", "data.hub_config=generated", "data.hub_revision=generated")
-    return compose([*arguments.overrides, *languages, *source, f"paths.data={folder}"])
-
-
-def _generate(arguments: argparse.Namespace, folder: Path) -> None:
-    """Write the text."""
-    if arguments.text:
-        pool = list(read_pairs(inputs(arguments.text, "train"), LANGUAGES))
-    else:
+    config = compose([*options.overrides, *languages, *source, f"paths.data={folder}"])
+    try:
         pool = [each.pair for each in draw(1, POOL, 1, 2)["train"]]
-    start, text = time.perf_counter(), folder / "hub" / "generated"
-    run_in_process(write_shards, text, arguments.pairs, pool)  # in another process: its memory is not counted
-    print(f"text generated in {time.perf_counter() - start:.0f} s (not part of preparation)", flush=True)
+        writer = get_context("fork").Process(target=write_shards, args=(folder / "hub/generated", options.pairs, pool))
+        writer.start()  # a process of its own, because its memory is not counted
+        writer.join()
+        meter = Meter()
+        _prepare(config, meter, options.pairs)
+        _read(config, meter)
+    finally:
+        shutil.rmtree(folder)
+    peak = meter.highest / 2**30
+    print(f"peak {peak:.2f} GiB, ceiling {options.ceiling:g} GiB: {'kept' if peak <= options.ceiling else 'EXCEEDED'}")
+    return int(peak > options.ceiling)
+
+
+class Meter:
+    """Measures the time and memory of this process and its descendants, one task at a time."""
+
+    def __init__(self) -> None:
+        """Start sampling, for as long as the process lives."""
+        self.highest = self._peak = 0
+        self._cpu, self._lock = 0.0, threading.Lock()
+        self._began = (time.perf_counter(), 0.0)
+        threading.Thread(target=self._sample_repeatedly, daemon=True).start()
+        print(HEAD, flush=True)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a task."""
+        self._sample()
+        self._peak, self._began = 0, (time.perf_counter(), self._cpu)
+
+    def end(self, name: str, pairs: int = 0) -> None:
+        """Print a row about the task since `begin`, and begin the next; `pairs` is 0 if it has no rate."""
+        self._sample()
+        seconds, cpu = time.perf_counter() - self._began[0], self._cpu - self._began[1]
+        rates = [f"{pairs / max(each, 0.001):,.0f}" if pairs else "" for each in (seconds, cpu)]
+        row = f"{name:<14}{pairs or '':>12}{seconds:>10.2f}{rates[0]:>12}{rates[1]:>15}{self._peak / 2**30:>10.2f}"
+        print(row, flush=True)
+        self.begin()
+
+    @contextmanager
+    def task(self, name: str, pairs: int = 0) -> Iterator[None]:
+        """Measure a block as a task."""
+        self.begin()
+        yield
+        self.end(name, pairs)
+
+    def _sample_repeatedly(self) -> None:
+        while True:
+            self._sample()
+            time.sleep(SAMPLING_SECONDS)
+
+    def _sample(self) -> None:
+        with self._lock:
+            memory, cpu = 0, 0.0
+            for process in family(os.getpid()):
+                with suppress(OSError, ValueError, IndexError):  # the process may end meanwhile
+                    memory += own_share_of_memory(process)
+                    cpu += cpu_seconds(process)
+            self._cpu = max(self._cpu, cpu)
+            self._peak, self.highest = max(self._peak, memory), max(self.highest, memory)
 
 
 def _prepare(config: Config, meter: Meter, pairs: int) -> None:
@@ -106,62 +137,31 @@ def _prepare(config: Config, meter: Meter, pairs: int) -> None:
     def say(line: str) -> None:
         name, _, message = line.partition(": ")
         if message.startswith("done"):
-            meter.uses[-1].name, meter.uses[-1].pairs = name, 0 if name.endswith(("valid", "test")) else pairs
-            meter.end()
-            print(meter.uses[-1].row(), flush=True)
-            meter.begin("the rest")
+            meter.end(name, 0 if name.endswith(("valid", "test")) else pairs)
 
-    print(HEAD)
-    engine = open_engine(config)
-    if config.data.engine == "ray":  # its workers are started once for all tasks
-        meter.begin("start workers")
-        list(engine.map("start", range(STARTED), _waiting))
-        meter.end()
-        print(meter.uses[-1].row(), flush=True)
     start = time.perf_counter()
-    meter.begin("the first task")
-    manifest = prepare(config, say, engine)
-    meter.end()
+    manifest = prepare(config, say)
     print(f"prepared in {time.perf_counter() - start:.0f} s, fetching included", flush=True)
-    print("", *summary(manifest, config), sep="\n", flush=True)
-
-
-def _waiting() -> Callable[[int], int]:
-    """Return a function that takes long enough for each worker to get an item."""
-
-    def wait(item: int) -> int:
-        time.sleep(STARTED_SECONDS)
-        return item
-
-    return wait
+    print(*summary(manifest, config), sep="\n", flush=True)
 
 
 def _read(config: Config, meter: Meter) -> None:
     """Open the store, plan an epoch, read batches as training does, and verify the checksums."""
-    meter.begin("open")
-    store = PairStore.open(config.data_folder, "train")
-    meter.end()
-    meter.begin("plan", len(store))
-    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    epoch = plan_epoch(lengths, Batching.of(config.training, config.seed), epoch=0)
-    meter.end()
-    print(f"\n{len(epoch):,} batches per epoch, of up to {config.training.batch_tokens:,} tokens per side")
+    with meter.task("open"):
+        store = PairStore.open(config.data_folder, "train")
+    with meter.task("plan", len(store)):
+        lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
+        epoch = plan_epoch(lengths, Batching.of(config.training, config.seed), epoch=0)
+    print(f"{len(epoch):,} batches per epoch, of up to {config.training.batch_tokens:,} tokens per side")
     del epoch, lengths
-    _read_batches(config, store, meter)
-    meter.begin("verify", len(store))
-    store.verify()
-    meter.end()
-
-
-def _read_batches(config: Config, store: PairStore, meter: Meter) -> None:
     stream = global_batches(
         store, Batching.of(config.training, config.seed), device_tokens=0, start=DataPosition(), rank=0, devices=1
     )
     with closing(prefetched(stream)) as batches:
         next(batches)  # waits for the plan
-        meter.begin("read batches")
-        meter.uses[-1].pairs = sum(len(next(batches).micro_batches[0].sentences) for _ in range(BATCHES))
-        meter.end()
+        meter.begin()
+        pairs = sum(len(next(batches).micro_batches[0].sentences) for _ in range(BATCHES))
+        meter.end("read batches", pairs)
         waits = []
         for _ in range(BATCHES // 10):
             time.sleep(STEP_SECONDS)
@@ -169,7 +169,53 @@ def _read_batches(config: Config, store: PairStore, meter: Meter) -> None:
             next(batches)
             waits.append(1000 * (time.perf_counter() - start))
     print(f"between training steps of {STEP_SECONDS} s, waiting for a batch: {np.median(waits):.2f} ms (median)")
+    with meter.task("verify", len(store)):
+        store.verify()
+
+
+class Author:
+    """Combines given pairs with rare words, which are distributed by Zipf's law."""
+
+    def __init__(self, pool: list[tuple[str, str]]) -> None:
+        """Use the sentences of `pool`."""
+        self._random = np.random.default_rng(1)
+        self._pool = pool
+        self._rare = ["".join(word).capitalize() for word in product(SYLLABLES, repeat=4)]
+        self._mean = sum(len(source.split()) for source, _ in pool) / len(pool) + 1
+
+    def table(self, count: int) -> pyarrow.Table:
+        """Return a table of this many pairs."""
+        words = self._random.lognormal(np.log(MEAN_WORDS) - LOG_DEVIATION**2 / 2, LOG_DEVIATION, count)
+        sentences: npt.NDArray[np.int64] = np.rint(words / self._mean + self._random.uniform(-0.5, 0.5, count))
+        sentences = np.maximum(1, sentences).astype(np.int64)
+        total = int(sentences.sum())
+        picks = self._random.integers(len(self._pool), size=total).tolist()
+        ranks = (len(self._rare) ** self._random.random(total)).astype(np.int64)
+        rare = (ranks * 2_654_435_761 % len(self._rare)).tolist()
+        ends = sentences.cumsum().tolist()
+        sides = []
+        for side, mark in enumerate((":", "s")):
+            phrases = [
+                f"{self._rare[word]}{mark} {self._pool[pick][side]}" for word, pick in zip(rare, picks, strict=True)
+            ]
+            sides.append([" ".join(phrases[start:end]) for start, end in zip([0, *ends[:-1]], ends, strict=True)])
+        rows = pyarrow.StructArray.from_arrays([pyarrow.array(side) for side in sides], LANGUAGES)
+        return pyarrow.table({"translation": rows})
+
+
+def write_shards(folder: Path, pairs: int, pool: list[tuple[str, str]]) -> None:
+    """Write the shards of a training split with this many pairs, of a development split and of a test split."""
+    author = Author(pool)
+    folder.mkdir(parents=True)
+    for split, total in (("test", 3003), ("validation", 3000), ("train", pairs)):
+        files = -(-total // SHARD_PAIRS)
+        for number in range(files):
+            size = min(total - number * SHARD_PAIRS, SHARD_PAIRS)
+            path = folder / f"{split}-{number:05}-of-{files:05}.parquet"
+            with pyarrow.parquet.ParquetWriter(path, SCHEMA) as file:
+                for start in range(0, size, CHUNK_PAIRS):
+                    file.write_table(author.table(min(CHUNK_PAIRS, size - start)), ROW_GROUP_PAIRS)
 
 
 if __name__ == "__main__":
-    run_tool(main, __file__)
+    sys.exit(main())

@@ -21,13 +21,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from nmt.errors import UserError
-from nmt.text.lines import read_lines
-
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
 from load_test.attacks import Attack, attacks, request
 from shared import processes
-from shared.command_line import at_least, existing_folder, positive, run_tool, tool_parser
 
 HOSTILE = "127.0.2.1"
 HOSTILE_CLIENTS = 2
@@ -147,20 +143,21 @@ async def _measure_all(arguments: argparse.Namespace, lines: Sequence[str]) -> N
 
 def main() -> None:
     """Measure, and print the table."""
-    assert __doc__
-    parser = tool_parser(__file__, __doc__)
-    parser.add_argument("--model", type=existing_folder, required=True, help="folder of a run")
-    parser.add_argument("--text", required=True, help="file with a sentence per line")
-    parser.add_argument("--seconds", type=positive, default=60, help="seconds of all attacks together (60)")
-    parser.add_argument("--clients", type=at_least(1), default=16, help="honest clients (16)")
+    parser = argparse.ArgumentParser(
+        prog="load_test", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", type=Path, required=True, help="folder of a run")
+    parser.add_argument("--text", type=Path, required=True, help="file with a sentence per line")
+    parser.add_argument("--seconds", type=float, default=60, help="seconds of all attacks together (60)")
+    parser.add_argument("--clients", type=int, default=16, help="honest clients (16)")
     parser.add_argument("--only", default="", help="attacks whose names contain this (all)")
     parser.add_argument("--setting", action="append", default=[], help="of the server, such as engine=ctranslate2")
     arguments = parser.parse_args()
-    lines = [line for line in read_lines(Path(arguments.text)) if line.strip()]
+    lines = [line for line in arguments.text.read_text(encoding="utf-8").splitlines() if line.strip()]
     if len(lines) < 2 * arguments.clients:
-        raise UserError(f"{arguments.text} has {len(lines)} sentences: name a text of at least two per client")
+        parser.error(f"{arguments.text} has {len(lines)} sentences: name a text of at least two per client")
     asyncio.run(_measure_all(arguments, lines))
 
 
 if __name__ == "__main__":
-    run_tool(main, __file__)
+    main()

@@ -2,87 +2,122 @@
 
     git worktree add ../before HEAD~1
     .venv/bin/python scripts/dev/same_results ../before/src src
-    .venv/bin/python scripts/dev/same_results ../before/src src --only plain beam errors
+    .venv/bin/python scripts/dev/same_results ../before/src src --only plain beam
 
 Only the command line is used, so modules may have moved. Compared are losses and gradient norms of each step, the
-weights of the last checkpoint, prepared data, translations, scores and the messages of errors. The cases whose names
-begin with `old` continue with the files that the version before has written.
+weights of the last checkpoint, prepared data, translations and scores. In the cases whose names begin with `old`, both
+continue with the files that the first version has written.
 
-Everything runs on a CPU with one thread and the operations in C, so nothing is said about code that only a GPU runs, or
-only a CPU without a C compiler.
+Everything runs on a CPU with one thread, so nothing is said about code that only a GPU runs.
 """
 
 import argparse
+import json
+import os
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from hashlib import sha256
+from itertools import zip_longest
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, getrusage
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
-from same_results.cases import CASES, Case, with_needed
-from same_results.records import first_difference
-from same_results.versions import FailedCaseError, Version
-from shared.command_line import run_tool, source_folder, tool_parser
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package
+from same_results.cases import CASES, Case, with_needed, write_text
+
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"}
+PRINT_RESULTS = ("translate", "score")
+"""Commands whose standard output is a result."""
+MANIFEST = "manifest.json"
+"""A file of prepared data that holds times and what the data depends on, but no results."""
+NOT_RESULTS = ("time", "seconds", "sentences_per_second", "tokens_per_second", "machine", "decoding", "checkpoint")
+"""Fields of JSON files that hold times, or what the results were made with."""
+
+
+class FailedCaseError(Exception):
+    """A command has failed, so its results say nothing."""
 
 
 def main() -> int:
     """Print one line per case; return 1 if the results of a case differ."""
-    arguments = _arguments()
-    if arguments.list:
-        print(*CASES, sep="\n")
-        return 0
-    started = time.monotonic()
+    parser = argparse.ArgumentParser(
+        prog="same_results", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("before", type=Path, help="the folder with the code of the version before")
+    parser.add_argument("after", type=Path, help="the folder with the code of the version after")
+    parser.add_argument("--only", nargs="+", default=[], choices=CASES, metavar="NAME", help="and what these need")
+    options = parser.parse_args()
+    started, wrong = time.monotonic(), list[str]()
     with tempfile.TemporaryDirectory(prefix="same-results-") as name:
-        before = Version(arguments.before, Path(name) / "before")
-        after = Version(arguments.after, Path(name) / "after")
-        with ThreadPoolExecutor(arguments.jobs) as pool:
-            wrong = compare(before, after, with_needed(tuple(arguments.only)), pool)
-    used = getrusage(RUSAGE_CHILDREN)
-    seconds = f"in {time.monotonic() - started:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processor time"
-    print(f"not equal: {', '.join(wrong)};" if wrong else "all equal,", seconds)
+        folders = [Path(name) / "before", Path(name) / "after"]
+        for folder in folders:
+            write_text(folder / "text")
+        for case in with_needed(options.only):
+            outcome = _outcome(case, (options.before.absolute(), options.after.absolute()), folders)
+            if missing := [each for each in case.needs if each in wrong]:
+                outcome = f"{outcome or 'equal'}, after {', '.join(missing)}"
+            print(f"{case.name:24} {outcome or 'equal'}", flush=True)
+            wrong += [case.name] * bool(outcome)
+    print(f"not equal: {', '.join(wrong)};" if wrong else "all equal,", f"in {time.monotonic() - started:.0f} s")
     return int(bool(wrong))
 
 
-def compare(before: Version, after: Version, cases: list[Case], pool: ThreadPoolExecutor) -> list[str]:
-    """Compare the results of each case, and return the names of the cases that failed or differ.
-
-    A case that needs one of these is left out.
-    """
-    wrong: list[str] = []
-    for case in cases:
-        if missing := [name for name in case.needs if name in wrong]:
-            outcome = f"left out, because it needs {', '.join(missing)}"
-        else:
-            outcome = _outcome(before, after, case, pool)
-        print(f"{case.name:24} {outcome or 'equal'}", flush=True)
-        if outcome:
-            wrong.append(case.name)
-    return wrong
-
-
-def _outcome(before: Version, after: Version, case: Case, pool: ThreadPoolExecutor) -> str:
+def _outcome(case: Case, sources: tuple[Path, Path], folders: list[Path]) -> str:
     """Return how the results of a case differ; an empty text if they are equal."""
-    recording = [pool.submit(version.record, case, before) for version in (before, after)]
+    used = folders
+    if case.old:
+        used = [folder.with_name(f"{folder.name}-{case.name}") for folder in folders]
+        for copy in used:
+            shutil.copytree(folders[0], copy, symlinks=True)
     try:
-        return first_difference(*(each.result() for each in recording))
+        before, after = (_results(case, source, folder) for source, folder in zip(sources, used, strict=True))
     except FailedCaseError as error:
         return str(error)
+    pairs = zip_longest(before, after, fillvalue="nothing")
+    return next((f"before: {one}; after: {other}" for one, other in pairs if one != other), "")
 
 
-def _arguments() -> argparse.Namespace:
-    parser = tool_parser(__file__, __doc__)
-    parser.add_argument("before", type=source_folder, help="the folder with the code of the version before")
-    parser.add_argument("after", type=source_folder, help="the folder with the code of the version after")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="run only these cases and what they need")
-    parser.add_argument("--jobs", type=int, choices=(1, 2), default=1, help="2 runs both versions at the same time")
-    parser.add_argument("--list", action="store_true", help="print the names of the cases")
-    arguments = parser.parse_args()
-    if unknown := [name for name in arguments.only if name not in CASES]:
-        parser.error(f"there is no case {unknown[0]}: choose from {', '.join(CASES)}")
-    return arguments
+def _results(case: Case, source: Path, folder: Path) -> list[str]:
+    """Run a case with one version of the code, and return its results, line by line."""
+    found = []
+    for command in case.commands:
+        torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={case.processes}", "-m"]
+        words = [sys.executable, "-m", *(torchrun if case.processes > 1 else []), "nmt", *command]
+        environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(source)}
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            output = "\n".join((done.stdout + done.stderr).splitlines()[-10:])
+            raise FailedCaseError(f"{' '.join(command)} ended with exit code {done.returncode}:\n{output}")
+        found += done.stdout.splitlines() if command[0] in PRINT_RESULTS else []
+    paths = [path for pattern in case.files for path in sorted(folder.glob(pattern)) if path.is_file()]
+    return found + [f"{path.relative_to(folder)}: {line}" for path in paths for line in _content(path)]
+
+
+def _content(path: Path) -> Iterator[str]:
+    """Yield the results that a file holds."""
+    content = path.read_bytes()
+    if path.suffix == ".safetensors":
+        start = 8 + int.from_bytes(content[:8], "little")
+        for name, tensor in sorted(json.loads(content[8:start]).items()):
+            if name != "__metadata__":
+                begin, end = (start + offset for offset in tensor["data_offsets"])
+                yield f"{name} {tensor['dtype']} {tensor['shape']} {sha256(content[begin:end]).hexdigest()}"
+    elif path.suffix in (".json", ".jsonl") and path.name != MANIFEST:
+        for line in content.decode().splitlines() if path.suffix == ".jsonl" else [content.decode()]:
+            yield json.dumps(_without_times(json.loads(line)), ensure_ascii=False)
+    elif path.suffix in (".txt", ".links"):
+        yield from content.decode().splitlines()
+    elif path.name != MANIFEST:
+        yield sha256(content).hexdigest()
+
+
+def _without_times(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_times(each) for key, each in value.items() if key not in NOT_RESULTS}
+    return [_without_times(each) for each in value] if isinstance(value, list) else value
 
 
 if __name__ == "__main__":
-    run_tool(main, __file__)
+    sys.exit(main())

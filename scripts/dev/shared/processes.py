@@ -27,15 +27,10 @@ def model_processes(pid: int) -> list[int]:
     return [child for child in children(pid) if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
-def state(pid: int) -> str:
-    """Return the letter of a process's state, such as R for running and Z for ended but not waited for."""
-    return _stat(pid)[0]
-
-
 def is_alive(pid: int) -> bool:
     """Return whether a process has not ended."""
     try:
-        return state(pid) not in "ZX"
+        return _stat(pid)[0] not in "ZX"
     except OSError:
         return False
 
@@ -45,19 +40,14 @@ def cpu_seconds(pid: int) -> float:
     return sum(map(int, _stat(pid)[11:15])) / TICKS
 
 
-def status(pid: int) -> dict[str, str]:
-    """Return the fields of a process's status."""
-    return _fields(Path(f"/proc/{pid}/status").read_text())
-
-
-def memory(pid: int, kind: str = "VmRSS") -> int:
-    """Return bytes of memory of a process: resident ones, or another kind of its status."""
-    return 1024 * int(status(pid).get(kind, "0 kB").split()[0])
+def memory(pid: int) -> int:
+    """Return the bytes of a process in memory."""
+    return _bytes(Path(f"/proc/{pid}/status"), "VmRSS")
 
 
 def own_share_of_memory(pid: int) -> int:
     """Return the bytes in memory, mapped files included; shared memory is divided among its processes."""
-    return 1024 * int(_fields(Path(f"/proc/{pid}/smaps_rollup").read_text())["Pss"].split()[0])
+    return _bytes(Path(f"/proc/{pid}/smaps_rollup"), "Pss")
 
 
 def _stat(pid: int) -> list[str]:
@@ -65,5 +55,5 @@ def _stat(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
-def _fields(text: str) -> dict[str, str]:
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
+def _bytes(file: Path, field: str) -> int:
+    return sum(1024 * int(line.split()[1]) for line in file.read_text().splitlines() if line.startswith(f"{field}:"))

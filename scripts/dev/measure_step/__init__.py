@@ -1,1 +1,0 @@
-"""The time and memory of a training step."""
