@@ -1,42 +1,45 @@
-"""What the user gives wins, and a run that has begun keeps its values."""
+"""What the user gives wins, a run that has begun keeps its values, and the rest follows from the text."""
 
+import random
 from pathlib import Path
 
 import pytest
 
 from nmt.config.commands import DERIVED, SHAPE
 from nmt.config.compose import compose, given_settings
+from nmt.config.data import TokenizerConfig
 from nmt.config.keys import value_of, with_values
 from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
-from nmt.errors import ConfigError
-from nmt.own_text.complete import with_values_for_text
+from nmt.data.prepare import prepare
+from nmt.own_text.complete import TextSize, measure_text, share_to_hold_out, vocabulary_for, with_values_for_text
 from nmt.own_text.prepare import plan_training
 from nmt.runs.layout import RunLayout, step_folder_name
+from nmt.text.train_tokenizer import train
 from tests.integration.toy import pairs, refuse, write_pairs
 
 NAMES = [*DERIVED, "own.minutes"]
 
 
+def words_for(folder: Path, lines: list[tuple[str, str]]) -> list[str]:
+    """Write two files, and return the settings of a run on them that gives nothing else."""
+    paths = [f"paths.data={folder}/data", f"paths.outputs={folder}/outputs"]
+    return ["experiment=own", f"data.train={write_pairs(folder / 'train', lines)}", *paths]
+
+
 @pytest.fixture
 def words(tmp_path: Path) -> list[str]:
-    """Settings of a run on two files."""
-    files = write_pairs(tmp_path / "train", pairs(100, 1))
-    paths = [f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs"]
-    return ["experiment=own", f"data.train={files}", *paths]
+    return words_for(tmp_path, pairs(100, 1))
 
 
 def completed(words: list[str]) -> Config:
     return with_values_for_text(compose(words), given_settings(words))
 
 
-def test_share_to_hold_out_beside_named_text_is_refused(words: list[str]) -> None:
-    named = [*words, "data.valid=[a,b]", "data.test=[c,d]"]
-    assert completed(named).data.hold_out == 0.01
-    assert completed([*named, "data.hold_out=0"]).data.hold_out == 0
-    assert completed([*words, "data.valid=[a,b]", "data.hold_out=0.2"]).data.hold_out == 0.2
-    with pytest.raises(ConfigError, match=r"data\.hold_out=0\.2 has no effect, because data\.valid and data\.test are"):
-        completed([*named, "data.hold_out=0.2"])
+def prepared(words: list[str]) -> Config:
+    config = completed(words)
+    prepare(config, say=lambda _: None)
+    return config
 
 
 def begin(config: Config, **values: object) -> Config:
@@ -62,9 +65,8 @@ def begin(config: Config, **values: object) -> Config:
     ],
 )
 def test_settings_that_are_given_are_kept(words: list[str], given: list[str], expected: set[str]) -> None:
-    config = completed([*words, *given])
+    config, asked = completed([*words, *given]), compose([*words, *given])
     assert {*config.own.keep} == expected
-    asked = compose([*words, *given])
     assert [value_of(config, name) for name in expected] == [value_of(asked, name) for name in expected]
 
 
@@ -76,8 +78,7 @@ def test_settings_of_the_user_s_own_file_are_kept(
     (tmp_path / "conf" / "experiment" / "mine.yaml").write_text(mine, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     config = completed(["experiment=mine", *words[1:]])
-    assert {*config.own.keep} == {"training.warmup_steps"}
-    assert config.training.warmup_steps == 123
+    assert ({*config.own.keep}, config.training.warmup_steps) == ({"training.warmup_steps"}, 123)
 
 
 def test_other_experiments_and_own_derive_false_change_nothing(words: list[str]) -> None:
@@ -85,7 +86,7 @@ def test_other_experiments_and_own_derive_false_change_nothing(words: list[str])
         assert completed(others) == compose(others)
 
 
-def test_run_that_has_begun_keeps_its_values_that_are_not_given(
+def test_a_run_that_has_begun_keeps_its_values_that_are_not_given(
     words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = begin(
@@ -102,21 +103,11 @@ def test_other_text_for_a_run_that_has_begun_is_derived_anew(words: list[str], t
     begin(completed(words), tokenizer__vocab_size=9999)
     files = write_pairs(tmp_path / "other", pairs(60, 2), ("fr", "es"))
     other = [f"data.train={files}", *words[2:], "data.corpus=other"]
-    config = completed(["experiment=own", *other])
+    config, fresh = completed(["experiment=own", *other]), completed(["experiment=own", "name=fresh", *other])
     assert (config.data.source_lang, config.data.target_lang) == ("fr", "es")
-    fresh = completed(["experiment=own", "name=fresh", *other])
     assert config.tokenizer.vocab_size == fresh.tokenizer.vocab_size < 9999
     config = completed(["experiment=own", *words[2:]])  # as `nmt translate` is called
     assert (config.data.source_lang, config.data.target_lang) == ("en", "de")
-
-
-def test_damaged_settings_of_a_checkpoint_are_left_to_the_command(words: list[str]) -> None:
-    config = completed(words)
-    begin(config)
-    newest = RunLayout(config.run_folder).newest_checkpoint()
-    assert newest
-    (newest / "config.yaml").write_text("a: [", encoding="utf-8")
-    assert value_of(completed(words), "training.steps") == value_of(compose(words), "training.steps")
 
 
 def test_nothing_is_derived_if_the_target_side_is_no_text(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,19 +118,92 @@ def test_nothing_is_derived_if_the_target_side_is_no_text(words: list[str], caps
     assert "because the target side is trees" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("own.minutes=-1", "own.minutes=-1.0 must be at least 0"),
-        ("own.minutes=nan", "own.minutes=nan must be"),
-        ("own.keep=[training.step]", "did you mean training.steps?"),
-    ],
-)
-def test_values_that_make_no_sense_are_refused_in_one_line(words: list[str], given: str, said: str) -> None:
-    assert said in refuse(["data", *words, given])
-
-
-def test_empty_text_is_refused_in_one_line_by_data(words: list[str], tmp_path: Path) -> None:
+def test_bad_values_and_text_are_refused_in_one_line(words: list[str], tmp_path: Path) -> None:
+    for given, said in {
+        "own.minutes=-1": "own.minutes=-1.0 must be at least 0",
+        "own.minutes=nan": "own.minutes=nan must be",
+        "own.keep=[training.step]": "did you mean training.steps?",
+    }.items():
+        assert said in refuse(["data", *words, given])
     for language in ("en", "de"):
         (tmp_path / f"train.{language}").write_text("")
     assert "is empty: check data.train" in refuse(["data", *words])
+    (tmp_path / "train.de").unlink()
+    assert completed(words).tokenizer.vocab_size == compose(words).tokenizer.vocab_size
+
+
+def test_the_vocabulary_grows_with_the_text_within_limits_and_has_a_piece_for_each_character() -> None:
+    found = [vocabulary_for(TextSize(10**power, 10**power, 100)) for power in range(4, 11)]
+    assert found == sorted(found)
+    assert found[-1] == 32_000
+    captions = TextSize(characters=4_000_000, words=40_000, alphabet=100)  # about those of Multi30k
+    assert vocabulary_for(captions) == 12_000
+    assert vocabulary_for(captions._replace(characters=400_000)) == pytest.approx(12_000 / 10**0.2, abs=50)
+    assert vocabulary_for(captions._replace(alphabet=5000, characters=10_000)) == 10_000
+
+
+@pytest.mark.parametrize("words_of_text", [60, 3000])
+def test_a_tokenizer_can_be_trained_with_the_vocabulary_of_its_text(words_of_text: int) -> None:
+    random.seed(words_of_text)
+    known = ["".join(random.choices("abcdefghijklmnoprstuvwz", k=random.randint(2, 9))) for _ in range(words_of_text)]
+    lines = [" ".join(random.choices(known, k=8)) for _ in range(words_of_text)]
+    text = " ".join(lines)
+    size = TextSize(len(text), len(set(text.split())), len(set(text)))
+    assert train(lines, len(lines), TokenizerConfig(vocab_size=vocabulary_for(size)))
+
+
+def test_the_size_is_that_of_the_pairs_that_are_kept_for_training(tmp_path: Path) -> None:
+    config = compose([*words_for(tmp_path, [("a bc d", "x"), ("a a", "yz y"), ("e", "")]), "data.hold_out=0"])
+    assert measure_text(config) == TextSize(len("a bc d x") + len("a a yz y"), len({"a", "bc", "d", "x", "yz", "y"}), 8)
+    assert measure_text(with_values(config, {"data.max_words": 2})) == TextSize(len("a a yz y"), 3, 4)
+    apart = with_values(config, {"tokenizer.joint": False, "model.tie_embeddings": False})
+    assert measure_text(apart) == TextSize(characters=len("x yz y "), words=3, alphabet=len("abcd "))
+    config = compose([*words_for(tmp_path, pairs(400, 1)), "data.hold_out=0.2"])
+    everything = sum(len(" ".join(pair)) for pair in pairs(400, 1))
+    assert 0.5 * everything < measure_text(config).characters < 0.7 * everything
+
+
+def test_a_prepared_corpus_keeps_its_values_until_its_text_changes(tmp_path: Path) -> None:
+    words = words_for(tmp_path, pairs(200, 1))
+    prepared([*words, "data.hold_out=0.1", "tokenizer.vocab_size=150"])
+    kept = completed(words)
+    assert (kept.tokenizer.vocab_size, kept.data.hold_out) == (150, 0.1)
+    (tmp_path / "train.de").rename(tmp_path / "moved")
+    assert completed(words).tokenizer.vocab_size == 150
+    grown = completed(words_for(tmp_path, pairs(6000, 2)))
+    assert grown.tokenizer.vocab_size not in (150, compose(words).tokenizer.vocab_size)
+    assert grown.data.hold_out == 0.05
+
+    def interrupt(line: str) -> None:
+        if line.startswith("tokenizer: "):
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        prepare(grown, say=interrupt)
+    assert completed(words) == grown
+
+
+def test_the_share_to_hold_out_falls_with_the_text(words: list[str]) -> None:
+    shares = {0: 0.05, 2000: 0.05, 10_000: 0.03, 29_000: 0.01, 1_000_000: 0.01}
+    assert {size: share_to_hold_out(size) for size in shares} == shares
+    assert completed(words).data.hold_out == 0.05
+    assert completed([*words, "data.valid=[a,b]", "data.test=[c,d]"]).data.hold_out == 0.01  # nothing is held out
+
+
+def test_languages_are_those_of_the_file_names_and_stay_those_of_a_prepared_corpus(tmp_path: Path) -> None:
+    def languages(*endings: str, given: tuple[str, ...] = ()) -> tuple[str, str]:
+        words = words_for(tmp_path, pairs(200, 1))
+        files = [tmp_path / f"text.{ending}" for ending in endings]
+        for file, language in zip(files, ("en", "de"), strict=True):
+            (tmp_path / f"train.{language}").replace(file)
+        data = completed([words[0], f"data.train=[{files[0]},{files[1]}]", *words[2:], *given]).data
+        return data.source_lang, data.target_lang
+
+    assert languages("fr", "pt-BR") == ("fr", "pt-BR")
+    assert languages("source", "target") == ("en", "de")
+    assert languages("fr", "es", given=("data.target_lang=it",)) == ("fr", "it")
+    assert languages("fr", "es", given=("own.derive=false",)) == ("en", "de")
+    paths = [f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs"]
+    files = f"data.train=[{tmp_path}/text.fr,{tmp_path}/text.es]"
+    prepared(["experiment=own", files, *paths, "data.source_lang=en", "data.target_lang=de"])
+    assert languages("fr", "es") == ("en", "de")

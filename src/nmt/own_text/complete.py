@@ -1,6 +1,6 @@
 """Complete the settings of every command: with the values of the run once it has begun, else with those of its text."""
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -16,8 +16,8 @@ from nmt.data.manifest import read_manifest
 from nmt.data.records import TOKENIZER_TASK, collect_task
 from nmt.data.sources import registry
 from nmt.data.sources.file_languages import named_languages
-from nmt.data.sources.source import Fingerprint, Pair
-from nmt.errors import ConfigError, UserError
+from nmt.data.sources.source import Pair
+from nmt.errors import UserError
 from nmt.runs.layout import SETTINGS, RunLayout
 
 EXPERIMENT = "experiment=own"
@@ -38,22 +38,13 @@ vocabulary, or words enough for any."""
 def with_values_for_text(config: Config, given: Container[str]) -> Config:
     """Return the settings with the values of a run that has begun, or with what is derived before preparing the text.
 
-    Args:
-        config: All settings.
-        given: The settings and groups that the user gives; they keep their values.
+    The settings and groups that the user gives keep their values.
     """
     config = _with_prepared_text(config, given)
-    if HOLD_OUT in given and config.data.hold_out and config.data.valid and config.data.test:
-        raise ConfigError(
-            f"{HOLD_OUT}={config.data.hold_out:g} has no effect, because data.valid and data.test are named: "
-            "leave it out"
-        )
     if not config.own.derive:
         return config
     config = with_values(config, {"own.keep": list(dict.fromkeys([*config.own.keep, *_given(config, given)]))})
-    if (begun := as_begun(config)) is not None:
-        return begun
-    return with_values(config, values_for_text(config, derivable_from_text(config)))
+    return as_begun(config) or with_values(config, values_for_text(config, derivable_from_text(config)))
 
 
 def as_begun(config: Config) -> Config | None:
@@ -61,10 +52,7 @@ def as_begun(config: Config) -> Config | None:
     newest = RunLayout(config.run_folder).newest_checkpoint()
     if newest is None:
         return None
-    try:
-        saved = read_saved(newest / SETTINGS, from_yaml)
-    except (UserError, OSError):  # the command reports it if it needs the checkpoint
-        return config
+    saved = read_saved(newest / SETTINGS, from_yaml)
     # from another text, a corpus of its own can be prepared
     of_text = derivable_from_text(config) if saved.data.train != config.data.train else []
     others = {*config.own.keep, *of_text, *(["own.minutes"] if config.own.minutes else [])}
@@ -83,17 +71,12 @@ def _with_prepared_text(config: Config, given: Container[str]) -> Config:
     """Return the settings with those of the prepared corpus, if nothing says which files have the training text."""
     if config.data.source != "files" or "data" in given or "data.train" in given:
         return config
-    usual = compose([EXPERIMENT])
+    usual, recorded = compose([EXPERIMENT]), flatten(read_manifest(config.data_folder).settings)
     if config.data.train != usual.data.train:  # a file of settings names them
         return config
-    others = {*(f"data.{name}" for name in NOT_OF_THE_TEXT), *DERIVED}
-    try:
-        recorded = flatten(read_manifest(config.data_folder).settings)
-        names = recorded.keys() & all_keys().keys() - others
-        is_open = {name for name in names if name not in given and value_of(config, name) == value_of(usual, name)}
-        return with_values(config, {name: recorded[name] for name in is_open})
-    except (UserError, OSError, TypeError, AttributeError, ValueError):  # a command that needs the corpus reports it
-        return config
+    names = recorded.keys() & all_keys().keys() - {*(f"data.{name}" for name in NOT_OF_THE_TEXT), *DERIVED}
+    is_open = {name for name in names if name not in given and value_of(config, name) == value_of(usual, name)}
+    return with_values(config, {name: recorded[name] for name in is_open})
 
 
 def _given(config: Config, given: Container[str]) -> list[str]:
@@ -104,55 +87,45 @@ def _given(config: Config, given: Container[str]) -> list[str]:
         for name in DERIVED
         if name in given or name.partition(".")[0] in given or value_of(config, name) != value_of(usual, name)
     ]
-    stacks = ("model.encoder_layers", "model.decoder_layers")
-    has_shape = any(name in found for name in SHAPE) or any(value_of(config, name) for name in stacks)
+    has_shape = any(name in found for name in SHAPE) or config.model.encoder_layers or config.model.decoder_layers
     return [*found, *(SHAPE if has_shape else ())]
 
 
-def values_for_text(config: Config, names: Collection[str]) -> Mapping[str, object]:
-    """Return values of settings with which the text was prepared, or which suit it, as far as they can be known.
+def values_for_text(config: Config, names: Collection[str]) -> dict[str, object]:
+    """Return values of some settings with which the text was prepared, or which suit it, as far as they can be known.
 
     Commands report text that is missing, empty or damaged when they need it.
-
-    Args:
-        config: All settings.
-        names: The settings to derive, of the languages, the size of the vocabulary and the share of held-out text.
     """
     if not names:
         return {}
     found: dict[str, object] = dict(zip(LANGUAGES, named_languages(config.data) or (), strict=False))
 
-    def known() -> Config:
-        return with_values(config, {name: value for name, value in found.items() if name in names})
+    def known() -> dict[str, object]:
+        return {name: value for name, value in found.items() if name in names}
 
     try:
         here = registry.fingerprint_if_here(config.data, "train")
         found |= _prepared_with(config, here)
         if here is not None and HOLD_OUT in names and HOLD_OUT not in found and registry.held_out(config.data):
-            whole = registry.pairs(replace(known().data, hold_out=0.0), "train")
+            whole = registry.pairs(replace(with_values(config, known()).data, hold_out=0.0), "train")
             found[HOLD_OUT] = share_to_hold_out(sum(1 for _ in islice(whole, round(HELD_OUT_PAIRS / MIN_HELD_OUT))))
         if here is not None and VOCABULARY in names and VOCABULARY not in found:
-            size = measure_text(known())
-            found |= {VOCABULARY: vocabulary_for(size)} if size.characters else {}
-    except (UserError, LookupError, TypeError, ValueError):  # LookupError: the corpus is of an older version
+            found[VOCABULARY] = vocabulary_for(measure_text(with_values(config, known())))
+    except (UserError, LookupError):  # LookupError: the corpus is of an older version
         pass
-    return {name: value for name, value in found.items() if name in names}
+    return known()
 
 
-def _prepared_with(config: Config, here: Fingerprint | None) -> dict[str, object]:
-    """Return the settings with which this text was collected, and the tokenizer trained on it; none if they were not.
+def _prepared_with(config: Config, here: object) -> dict[str, object]:
+    """Return the settings with which the text was collected, and the tokenizer trained on it; none if they were not.
 
-    The head of the manifest is of another preparation if the last one was interrupted.
-
-    Args:
-        config: All settings.
-        here: The fingerprint of the text; None if it is not here, so that the names of its files decide.
+    They are those of the tasks, because the settings of the manifest may be of a preparation that was interrupted.
+    `here` is the fingerprint of the text; if it is None, the text is not here, and the names of its files decide.
     """
     manifest = read_manifest(config.data_folder)
     collected, tokenizer = (manifest.tasks.get(name) for name in (collect_task("train"), TOKENIZER_TASK))
-    if collected is None or here not in (None, collected.inputs.get("source")):
-        return {}
-    if here is None and flatten(manifest.settings).get("data.train") != config.data.train:
+    same_files = flatten(manifest.settings).get("data.train") == config.data.train
+    if collected is None or not (same_files if here is None else here == collected.inputs.get("source")):
         return {}
     inputs: Any = collected.inputs
     trained: Any = tokenizer.inputs if tokenizer else {}

@@ -3,10 +3,9 @@
 What is chosen, how, and why:
 
 =====================  ================================================================================================
-steps                  as many as 90% of the minutes allow, in up to 30 passes over the text: more steps are worth more
-                       than anything else. Steps on new shapes of batches are slower than those that were measured.
-... without minutes    up to an hour and 14 passes.
-... of a short text    up to 3,000 of the smallest batch, in up to 80 passes.
+steps                  as many as 90% of the minutes (or of an hour) allow, in up to 30 passes over the text, or 14 if
+                       no minutes are given; of a short text up to 3,000 of the smallest batch, in up to 80 passes.
+                       Steps on new shapes of batches are slower than those that were measured.
 base                   a text of 1M pairs, of which it reads 100M tokens per side. This is not measured, but chosen with
                        a margin from the paper, in which 4.5M pairs are enough.
 width 256, else 128    2,000 steps in up to 30 passes: a narrower model learns more from fewer, or from a short text.
@@ -49,7 +48,6 @@ DECAY_TIMES_STEPS: Table = ((2.5, 126), (6.3, 860), (17, 2000), (25, 3000))
 BPE_DROPOUT, MIN_PASSES_OF_BPE_DROPOUT, MAX_DROPOUT_WITH_BPE_DROPOUT = 0.1, 50, 0.2
 MAX_WEIGHT_DECAY, MAX_WARMUP_STEPS = 2.0, 300
 MIN_VALIDATIONS, MAX_VALIDATIONS, CHECKPOINTS = 4, 10, 25
-MIN_USEFUL_STEPS, USEFUL_STEPS = 300, 600
 
 BATCH = "training.batch_tokens"
 BPE_DROPOUT_SETTING = "noise.bpe_dropout"
@@ -101,25 +99,6 @@ class Plan(NamedTuple):
         return steps * self.step_seconds / SHARE_OF_MINUTES / 60
 
 
-class _Budget(NamedTuple):
-    """What limits the steps of a run."""
-
-    text: Text
-    minutes: float
-    speed: Speed
-
-    def worth(self, batch: int) -> float:
-        """Return the steps that the text is worth."""
-        passes_of_short_text = min(SHORTEST_RUN / self.text.steps_per_pass(MIN_BATCH_TOKENS), MAX_PASSES_OF_SHORT_TEXT)
-        passes = max(MAX_PASSES if self.minutes else USUAL_PASSES, passes_of_short_text)
-        return passes * self.text.steps_per_pass(batch)
-
-    def steps(self, shape: Shape, batch: int) -> float:
-        """Return the steps that the text is worth, or those that there is time for."""
-        seconds = SHARE_OF_MINUTES * 60 * (self.minutes or USUAL_MINUTES)
-        return min(self.worth(batch), seconds / self.speed(shape, batch))
-
-
 def plan(text: Text, minutes: float, speed: Speed, given: Values = NOTHING, longest_sentence: int = 1) -> Plan:
     """Return the best run within the minutes; 0 minutes let the text decide.
 
@@ -133,53 +112,50 @@ def plan(text: Text, minutes: float, speed: Speed, given: Values = NOTHING, long
     Raises:
         CommonError: The memory is too small for a step.
     """
-    budget, given_batch, steps = _Budget(text, minutes, cache(speed)), given.get(BATCH), given.get("training.steps")
     shape = Shape(*(given[name] for name in SHAPE)) if SHAPE[0] in given else None
-    batch: int = given_batch or 1 << (max(MIN_BATCH_TOKENS, longest_sentence) - 1).bit_length()  # a power of two
-    if steps:
+    batch: int = given.get(BATCH) or 1 << (max(MIN_BATCH_TOKENS, longest_sentence) - 1).bit_length()
+    if steps := given.get("training.steps"):
         return Plan(shape or WIDE, batch, steps, steps / text.steps_per_pass(batch), 0.0, steps)
-    shape = shape or _largest_shape(budget, batch, given_batch or max(batch, MAX_BATCH_TOKENS))
-    if math.isinf(budget.speed(shape, batch)):  # also of the narrowest shape, unless another one is given
+    speed = cache(speed)
+    short = min(SHORTEST_RUN / text.steps_per_pass(MIN_BATCH_TOKENS), MAX_PASSES_OF_SHORT_TEXT)
+    passes = max(MAX_PASSES if minutes else USUAL_PASSES, short)
+
+    def steps_of(shape: Shape, batch: int) -> float:
+        """Return the steps that the text is worth, or those that there is time for."""
+        seconds = SHARE_OF_MINUTES * 60 * (minutes or USUAL_MINUTES)
+        return min(passes * text.steps_per_pass(batch), seconds / speed(shape, batch))
+
+    shape = shape or _largest_shape(text, steps_of, batch, given.get(BATCH) or max(batch, MAX_BATCH_TOKENS))
+    if math.isinf(speed(shape, batch)):  # also of the narrowest shape, unless another one is given
         raise CommonError(
             f"own.derive: the memory is too small for a training step of {batch:,} tokens with model.d_model="
             f"{shape.d_model} and model.layers={shape.layers}: free memory, lower data.max_pieces or "
             "tokenizer.vocab_size and prepare the text again, or give smaller values of model.*"
         )
-    if given_batch is None:
-        batch = _largest_batch(budget, shape, batch)
-    steps, most_steps = _rounded(budget.steps(shape, batch)), _rounded(budget.worth(batch))
-    return Plan(shape, batch, steps, steps / text.steps_per_pass(batch), budget.speed(shape, batch), most_steps)
-
-
-def _largest_shape(budget: _Budget, batch: int, largest_batch: int) -> Shape:
-    """Return the largest shape that learns enough from the text in the minutes."""
-    # small batches tell first, because large ones take long to measure
-    if budget.text.pairs >= PAIRS_OF_BASE and all(
-        tokens * budget.steps(BASE, tokens) >= TOKENS_OF_BASE * tokens / largest_batch
-        for tokens in (batch, largest_batch)
-    ):
-        return BASE
-    is_short = MAX_PASSES * budget.text.steps_per_pass(batch) < STEPS_OF_WIDE
-    return NARROW if is_short or budget.steps(WIDE, batch) < STEPS_OF_WIDE else WIDE
-
-
-def _largest_batch(budget: _Budget, shape: Shape, batch: int) -> int:
-    """Return the largest batch that reads more and leaves enough steps."""
-    while batch < MAX_BATCH_TOKENS and budget.steps(shape, batch) > STEPS_OF_FEW_PASSES:
+    while BATCH not in given and batch < MAX_BATCH_TOKENS and steps_of(shape, batch) > STEPS_OF_FEW_PASSES:
         larger = 2 * batch
-        if 2 * budget.speed(shape, batch) < MIN_GAIN * budget.speed(shape, larger):
+        if 2 * speed(shape, batch) < MIN_GAIN * speed(shape, larger):
             break
-        steps = budget.steps(shape, larger)
-        has_few_passes = steps / budget.text.steps_per_pass(larger) <= FEW_PASSES
-        if steps < (STEPS_OF_FEW_PASSES if has_few_passes else STEPS_OF_MANY_PASSES):
+        more = steps_of(shape, larger)
+        has_few_passes = more / text.steps_per_pass(larger) <= FEW_PASSES
+        if more < (STEPS_OF_FEW_PASSES if has_few_passes else STEPS_OF_MANY_PASSES):
             break
         batch = larger
-    return batch
+    steps, most_steps = (
+        max(10, 10 * math.floor(each / 10)) for each in (steps_of(shape, batch), passes * text.steps_per_pass(batch))
+    )
+    return Plan(shape, batch, steps, steps / text.steps_per_pass(batch), speed(shape, batch), most_steps)
 
 
-def _rounded(steps: float) -> int:
-    """Return a whole number of tens of steps, at least ten."""
-    return max(10, 10 * math.floor(steps / 10))
+def _largest_shape(text: Text, steps_of: Callable[[Shape, int], float], batch: int, largest_batch: int) -> Shape:
+    """Return the largest shape that learns enough from the text in the minutes."""
+    # small batches tell first, because large ones take long to measure
+    if text.pairs >= PAIRS_OF_BASE and all(
+        tokens * steps_of(BASE, tokens) >= TOKENS_OF_BASE * tokens / largest_batch for tokens in (batch, largest_batch)
+    ):
+        return BASE
+    is_short = MAX_PASSES * text.steps_per_pass(batch) < STEPS_OF_WIDE
+    return NARROW if is_short or steps_of(WIDE, batch) < STEPS_OF_WIDE else WIDE
 
 
 def settings_of(

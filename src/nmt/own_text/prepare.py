@@ -4,7 +4,7 @@ import gc
 import math
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 from textwrap import fill
 
@@ -23,14 +23,15 @@ from nmt.data.store import Pairs
 from nmt.errors import CommonError
 from nmt.launched import is_main_process
 from nmt.own_text.complete import as_begun, derivable_from_text
-from nmt.own_text.plan import BPE_DROPOUT_SETTING, MIN_USEFUL_STEPS, USEFUL_STEPS, Plan, Shape, Text, plan, settings_of
+from nmt.own_text.plan import BPE_DROPOUT_SETTING, Plan, Shape, Text, plan, settings_of
 from nmt.training.build import build_trainer, training_batches
 from nmt.training.memory_check import tokens_that_fit
 
 WARM_UP_STEPS, MAX_STEPS, MAX_SECONDS = 2, 20, 4.0
 """Steps before those that are timed, and the limits of these; one is timed in any case."""
-WIDTH = 120
-"""The longest line, in characters."""
+MIN_USEFUL_STEPS, USEFUL_STEPS = 300, 600
+"""Fewer steps than the first bring a warning, and the second would do."""
+LINE_CHARACTERS = 120
 
 
 def plan_training(config: Config) -> Config:
@@ -47,7 +48,6 @@ def plan_training(config: Config) -> Config:
     if not {*encoded, TOKENIZER_TASK} <= manifest.tasks.keys():
         return config  # training says what to do
     pairs, tokenizer = open_training_text(config.data_folder, config.data), manifest.tokenizer()
-    vocabularies = (tokenizer.source_vocabulary, tokenizer.target_vocabulary)
     text = Text(len(pairs), len(pairs) + max(int(pairs.source_lengths.sum()), int(pairs.target_lengths.sum())))
     of_other_model = (*SHAPE, BPE_DROPOUT_SETTING) if config.training.init_from else ()
     given = {name: value_of(config, name) for name in (*config.own.keep, *of_other_model)}
@@ -56,16 +56,16 @@ def plan_training(config: Config) -> Config:
 
         def speed(shape: Shape, batch_tokens: int) -> float:
             values = {**dict(zip(SHAPE, shape, strict=True)), "training.batch_tokens": batch_tokens}
+            vocabularies = tokenizer.source_vocabulary, tokenizer.target_vocabulary
             return seconds_per_step(with_values(config, values), machine, pairs, vocabularies)
 
         distributed.check_same({"text": text, "own.minutes": minutes, "given settings": given}, "settings")
         chosen = plan(text, minutes, speed, given, longest_sentence=config.data.max_pieces + 1)
+    ends_by_time = not config.own.minutes and minutes > 0
     with_bpe = config.tokenizer.model_type == "bpe" and not config.training.guided_weight
-    values = settings_of(chosen, given, ends_by_time=_ends_by_time(config), with_bpe=with_bpe)
+    values = settings_of(chosen, given, ends_by_time=ends_by_time, with_bpe=with_bpe)
     planned = with_values(config, values)
-    _say(_message(planned, text, minutes, chosen, values))
-    if minutes and chosen.step_seconds:
-        _warn(config, minutes, chosen)
+    _tell(planned, text, minutes, chosen, values)
     return planned
 
 
@@ -105,40 +105,30 @@ def _timed(config: Config, machine: Machine, text: Pairs, vocabularies: tuple[in
             return max(distributed.gather_objects(seconds / steps))
 
 
-def _ends_by_time(config: Config) -> bool:
-    """Return whether the minutes of the plan are those that end the run."""
-    return not config.own.minutes and config.training.max_training_minutes > 0
-
-
-def _message(config: Config, text: Text, minutes: float, chosen: Plan, planned: Iterable[str]) -> str:
-    """Return one line: why what was chosen, and how to override it."""
-    reason, steps = f"{text.pairs:,} pairs", f"{chosen.steps:,} steps, {chosen.passes:.1f} passes over the text"
-    if _ends_by_time(config) and chosen.most_steps > chosen.steps:
-        steps = f"about {steps}, and at most {chosen.most_steps:,} if there is time"
-    if chosen.step_seconds:
-        limit = f"{minutes:g} minute{'s' if minutes != 1 else ''}" if minutes else "no minutes given"
-        reason += f", {limit} and {chosen.step_seconds:.3f} s per step"
-        steps += f", about {chosen.minutes_of(chosen.steps):.1f} minutes"
-    of_text = derivable_from_text(config)
-    names = [name for name in (*of_text, *planned) if name != HOLD_OUT or registry.held_out(config.data)]
-    values = " ".join(f"{name}={written(value_of(config, name))}" for name in names)
-    return f"own.derive: {reason} give {steps}: {values} (give any of them, or own.minutes, to override)"
-
-
-def _warn(config: Config, minutes: float, chosen: Plan) -> None:
-    """Print a line if the minutes are too few to learn from the text."""
-    most = min(USEFUL_STEPS, chosen.most_steps)
-    if chosen.steps < min(MIN_USEFUL_STEPS, most) and is_main_process():
-        limit = "training.max_training_minutes" if _ends_by_time(config) else "own.minutes"
-        print(
-            f"warning: {limit}={minutes:g} is too little: after {chosen.steps} steps a model hardly translates; "
-            f"{limit}={math.ceil(chosen.minutes_of(most))} would do",
-            file=sys.stderr,
-            flush=True,
-        )
+def _tell(config: Config, text: Text, minutes: float, chosen: Plan, values: Mapping[str, object]) -> None:
+    """Say in one line what was chosen, why, and how to override it; warn if the minutes are too few to learn."""
+    measured, most = chosen.step_seconds > 0, config.training.steps
+    limit = f", {minutes:g} minutes" if minutes else ""
+    speed = f"{limit}, {chosen.step_seconds:.3f} s per step" if measured else ""
+    steps = f"{chosen.steps:,} steps, {chosen.passes:.1f} passes over the text"
+    steps += f", about {chosen.minutes_of(chosen.steps):.1f} minutes" if measured else ""
+    steps += f", and at most {most:,} if there is time" if most > chosen.steps else ""
+    names = [*derivable_from_text(config), *values]
+    names = [name for name in names if name != HOLD_OUT or registry.held_out(config.data)]
+    all_values = " ".join(f"{name}={written(value_of(config, name))}" for name in names)
+    _say(f"own.derive: {text.pairs:,} pairs{speed} give {steps}: {all_values} (give any of them, or own.minutes)")
+    useful = min(USEFUL_STEPS, chosen.most_steps)
+    if minutes and measured and chosen.steps < min(MIN_USEFUL_STEPS, useful) and is_main_process():
+        name = "own.minutes" if config.own.minutes else "training.max_training_minutes"
+        enough = math.ceil(chosen.minutes_of(useful))
+        too_little = f"{name}={minutes:g} is too little: after {chosen.steps} steps a model hardly translates"
+        print(f"warning: {too_little}; {name}={enough} would do", file=sys.stderr, flush=True)
 
 
 def _say(line: str) -> None:
     """Print a line, in several that are not too long, on the first process only."""
     if is_main_process():
-        print(fill(line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False), flush=True)
+        print(
+            fill(line, LINE_CHARACTERS, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False),
+            flush=True,
+        )
