@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 import sacrebleu
 
-from nmt.config.compose import compose
 from nmt.config.tree import Config
 from nmt.data.filters.pipeline import filter_counts
 from nmt.data.manifest import read_manifest
 from nmt.data.store import PairStore
 from nmt.errors import UserError
-from nmt.evaluation.paper import paper_bleu, paper_perplexity
 from nmt.evaluation.record import EvaluationRecord
 from nmt.report import curves
 from nmt.report.charts import HEIGHT, MAX_POINTS, WIDTH, draw, thin_out
@@ -73,15 +71,6 @@ def test_filter_counts_add_up(first: Config) -> None:
     for before, after in pairwise(counts):
         assert before.left - after.dropped == after.left
     assert {count.name: count.limit for count in counts}["pieces"].startswith("data.max_pieces=")
-
-
-def test_only_the_papers_recipes_have_its_results() -> None:
-    base, big = compose([]), compose(["experiment=wmt14_en_de_big"])
-    assert (paper_bleu(base, "test"), paper_bleu(big, "test"), paper_bleu(base, "valid")) == (27.3, 28.4, None)
-    row = compose(["experiment=table3/c4"])
-    assert (paper_bleu(row, "valid"), paper_perplexity(row), paper_bleu(row, "test")) == (24.5, 5.75, None)
-    assert paper_bleu(compose(["experiment=multi30k"]), "test") is None
-    assert paper_bleu(compose(["model.layers=4"]), "test") is None
 
 
 @pytest.mark.parametrize(

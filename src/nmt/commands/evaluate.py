@@ -1,6 +1,7 @@
 """`nmt eval`: translate splits of the prepared data and score them."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from nmt.compute import distributed
@@ -11,7 +12,7 @@ from nmt.data.gold_alignments import alignments_of
 from nmt.data.prepared import require_text
 from nmt.decoding.load import LoadedModel, check_languages, load_engine
 from nmt.evaluation.bleu import bleu_tokenizer_of
-from nmt.evaluation.evaluate import Evaluation, evaluate
+from nmt.evaluation.evaluate import evaluate
 from nmt.evaluation.metrics import prepare_metrics
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.evaluation.split import Split, read_split
@@ -34,16 +35,15 @@ def run(config: Config) -> None:
             tell = stack.enter_context(evaluation_services(config)) if distributed.is_main() else None
         for split in splits:
             language = split_languages(config.data, split.name)[1]
-            evaluation = evaluate(loaded.engine, split, language, config.evaluation)
+            translations, scored = evaluate(loaded.engine, split, language, config.evaluation)
             if tell is not None:
                 folder = scores_folder(config)
-                hypotheses = "".join(f"{line}\n" for line in evaluation.hypotheses)
-                write_text(hypotheses_file(folder, split.name), hypotheses)
-                record = _record(config, split, evaluation, loaded, machine)
+                write_text(hypotheses_file(folder, split.name), "".join(f"{line}\n" for line in translations))
+                record = _completed(scored, config, loaded, machine)
                 write_evaluation(scores_file(folder, split.name), record)
                 _print(record, loaded, folder)
                 name = (folder / split.name).relative_to(RunLayout(config.run_folder).evaluation)
-                tell(str(name), loaded.checkpoint.step, {key: each.score for key, each in evaluation.scores.items()})
+                tell(str(name), loaded.checkpoint.step, {key: each.score for key, each in record.scores.items()})
 
 
 def _read_split(config: Config, name: str) -> Split:
@@ -58,27 +58,16 @@ def _prepare(config: Config, splits: list[Split]) -> None:
         alignments_of(split.folder, split.name)
 
 
-def _record(
-    config: Config, split: Split, evaluation: Evaluation, loaded: LoadedModel, machine: Machine
-) -> EvaluationRecord:
-    return EvaluationRecord(
-        split=split.name,
-        scores=evaluation.scores,
-        sentences=len(evaluation.hypotheses),
-        seconds=evaluation.seconds,
-        sentences_per_second=evaluation.sentences_per_second,
-        nll=evaluation.nll,
-        perplexity=evaluation.perplexity,
+def _completed(record: EvaluationRecord, config: Config, loaded: LoadedModel, machine: Machine) -> EvaluationRecord:
+    """Return a record with what is the same for all sentences: text, search, machine and checkpoint."""
+    return replace(
+        record,
         corpus=config.data.corpus,
-        languages=split_languages(config.data, split.name),
-        bleu_tokenizer=bleu_tokenizer_of(config, split.name),
+        languages=split_languages(config.data, record.split),
+        bleu_tokenizer=bleu_tokenizer_of(config, record.split),
         decoding=config.decoding,
-        engine=loaded.engine.name,
         machine=str(machine),
-        processes=distributed.world_size(),
         checkpoint=loaded.checkpoint,
-        alignments=evaluation.alignments,
-        repairs=evaluation.repairs,
     )
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from nmt.compute import distributed
 from nmt.data.gold_alignments import alignments_of
 from nmt.decoding.attention import align
@@ -23,44 +25,26 @@ class AlignmentScore:
 
     def __str__(self) -> str:
         """Return the figures in words."""
-        rates = f"precision {self.precision:.1f}%, recall {self.recall:.1f}%"
-        return f"error rate {self.error_rate:.1f}%, {rates}"
+        return f"error rate {self.error_rate:.1f}%, precision {self.precision:.1f}%, recall {self.recall:.1f}%"
 
 
-@dataclass(slots=True)
-class LinkCounts:
-    """Counts of links over sentences."""
+def count_links(sentences: Iterable[tuple[Iterable[Link], GoldAlignment]]) -> list[int]:
+    """Return how many links of some sentences are found, found and sure, found and possible, and sure."""
+    counts = [
+        (len(found), len(found & gold.sure), len(found & gold.possible), len(gold.sure))
+        for found, gold in ((frozenset(links), gold) for links, gold in sentences)
+    ]
+    return [sum(column) for column in zip(*counts, strict=True)] or [0] * 4
 
-    found: int = 0
-    found_sure: int = 0
-    found_possible: int = 0
-    sure: int = 0
 
-    def add(self, links: Iterable[Link], gold: GoldAlignment) -> None:
-        """Count the links of a sentence."""
-        found = frozenset(links)
-        self.found += len(found)
-        self.found_sure += len(found & gold.sure)
-        self.found_possible += len(found & gold.possible)
-        self.sure += len(gold.sure)
-
-    def __add__(self, other: "LinkCounts") -> "LinkCounts":
-        """Return the counts over the sentences of both."""
-        return LinkCounts(
-            self.found + other.found,
-            self.found_sure + other.found_sure,
-            self.found_possible + other.found_possible,
-            self.sure + other.sure,
-        )
-
-    def score(self) -> AlignmentScore:
-        """Return the scores."""
-        agreed, total = self.found_sure + self.found_possible, self.found + self.sure
-        return AlignmentScore(
-            error_rate=100 * (1 - agreed / total) if total else 0.0,
-            precision=100 * self.found_possible / max(1, self.found),
-            recall=100 * self.found_sure / max(1, self.sure),
-        )
+def score_links(found: int, found_sure: int, found_possible: int, sure: int) -> AlignmentScore:
+    """Return the scores that follow from the counts of links."""
+    total = found + sure
+    return AlignmentScore(
+        error_rate=100 * (1 - (found_sure + found_possible) / total) if total else 0.0,
+        precision=100 * found_possible / max(1, found),
+        recall=100 * found_sure / max(1, sure),
+    )
 
 
 def alignment_score(engine: Engine, split: Split) -> AlignmentScore | None:
@@ -72,7 +56,6 @@ def alignment_score(engine: Engine, split: Split) -> AlignmentScore | None:
     if not (gold and engine.shows_attention):
         return None
     share = slice(distributed.rank(), None, distributed.world_size())
-    counts = LinkCounts()
-    for links, truth in zip(align(engine, split.sources[share], split.references[share]), gold[share], strict=True):
-        counts.add(links, truth)
-    return sum(distributed.gather_objects(counts), LinkCounts()).score()
+    links = align(engine, split.sources[share], split.references[share])
+    counts = count_links(zip(links, gold[share], strict=True))
+    return score_links(*np.sum(distributed.gather_objects(counts), axis=0).tolist())

@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 """The setting that takes sacreBLEU's default for the target language."""
-DEFAULT_TOKENIZER = "13a"
 LANGUAGE_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 """sacreBLEU's defaults for languages that are written without spaces, or whose words are many morphemes."""
-EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
-"""The extras of sacreBLEU's package that tokenizers need."""
 PLAIN_QUOTES = str.maketrans(dict.fromkeys("„“”‟«»", '"') | dict.fromkeys("‚‘’‛‹›", "'"))
 """Maps typographic quotes to plain ones."""
 COMPOUND_LANGUAGES = ("de",)
@@ -29,7 +26,7 @@ COMPOUND_LANGUAGES = ("de",)
 
 def bleu_tokenizer(target_lang: str, setting: str = AUTO) -> str:
     """Return the name of BLEU's tokenizer, given the target language and `evaluation.bleu_tokenizer`."""
-    return LANGUAGE_TOKENIZERS.get(base_code(target_lang), DEFAULT_TOKENIZER) if setting == AUTO else setting
+    return LANGUAGE_TOKENIZERS.get(base_code(target_lang), "13a") if setting == AUTO else setting
 
 
 def bleu_tokenizer_of(config: Config, split: str) -> str:
@@ -43,23 +40,18 @@ def check_tokenizers(config: Config, splits: Iterable[str]) -> None:
         make_bleu(bleu_tokenizer_of(config, split))
 
 
-def make_bleu(tokenizer: str, *, effective_order: bool = False) -> "BLEU":
+def make_bleu(tokenizer: str) -> "BLEU":
     """Return BLEU with a tokenizer; refuse one that sacreBLEU cannot load."""
     from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - slow to import
 
-    if tokenizer not in BLEU.TOKENIZERS:
-        raise UserError(
-            f"sacreBLEU has no tokenizer {tokenizer}: set evaluation.bleu_tokenizer to one of "
-            f"{', '.join(BLEU.TOKENIZERS)}"
-        )
     try:
-        return BLEU(tokenize=tokenizer, effective_order=effective_order)
+        return BLEU(tokenize=tokenizer)
     except (ImportError, RuntimeError, OSError, AssertionError, SystemExit) as error:
         # no package, another dictionary, or no network to download the tokenizer's model
-        if tokenizer in EXTRAS:
-            remedy = f"install it with {install_command(f'sacrebleu[{EXTRAS[tokenizer]}]')}"
-        else:
-            remedy = f"it could not be downloaded ({' '.join(str(error).split())}), so connect to a network"
+        extra = tokenizer.removesuffix("-mecab")
+        remedy = f"it could not be downloaded ({' '.join(str(error).split())}), so connect to a network"
+        if extra != tokenizer:
+            remedy = f"install it with {install_command(f'sacrebleu[{extra}]')}"
         raise UserError(
             f"BLEU needs the tokenizer {tokenizer}, which is not installed: {remedy}, or choose another "
             "evaluation.bleu_tokenizer, such as char"

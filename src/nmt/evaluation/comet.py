@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,36 +20,25 @@ from nmt.storage.files import checksum
 BATCH_SENTENCES = 16
 
 
-class Comet(NamedTuple):
-    """A model of COMET."""
-
-    model: Any
-    library: str
-    """The version of its library."""
-    checkpoint: Path
-
-
 def comet_score(
     model: str, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str], device: str
 ) -> tuple[float, str]:
     """Return COMET, as a percentage, with its signature."""
-    comet = load(model, "evaluation.comet")
+    comet, checkpoint = load(model, "evaluation.comet")
     rows = zip(sources, hypotheses, references, strict=True)
     data = [{"src": source, "mt": hypothesis, "ref": reference} for source, hypothesis, reference in rows]
     gpus = int(device == "cuda")
-    found = comet.model.predict(data, batch_size=BATCH_SENTENCES, gpus=gpus, progress_bar=False, num_workers=0)
-    name = Path(model).name if Path(model).is_dir() else model
-    signature = f"nrefs:1|model:{name}|weights:{checksum(comet.checkpoint)[:8]}|version:comet-{comet.library}"
+    found = comet.predict(data, batch_size=BATCH_SENTENCES, gpus=gpus, progress_bar=False, num_workers=0)
+    name, library = Path(model).name if Path(model).is_dir() else model, version("unbabel-comet")
+    signature = f"nrefs:1|model:{name}|weights:{checksum(checkpoint)[:8]}|version:comet-{library}"
     return 100 * float(found.system_score), signature
 
 
-def load(name: str, setting: str) -> Comet:
-    """Load a model, given its folder or its name in the cache of Hugging Face; errors name the setting."""
-    return _load(_find_checkpoint(name, setting))
+def load(name: str, setting: str) -> tuple[Any, Path]:
+    """Return a model and its checkpoint, given its folder or its name in the cache of Hugging Face.
 
-
-def _find_checkpoint(name: str, setting: str) -> Path:
-    """Return the checkpoint of a model: in a folder, or, by the model's name, in the cache of Hugging Face."""
+    Errors name the setting.
+    """
     folder = Path(name)
     if not folder.is_dir():
         from huggingface_hub import snapshot_download  # noqa: PLC0415 - slow to import
@@ -65,11 +54,11 @@ def _find_checkpoint(name: str, setting: str) -> Path:
     for file in (checkpoint, folder / "hparams.yaml"):
         if not file.is_file():
             raise UserError(f"{setting}={name}: there is no {file}, so this is no model of COMET")
-    return checkpoint
+    return _load(checkpoint), checkpoint
 
 
 @lru_cache(maxsize=1)
-def _load(checkpoint: Path) -> Comet:
+def _load(checkpoint: Path) -> Any:
     """Load a checkpoint; only weights are read, so no code in the file can run."""
     try:
         from comet.models import str2model  # noqa: PLC0415 - slow to import, and optional
@@ -84,27 +73,22 @@ def _load(checkpoint: Path) -> Comet:
     except Exception as error:  # unpickling, YAML, missing keys, sizes that do not fit, an encoder that is not there
         reason = " ".join(str(error).split())
         raise UserError(f"{checkpoint} cannot be loaded as a model of COMET ({reason}): download it again") from error
-    return Comet(model.eval(), version("unbabel-comet"), checkpoint)
+    return model.eval()
 
 
 def by_comet(config: DecodingConfig, device: torch.device) -> Utility:
-    """Return COMET with the model that the settings name."""
-    return comet_utility(config.comet, "decoding.comet", device)
-
-
-def comet_utility(name: str, setting: str, device: torch.device) -> Utility:
     """Return a function that compares all pairs of translations (N, N) of a source on a device, as percentages.
 
     Each sentence is encoded once, and only the small network on top compares pairs. Models that read a translation
     together with its reference cannot be used.
     """
-    model, _, checkpoint = load(name, setting)
+    model, checkpoint = load(config.comet, "decoding.comet")
     from comet.models import RegressionMetric  # noqa: PLC0415 - slow to import, and optional
 
     if type(model) is not RegressionMetric:  # its subclasses have no references
         raise UserError(
-            f"{setting}={name}: {checkpoint} is a {type(model).__name__}, which cannot compare pairs of translations "
-            "quickly: use a model of the kind of Unbabel/wmt22-comet-da"
+            f"decoding.comet={config.comet}: {checkpoint} is a {type(model).__name__}, which cannot compare pairs of "
+            "translations quickly: use a model of the kind of Unbabel/wmt22-comet-da"
         )
 
     @torch.no_grad()

@@ -1,8 +1,7 @@
-"""The metrics of `eval`, by name. To add one, write a `Metric` and add a line to `TEXT_METRICS`."""
+"""The metrics of `eval`, by name. To add one, compute it in `score_text`, and add its title."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nmt import __version__
@@ -12,13 +11,28 @@ from nmt.errors import UserError
 from nmt.evaluation.bleu import bleu_tokenizer, make_bleu, paper_signature, paper_tokenizer
 from nmt.evaluation.comet import comet_score
 from nmt.evaluation.comet import load as load_comet
-from nmt.parsing.bracket_score import BracketCounts, score_trees
+from nmt.parsing.bracket_score import score_trees
 from nmt.parsing.linearise import parse_line
-from nmt.parsing.trees import Node
 from nmt.text.language import base_code
 
 if TYPE_CHECKING:
-    from sacrebleu.metrics.base import Metric as SacrebleuMetric
+    from sacrebleu.metrics.base import Metric
+
+TITLES = {
+    "bleu": "BLEU",
+    "bleu_paper": "BLEU as in the paper",
+    "chrf": "chrF",
+    "chrfpp": "chrF++",
+    "ter": "TER",
+    "comet": "COMET",
+    "bracket_f1": "Bracket F1",
+    "bracket_precision": "Bracket precision",
+    "bracket_recall": "Bracket recall",
+    "complete_match": "Complete match",
+}
+"""What reports call a metric, by its key in eval/<split>.json."""
+SACREBLEU_METRICS = ("bleu", "chrf", "chrfpp", "ter")
+"""Metrics whose significance sacreBLEU tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,125 +54,7 @@ class Translated:
     sources: Sequence[str] = ()
     settings: EvaluationConfig = field(default_factory=EvaluationConfig)
     device: str = "cpu"
-    """The type of the device that translated, such as cuda: where a metric with a model computes."""
-
-    @property
-    def tokenizer(self) -> str:
-        """The name of BLEU's tokenizer."""
-        return bleu_tokenizer(self.target_lang, self.settings.bleu_tokenizer)
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A way to score the translations of a text."""
-
-    title: str
-    """Its name in reports, such as chrF."""
-    score: Callable[[Translated], Score]
-    """Compute the score of translations."""
-    sacrebleu: "Callable[[str], SacrebleuMetric] | None" = None
-    """Make the sacreBLEU object that significance tests resample, if the metric has one, given BLEU's tokenizer."""
-
-
-def from_sacrebleu(title: str, make: Callable[[str], "SacrebleuMetric"]) -> Metric:
-    """Return one of sacreBLEU's metrics, computed on the raw text, given a function from BLEU's tokenizer to it."""
-
-    def score(text: Translated) -> Score:
-        return corpus_score(make(text.tokenizer), text.hypotheses, text.references)
-
-    return Metric(title, score, sacrebleu=make)
-
-
-def corpus_score(metric: "SacrebleuMetric", hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
-    """Return the score that a sacreBLEU metric gives a text, with sacreBLEU's signature."""
-    result = metric.corpus_score(hypotheses, references)
-    return Score(float(result.score), str(metric.get_signature()))
-
-
-def make_chrf(*, word_order: int = 0) -> "SacrebleuMetric":
-    """Return chrF, or chrF++ if n-grams of words count, too."""
-    from sacrebleu.metrics.chrf import CHRF  # noqa: PLC0415 - slow to import
-
-    return CHRF(word_order=word_order)
-
-
-def _make_ter() -> "SacrebleuMetric":
-    from sacrebleu.metrics.ter import TER  # noqa: PLC0415 - slow to import
-
-    return TER()
-
-
-def paper_bleu(text: Translated) -> Score:
-    """Return the BLEU of the paper's tokens."""
-    from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - slow to import
-
-    language = base_code(text.target_lang)
-    tokenize = paper_tokenizer(language)
-    found = corpus_score(
-        BLEU(tokenize="none", force=True),
-        [tokenize(line) for line in text.hypotheses],
-        [[tokenize(line) for line in lines] for lines in text.references],
-    )
-    return Score(found.score, found.signature.replace("tok:none", f"tok:{paper_signature(language)}"))
-
-
-def _comet(text: Translated) -> Score:
-    model, reference = text.settings.comet, text.references[0]
-    return Score(*comet_score(model, text.sources, text.hypotheses, reference, text.device))
-
-
-def _of_brackets(title: str, figure: Callable[[BracketCounts], float]) -> Metric:
-    """Return a metric that is a figure of the counts of brackets."""
-
-    def score(text: Translated) -> Score:
-        counts = count_brackets(tuple(text.hypotheses), tuple(text.references[0]))
-        return Score(figure(counts), _brackets_signature(counts))
-
-    return Metric(title, score)
-
-
-@lru_cache(maxsize=1)  # one count for all metrics
-def count_brackets(hypotheses: Sequence[str], references: Sequence[str]) -> BracketCounts:
-    """Return the counts of brackets of linearised trees; a malformed hypothesis is an error sentence."""
-    trees = [_reference_tree(line, number) for number, line in enumerate(references, 1)]
-    return score_trees(zip(trees, map(parse_line, hypotheses), strict=True))
-
-
-def _brackets_signature(counts: BracketCounts) -> str:
-    return (
-        f"evalb|params:COLLINS|len:all|roots:not-counted|sentences:{counts.sentences}|errors:{counts.errors}"
-        f"|skipped:{counts.skipped}|version:nmt-{__version__}"
-    )
-
-
-def _reference_tree(line: str, number: int) -> Node:
-    tree = parse_line(line)
-    if tree is None:
-        raise UserError(f"line {number} of the references is not a linearised tree: run `make data` again")
-    return tree
-
-
-TEXT_METRICS: Mapping[str, Metric] = {
-    "bleu": from_sacrebleu("BLEU", make_bleu),
-    "bleu_paper": Metric("BLEU as in the paper", paper_bleu),
-    "chrf": from_sacrebleu("chrF", lambda _: make_chrf()),
-    "chrfpp": from_sacrebleu("chrF++", lambda _: make_chrf(word_order=2)),
-    "ter": from_sacrebleu("TER", lambda _: _make_ter()),
-    "comet": Metric("COMET", _comet),
-}
-"""By key in eval/<split>.json, in the order in which scores are shown."""
-BRACKET_METRICS: Mapping[str, Metric] = {
-    "bracket_f1": _of_brackets("Bracket F1", lambda counts: counts.f1),
-    "bracket_precision": _of_brackets("Bracket precision", lambda counts: counts.precision),
-    "bracket_recall": _of_brackets("Bracket recall", lambda counts: counts.recall),
-    "complete_match": _of_brackets("Complete match", lambda counts: counts.complete_match),
-}
-"""By key in eval/<split>.json, in the order in which scores are shown."""
-
-
-def metrics_of(target_lang: str) -> Mapping[str, Metric]:
-    """Return the metrics for a target language by name."""
-    return TEXT_METRICS if is_text(target_lang) else BRACKET_METRICS
+    """The type of the device that translated, such as cuda: where COMET computes."""
 
 
 def prepare_metrics(target_lang: str, settings: EvaluationConfig) -> None:
@@ -175,7 +71,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str
 
 
 def score_text(text: Translated) -> dict[str, Score]:
-    """Score translations against raw references; return the scores by metric."""
+    """Score translations against raw references; return the scores by metric, in the order in which they are shown."""
     for references in text.references:
         if len(text.hypotheses) != len(references):
             raise UserError(
@@ -184,12 +80,65 @@ def score_text(text: Translated) -> dict[str, Score]:
             )
     if not text.hypotheses:
         raise UserError("there is nothing to score: the references are empty")
-    skipped = () if text.settings.comet else ("comet",)
-    metrics = metrics_of(text.target_lang)
-    return {name: metric.score(text) for name, metric in metrics.items() if name not in skipped}
+    if not is_text(text.target_lang):
+        return _bracket_scores(text)
+    scores = {"bleu": bleu_score(text), "bleu_paper": _paper_bleu(text)}
+    for name in SACREBLEU_METRICS[1:]:
+        scores[name] = _corpus_score(sacrebleu_metric(name), text.hypotheses, text.references)
+    if text.settings.comet:
+        found = comet_score(text.settings.comet, text.sources, text.hypotheses, text.references[0], text.device)
+        scores["comet"] = Score(*found)
+    return scores
 
 
-def title(name: str) -> str:
-    """Return the title of a metric; for the score of a metric that is no longer there, its name."""
-    found = {**TEXT_METRICS, **BRACKET_METRICS}.get(name)
-    return found.title if found else name
+def bleu_score(text: Translated) -> Score:
+    """Return BLEU of translations, with the tokenizer of their language or of the settings."""
+    metric = make_bleu(bleu_tokenizer(text.target_lang, text.settings.bleu_tokenizer))
+    return _corpus_score(metric, text.hypotheses, text.references)
+
+
+def sacrebleu_metric(name: str, tokenizer: str = "") -> "Metric":
+    """Return the sacreBLEU object of a metric, given BLEU's tokenizer."""
+    from sacrebleu.metrics.chrf import CHRF  # noqa: PLC0415 - slow to import
+    from sacrebleu.metrics.ter import TER  # noqa: PLC0415
+
+    if name == "bleu":
+        return make_bleu(tokenizer)
+    return TER() if name == "ter" else CHRF(word_order=2 if name == "chrfpp" else 0)
+
+
+def _corpus_score(metric: "Metric", hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    result = metric.corpus_score(hypotheses, references)
+    return Score(float(result.score), str(metric.get_signature()))
+
+
+def _paper_bleu(text: Translated) -> Score:
+    """Return the BLEU of the paper's tokens."""
+    from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - slow to import
+
+    language = base_code(text.target_lang)
+    tokenize = paper_tokenizer(language)
+    hypotheses, *references = [[tokenize(line) for line in lines] for lines in (text.hypotheses, *text.references)]
+    found = _corpus_score(BLEU(tokenize="none", force=True), hypotheses, references)
+    return Score(found.score, found.signature.replace("tok:none", f"tok:{paper_signature(language)}"))
+
+
+def _bracket_scores(text: Translated) -> dict[str, Score]:
+    """Return the scores of linearised trees; a malformed hypothesis is an error sentence."""
+    pairs = []
+    for number, (hypothesis, reference) in enumerate(zip(text.hypotheses, text.references[0], strict=True), 1):
+        tree = parse_line(reference)
+        if tree is None:
+            raise UserError(f"line {number} of the references is not a linearised tree: run `make data` again")
+        pairs.append((tree, parse_line(hypothesis)))
+    counts = score_trees(pairs)
+    signature = (
+        f"evalb|params:COLLINS|len:all|roots:not-counted|sentences:{counts.sentences}|errors:{counts.errors}"
+        f"|skipped:{counts.skipped}|version:nmt-{__version__}"
+    )
+    return {
+        "bracket_f1": Score(counts.f1, signature),
+        "bracket_precision": Score(counts.precision, signature),
+        "bracket_recall": Score(counts.recall, signature),
+        "complete_match": Score(counts.complete_match, signature),
+    }

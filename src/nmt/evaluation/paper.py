@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from nmt.config.model import ModelConfig
 from nmt.config.tree import Config
 
 NEWSTEST2014 = {
@@ -17,8 +16,8 @@ NEWSTEST2014 = {
 WSJ = {"parsing/wsj": 91.3, "parsing/wsj_semi": 92.7}
 """Table 4: bracket F1 on section 23, by experiment."""
 
-SIZES = {(6, 512, 2048, 8): "base", (6, 1024, 4096, 16): "big"}
-"""The paper's name of a model by its layers, d_model, d_ff and heads."""
+SIZES = {(6, 6, 512, 2048, 8): "base", (6, 6, 1024, 4096, 16): "big"}
+"""The paper's name of a model by the layers of both stacks, d_model, d_ff and heads."""
 
 
 class Row(NamedTuple):
@@ -59,32 +58,13 @@ TABLE_3: Mapping[str, Row] = {
 
 
 def paper_score(metric: str, config: Config, split: str) -> float | None:
-    """Return the paper's score by a metric for this model on this split, or None if it has none."""
-    if metric == "bleu_paper":
-        return paper_bleu(config, split)
-    return WSJ.get(config.name) if metric == "bracket_f1" and split == "test" else None
-
-
-def paper_bleu(config: Config, split: str) -> float | None:
-    """Return the paper's BLEU for this model on this split, or None if it has none."""
-    row = _row(config.name)
-    if split == "valid" and row:
-        return row.bleu
-    return NEWSTEST2014.get((config.data.corpus, _size(config.model))) if split == "test" else None
-
-
-def paper_perplexity(config: Config) -> float | None:
-    """Return the paper's perplexity on the development set, or None if the run is not a row of Table 3."""
-    row = _row(config.name)
-    return row.perplexity if row else None
-
-
-def _size(model: ModelConfig) -> str:
-    if model.encoder_depth != model.decoder_depth:
-        return ""
-    return SIZES.get((model.encoder_depth, model.d_model, model.d_ff, model.heads), "")
-
-
-def _row(name: str) -> Row | None:
-    folder, _, row = name.rpartition("/")
-    return TABLE_3.get(row) if folder == "table3" else None
+    """Return the paper's figure by a metric, or its perplexity, for this run on this split; None if it has none."""
+    folder, _, row = config.name.rpartition("/")
+    if split == "valid" and folder == "table3" and row in TABLE_3:
+        return {"bleu_paper": TABLE_3[row].bleu, "perplexity": TABLE_3[row].perplexity}.get(metric)
+    if split != "test":
+        return None
+    model = config.model
+    size = SIZES.get((model.encoder_depth, model.decoder_depth, model.d_model, model.d_ff, model.heads), "")
+    figures = {"bleu_paper": NEWSTEST2014.get((config.data.corpus, size)), "bracket_f1": WSJ.get(config.name)}
+    return figures.get(metric)

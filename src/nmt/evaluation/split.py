@@ -42,12 +42,11 @@ def read_split(folder: Path, name: str, languages: tuple[str, str], tag: str = "
     verify_task(folder, f"collect {name}")
     sources, references = (list(read_lines(path)) for path in paths)
     if len(sources) != len(references):
-        raise UserError(
-            f"{paths[0]} has {len(sources):,} lines, but {paths[1]} has {len(references):,}: "
-            "run `make data` to write them again"
-        )
+        lines = f"{paths[0]} has {len(sources):,} lines, but {paths[1]} has {len(references):,}"
+        raise UserError(f"{lines}: run `make data` to write them again")
     if not sources:
         raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
+    split = Split(name, sources, references, read_further_references(folder, name), tag, folder)
     if not is_text(languages[1]):
-        check_references([untagged(source, tag) for source in sources], references, str(paths[1]))
-    return Split(name, sources, references, read_further_references(folder, name), tag, folder)
+        check_references(split.untagged_sources, references, str(paths[1]))
+    return split

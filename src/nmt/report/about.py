@@ -9,8 +9,8 @@ from nmt.compute.machine import PRECISIONS
 from nmt.config.saved import flatten
 from nmt.config.tree import Config
 from nmt.estimate.parameters import describe_depth
-from nmt.evaluation.metrics import title
-from nmt.evaluation.paper import paper_perplexity, paper_score
+from nmt.evaluation.metrics import TITLES
+from nmt.evaluation.paper import paper_score
 from nmt.evaluation.record import EvaluationRecord
 from nmt.report.run import Run
 from nmt.runs.environment import Environment
@@ -41,9 +41,9 @@ def scores(run: Run) -> list[ReportedScore]:
         split = path.rpartition("/")[2]
         for name, score in record.scores.items():
             theirs = paper_score(name, run.config, split)
-            found.append(ReportedScore(path, title(name), score.score, theirs, score.signature))
+            found.append(ReportedScore(path, TITLES.get(name, name), score.score, theirs, score.signature))
         if record.perplexity is not None:
-            theirs = paper_perplexity(run.config) if split == "valid" else None
+            theirs = paper_score("perplexity", run.config, split)
             found.append(
                 ReportedScore(path, "Perplexity", record.perplexity, theirs, "of the references, per word piece")
             )

@@ -8,9 +8,10 @@ from itertools import chain
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest, Result
 
+from nmt.config.data import is_text
 from nmt.config.keys import written
 from nmt.errors import UserError, for_this_installation
-from nmt.evaluation.metrics import metrics_of
+from nmt.evaluation.metrics import SACREBLEU_METRICS, TITLES, sacrebleu_metric
 from nmt.report import about, curves
 from nmt.report.page import SENTENCES, Absent, build_section, render
 from nmt.report.run import Evaluated, Run
@@ -105,14 +106,15 @@ def search_warnings(runs: Runs) -> list[str]:
 def _compare_split(split: str, evaluated: Mapping[str, Evaluated]) -> list[ScoreComparison]:
     """Compare all runs with the first run: by a test, or by their scores for a metric that cannot be resampled."""
     first, compared = next(iter(evaluated.values())), []
-    found = metrics_of(first.scores.languages[1])
-    for name, metric in ({name: metric for name, metric in found.items() if metric.sacrebleu} or found).items():
-        if metric.sacrebleu is not None:
-            compared.append(_tested(split, metric.title, metric.sacrebleu(first.scores.bleu_tokenizer), evaluated))
-        elif all(name in each.scores.scores for each in evaluated.values()):
-            recorded = {run: each.scores.scores[name] for run, each in evaluated.items()}
-            scores = [RunScore(run, each.score, None, None) for run, each in recorded.items()]
-            compared.append(ScoreComparison(split, metric.title, first.scores.scores[name].signature, scores))
+    if is_text(first.scores.languages[1]):
+        for name in SACREBLEU_METRICS:
+            metric = sacrebleu_metric(name, first.scores.bleu_tokenizer)
+            compared.append(_tested(split, TITLES[name], metric, evaluated))
+        return compared
+    for name, found in first.scores.scores.items():
+        recorded = {run: each.scores.scores.get(name) for run, each in evaluated.items()}
+        scores = [RunScore(run, each.score, None, None) for run, each in recorded.items() if each is not None]
+        compared.append(ScoreComparison(split, TITLES.get(name, name), found.signature, scores))
     return compared
 
 

@@ -18,7 +18,7 @@ from nmt.data.store import PairStore
 from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation.evaluate import translate_together
-from nmt.evaluation.metrics import TEXT_METRICS, Translated
+from nmt.evaluation.metrics import Translated, bleu_score
 from nmt.evaluation.split import Split, read_split
 from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights
@@ -88,7 +88,7 @@ def decoded_bleu(
     hypotheses = translate_together(engine, split.sources, interruptible_together=interruptible_together)
     language = split_languages(config.data, split.name)[1]
     text = Translated(hypotheses, [split.references], language, settings=config.evaluation)
-    return TEXT_METRICS["bleu"].score(text).score
+    return bleu_score(text).score
 
 
 def development_loss(

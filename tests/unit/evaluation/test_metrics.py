@@ -1,4 +1,4 @@
-"""Scores against sacreBLEU's own entry points, and the paper's tokens against examples worked out by hand."""
+"""Scores against sacreBLEU's own command, and the paper's tokens against examples worked out by hand."""
 
 import json
 import re
@@ -6,15 +6,27 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import sacrebleu
+import torch
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.tokenizers import tokenizer_ja_mecab, tokenizer_ko_mecab
 from sacremoses import MosesTokenizer
 
-from nmt.errors import UserError
-from nmt.evaluation.bleu import paper_tokenizer, split_compounds
-from nmt.evaluation.metrics import TEXT_METRICS, Metric, Score, Translated, score, score_text
+from nmt.compute.machine import Machine
+from nmt.config.compose import compose
+from nmt.config.data import DataConfig
+from nmt.config.decoding import EvaluationConfig
+from nmt.config.training import TrainingConfig
+from nmt.config.tree import Config
+from nmt.errors import ConfigError, UserError
+from nmt.evaluation.bleu import bleu_tokenizer, check_tokenizers, paper_tokenizer, split_compounds
+from nmt.evaluation.metrics import Translated, score, score_text
+from nmt.evaluation.paper import paper_score
+from nmt.evaluation.split import Split
+from nmt.training import validation
 
 REFERENCES = [
     "Der E-Mail-Test war am Montag.",
@@ -22,34 +34,22 @@ REFERENCES = [
     "Ein Mann mit einem roten Hut geht über die Straße.",
     "Zwei Kinder spielen im Nord-Süd-Park, und es regnet.",
 ]
-HYPOTHESES = [
-    "Der E-Mail-Test war am Dienstag.",
-    'Sie sagte: "Das ist wirklich wunderbar!"',
-    "Ein Mann mit rotem Hut geht über die Straße.",
-    "Zwei Kinder spielen im Nord-Süd-Park und es regnet.",
-]
-
-
-def test_scores_equal_those_of_sacrebleus_functions() -> None:
-    scores = score(HYPOTHESES, REFERENCES, "de")
-    assert scores["bleu"].score == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
-    assert scores["chrf"].score == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
-    assert scores["ter"].score == sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score
-    assert 0 < scores["bleu"].score < 100
-
-
-def test_chrfpp_counts_words_and_characters() -> None:
-    found = score(HYPOTHESES, REFERENCES, "de")["chrfpp"]
-    assert found.score == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES], word_order=2).score
-    assert "|nw:2|" in found.signature
-
-
 OTHER_REFERENCES = [
     "Der Test der E-Mails war am Montag.",
     "„Das ist ja wunderbar“, sagte sie.",
     "Ein Mann mit rotem Hut überquert die Straße.",
     "Im Nord-Süd-Park spielen zwei Kinder und es regnet.",
 ]
+HYPOTHESES = [
+    "Der E-Mail-Test war am Dienstag.",
+    'Sie sagte: "Das ist wirklich wunderbar!"',
+    "Ein Mann mit rotem Hut geht über die Straße.",
+    "Zwei Kinder spielen im Nord-Süd-Park und es regnet.",
+]
+CHINESE, CHINESE_REFERENCES = (
+    ["猫坐在垫子上。", "我今天去学校，他在家。"],
+    ["那只猫坐在垫子上。", "今天我去学校，他待在家里。"],
+)
 
 
 def sacrebleu_command(folder: Path, hypotheses: Sequence[str], references: Sequence[Sequence[str]], *words: str) -> Any:
@@ -68,50 +68,38 @@ def test_scores_and_signatures_equal_those_of_sacrebleus_command(tmp_path: Path,
     printed = sacrebleu_command(tmp_path, HYPOTHESES, references, "-m", "bleu", "chrf", "ter")
     printed.append(sacrebleu_command(tmp_path, HYPOTHESES, references, "-m", "chrf", "--chrf-word-order", "2"))
     scores = score_text(Translated(HYPOTHESES, references, "de"))
+    assert list(scores) == ["bleu", "bleu_paper", "chrf", "chrfpp", "ter"]
     for name, line in zip(("bleu", "chrf", "ter", "chrfpp"), printed, strict=True):
         assert round(scores[name].score, 6) == line["score"]
         assert scores[name].signature == line["signature"]
         assert scores[name].signature.startswith(f"nrefs:{len(references)}|")
 
 
-def test_paper_bleu_equals_sacrebleus_command_on_the_papers_tokens(tmp_path: Path) -> None:
-    texts = [[paper_tokenizer("de")(line) for line in lines] for lines in (HYPOTHESES, REFERENCES, OTHER_REFERENCES)]
-    printed = sacrebleu_command(tmp_path, texts[0], texts[1:], "-m", "bleu", "--tokenize", "none", "--force")
-    found = score_text(Translated(HYPOTHESES, [REFERENCES, OTHER_REFERENCES], "de"))["bleu_paper"]
-    assert round(found.score, 6) == printed["score"]
-    assert re.sub(r"tok:.*atat", "tok:none", found.signature) == printed["signature"]
-
-
 def test_paper_bleu_equals_bleu_on_the_papers_tokens() -> None:
     moses = MosesTokenizer(lang="de")
 
-    def by_hand(line: str) -> str:
-        for quote in "„“":
-            line = line.replace(quote, '"')
-        line = moses.tokenize(line, return_str=True)
-        return line.replace("E-Mail-Test", "E ##AT##-##AT## Mail ##AT##-##AT## Test").replace(
-            "Nord-Süd-Park", "Nord ##AT##-##AT## Süd ##AT##-##AT## Park"
-        )
+    def by_hand(lines: list[str]) -> list[str]:
+        text = "\n".join(lines).translate(dict.fromkeys(map(ord, "„“"), '"'))
+        tokens = "\n".join(moses.tokenize(line, return_str=True) for line in text.split("\n"))
+        for word in ("E-Mail-Test", "E-Mails", "Nord-Süd-Park"):
+            tokens = tokens.replace(word, word.replace("-", " ##AT##-##AT## "))
+        return tokens.split("\n")
 
-    expected = sacrebleu.corpus_bleu(
-        [by_hand(line) for line in HYPOTHESES], [[by_hand(line) for line in REFERENCES]], tokenize="none", force=True
-    )
-    paper = score(HYPOTHESES, REFERENCES, "de")["bleu_paper"]
+    texts = map(by_hand, (HYPOTHESES, REFERENCES, OTHER_REFERENCES))
+    expected = sacrebleu.corpus_bleu(next(texts), list(texts), tokenize="none", force=True)
+    paper = score_text(Translated(HYPOTHESES, [REFERENCES, OTHER_REFERENCES], "de"))["bleu_paper"]
     assert paper.score == expected.score
-    assert paper.score != score(HYPOTHESES, REFERENCES, "en")["bleu_paper"].score
-    for field in ("case:mixed", "tok:moses-de-", "quotes:plain", "compounds:atat", "smooth:exp"):
-        assert f"|{field}" in paper.signature
+    assert re.fullmatch(
+        r"nrefs:2\|case:mixed\|eff:no\|tok:moses-de-.*\|quotes:plain\|compounds:atat\|smooth:exp.*", paper.signature
+    )
     assert "compounds:whole" in score(HYPOTHESES, REFERENCES, "fr")["bleu_paper"].signature
 
 
 @pytest.mark.parametrize(
     ("line", "split"),
     [
-        ("x-y", "x ##AT##-##AT## y"),
         ("E-Mail-Test", "E ##AT##-##AT## Mail ##AT##-##AT## Test"),
-        ("a-b-c", "a ##AT##-##AT## b-c"),
         ("a-b-c-d", "a ##AT##-##AT## b-c ##AT##-##AT## d"),
-        ("ab-cd-ef", "ab ##AT##-##AT## cd ##AT##-##AT## ef"),
         ("a--b", "a ##AT##-##AT## -b"),
         ("vor - und nach", "vor - und nach"),
         ("Vor- und Nachteile -x y-", "Vor- und Nachteile -x y-"),
@@ -130,30 +118,69 @@ def test_paper_tokens_have_plain_quotes_and_split_compounds() -> None:
     assert tokens("") == ""
 
 
-def test_different_numbers_of_lines_are_refused_with_both_numbers() -> None:
+@pytest.mark.parametrize(
+    ("language", "tokenizer"),
+    [("zh", "zh"), ("ja", "ja-mecab"), ("ko", "ko-mecab"), ("de", "13a"), ("zh-CN", "zh"), ("pt_BR", "13a")],
+)
+def test_the_tokenizer_is_that_of_the_language_unless_it_is_set(language: str, tokenizer: str) -> None:
+    assert bleu_tokenizer(language) == tokenizer
+    assert bleu_tokenizer(language, "char") == "char"
+
+
+@pytest.mark.parametrize(("setting", "tokenizer"), [("auto", "zh"), ("char", "char")])
+def test_validation_and_eval_score_with_the_same_tokenizer(
+    monkeypatch: pytest.MonkeyPatch, setting: str, tokenizer: str
+) -> None:
+    own = BLEU(tokenize=tokenizer)
+    expected = own.corpus_score(CHINESE, [CHINESE_REFERENCES]).score
+    settings = EvaluationConfig(bleu_tokenizer=setting)
+    found = score_text(Translated(CHINESE, [CHINESE_REFERENCES], "zh", settings=settings))["bleu"]
+    assert (found.score, found.signature) == (expected, str(own.get_signature()))
+    monkeypatch.setattr(validation, "TorchEngine", lambda *_: None)
+    monkeypatch.setattr(validation, "translate_together", lambda *_, **__: CHINESE)
+    config = Config(data=DataConfig(target_lang="zh"), training=TrainingConfig(valid_sentences=2), evaluation=settings)
+    split, machine = (
+        Split("valid", ["a cat", "a school"], CHINESE_REFERENCES),
+        Machine(torch.device("cpu"), torch.float32),
+    )
+    assert validation.decoded_bleu(None, machine, config, None, None, split) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("language", "module"), [("ja", tokenizer_ja_mecab), ("ko", tokenizer_ko_mecab)])
+def test_a_missing_package_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch, language: str, module: object) -> None:
+    monkeypatch.setattr(module, "MeCab", None)
+    monkeypatch.setattr(sys, "executable", "/opt/nmt/python")
+    command = rf"/opt/nmt/python -m pip install 'sacrebleu\[{language}\]'"
+    with pytest.raises(UserError, match=rf"^BLEU needs the tokenizer {language}-mecab, .* with {command}.*[^\n]*$"):
+        check_tokenizers(Config(data=DataConfig(target_lang=language)), ["valid"])
+
+
+def test_texts_that_cannot_be_scored_are_refused() -> None:
     with pytest.raises(UserError, match=r"1,001 translations but 2 references"):
         score(["x"] * 1001, ["x"] * 2, "de")
-
-
-def test_scores_of_text_are_in_the_order_shown() -> None:
-    scores = score(HYPOTHESES, REFERENCES, "de")
-    assert list(scores) == ["bleu", "bleu_paper", "chrf", "chrfpp", "ter"]
-
-
-def test_a_metric_without_sacrebleu_gets_raw_text_and_the_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    def count(text: Translated) -> Score:
-        return Score(sum(map(len, (*text.hypotheses, *text.references[0]))), f"characters|lang:{text.target_lang}")
-
-    monkeypatch.setitem(cast("dict[str, Metric]", TEXT_METRICS), "characters", Metric("Characters", count))
-    assert score(["ab"], ["„c“"], "fr")["characters"] == Score(5, "characters|lang:fr")
-
-
-def test_empty_references_are_refused() -> None:
     with pytest.raises(UserError, match="nothing to score"):
         score([], [], "de")
-
-
-def test_an_empty_translation_lowers_the_score() -> None:
+    with pytest.raises(ConfigError, match=r"evaluation\.bleu_tokenizer=14a is not one of auto, 13a, zh"):
+        EvaluationConfig(bleu_tokenizer="14a")
     scores = score(["", *REFERENCES[1:]], REFERENCES, "de")
-    assert scores["bleu"].score < 100
-    assert scores["ter"].score > 0
+    assert (scores["bleu"].score < 100, scores["ter"].score > 0) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "split", "bleu", "perplexity"),
+    [
+        ("wmt14_en_de_base", "test", 27.3, None),
+        ("wmt14_en_de_big", "test", 28.4, None),
+        ("wmt14_en_de_base", "valid", None, None),
+        ("table3/c4", "valid", 24.5, 5.75),
+        ("table3/c4", "test", None, None),
+        ("multi30k", "test", None, None),
+    ],
+)
+def test_only_the_papers_recipes_have_its_results(
+    experiment: str, split: str, bleu: float | None, perplexity: float | None
+) -> None:
+    config = compose([f"experiment={experiment}"])
+    assert paper_score("bleu_paper", config, split) == bleu
+    assert paper_score("perplexity", config, split) == perplexity
+    assert paper_score("bleu_paper", compose([f"experiment={experiment}", "model.encoder_layers=4"]), "test") is None

@@ -16,7 +16,7 @@ from nmt.data.records import TaskRecord
 from nmt.decoding.attention import align
 from nmt.decoding.engine import Engine
 from nmt.decoding.load import load
-from nmt.evaluation.alignment_error import LinkCounts
+from nmt.evaluation.alignment_error import count_links, score_links
 from nmt.storage.files import checksum, seal, write_json
 from nmt.text.alignments import read_gold
 from tests.unit.small_models import LINES
@@ -64,10 +64,8 @@ def test_eval_scores_alignments_if_the_true_ones_are_known(run: Path, capsys: py
     steps = {"steps": {align_task("test"): record}}
     write_json(CorpusLayout(folder).manifest, {**steps, "seal": seal(steps)})
     assert main(["eval", *overrides(run)]) == 0
-    counts = LinkCounts()
-    for line, truth in zip(align(engine_of(run), SOURCES, REFERENCES), gold, strict=True):
-        counts.add(line, read_gold(truth))
-    score = counts.score()
+    found = align(engine_of(run), SOURCES, REFERENCES)
+    score = score_links(*count_links((line, read_gold(truth)) for line, truth in zip(found, gold, strict=True)))
     assert json.loads(file.read_text(encoding="utf-8"))["alignments"] == asdict(score)
     assert f"error rate {score.error_rate:.1f}%" in capsys.readouterr().out
 

@@ -14,12 +14,13 @@ import torch
 import yaml
 
 from nmt.compute.machine import prepare_machine
+from nmt.config.compose import compose
 from nmt.config.decoding import DecodingConfig, EvaluationConfig
 from nmt.decoding.load import load_engine
 from nmt.decoding.translation import Candidate
 from nmt.errors import ConfigError, UserError
-from nmt.evaluation.comet import by_comet, comet_utility
-from nmt.evaluation.metrics import TEXT_METRICS, Translated, score_text
+from nmt.evaluation.comet import by_comet
+from nmt.evaluation.metrics import Translated, score_text
 from tests.unit.tiny_run import tiny_config
 
 SOURCES = ["the small cat sees a dog", "a dog", "it is a very small dog"]
@@ -34,6 +35,11 @@ def translated(model: str) -> Translated:
     """The hypotheses, to be scored by this model."""
     settings = EvaluationConfig(comet=model)
     return Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, settings)
+
+
+def searching(model: str) -> DecodingConfig:
+    """Return the settings of a search by the utility of this model."""
+    return DecodingConfig(strategy="mbr", utility="comet", comet=model)
 
 
 @pytest.fixture(scope="module")
@@ -81,33 +87,13 @@ def test_comet_is_close_to_the_librarys_own_command(model: Path, tmp_path: Path)
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         files += [name, str(path)]
     program = "from comet.cli.score import score_command; score_command()"
-    words = [
-        "--model",
-        str(model / "checkpoints" / "model.ckpt"),
-        "--gpus",
-        "0",
-        "--num_workers",
-        "0",
-        "--quiet",
-        "--disable_cache",
-    ]
-    words += ["--to_json", str(tmp_path / "scores.json")]
+    words = ["--model", str(model / "checkpoints" / "model.ckpt"), "--gpus", "0", "--num_workers", "0", "--quiet"]
+    words += ["--disable_cache", "--to_json", str(tmp_path / "scores.json")]
     subprocess.run([sys.executable, "-c", program, *files, *words], check=True, capture_output=True)
     ((_, rows),) = json.loads((tmp_path / "scores.json").read_text()).items()
-    found = TEXT_METRICS["comet"].score(translated(str(model)))
+    found = score_text(translated(str(model)))["comet"]
     assert found.score == pytest.approx(100 * sum(row["COMET"] for row in rows) / len(rows), rel=2e-3)
     assert found.signature.startswith(f"nrefs:1|model:{model.name}|weights:")
-
-
-@needs_library
-def test_comet_equals_the_librarys_own_functions(model: Path) -> None:
-    from comet import load_from_checkpoint
-
-    rows = zip(SOURCES, HYPOTHESES, REFERENCES, strict=True)
-    data = [{"src": source, "mt": hypothesis, "ref": reference} for source, hypothesis, reference in rows]
-    theirs = load_from_checkpoint(str(model / "checkpoints" / "model.ckpt")).predict(data, gpus=0, num_workers=0)
-    found = TEXT_METRICS["comet"].score(translated(str(model)))
-    assert found.score == pytest.approx(100 * theirs.system_score, abs=1e-6)
 
 
 @needs_library
@@ -118,8 +104,7 @@ def test_the_utility_compares_all_pairs_as_the_library_does(model: Path) -> None
     pairs = [(one, other) for one in translations for other in translations]
     data = [{"src": SOURCES[0], "mt": one, "ref": other} for one, other in pairs]
     theirs = load_from_checkpoint(str(model / "checkpoints" / "model.ckpt")).predict(data, gpus=0, num_workers=0)
-    chosen: dict[str, Any] = {"strategy": "mbr", "utility": "comet", "comet": str(model)}
-    utility = by_comet(DecodingConfig(**chosen), CPU)
+    utility = by_comet(searching(str(model)), CPU)
     found = utility(translations, SOURCES[0])
     expected = 100 * np.array(theirs.scores).reshape(len(translations), -1)
     np.testing.assert_allclose(found, expected, atol=1e-4)
@@ -156,13 +141,7 @@ def test_a_model_that_reads_translation_and_reference_together_is_no_utility(mod
     del settings["class_identifier"]
     make_model(tmp_path, "referenceless_regression_metric", settings)
     with pytest.raises(UserError, match=r"decoding.comet=.*is a ReferencelessRegression, which cannot compare pairs"):
-        comet_utility(str(tmp_path), "decoding.comet", CPU)
-
-
-@needs_library
-def test_comet_is_computed_only_if_a_model_is_named(model: Path) -> None:
-    assert "comet" not in score_text(translated(""))
-    assert "comet" in score_text(translated(str(model)))
+        by_comet(searching(str(tmp_path)), CPU)
 
 
 @needs_library
@@ -171,24 +150,25 @@ def test_a_damaged_model_is_refused_in_one_line(model: Path, tmp_path: Path) -> 
     (tmp_path / "checkpoints" / "model.ckpt").write_bytes(b"no weights")
     (tmp_path / "hparams.yaml").write_text((model / "hparams.yaml").read_text())
     with pytest.raises(UserError, match="cannot be loaded as a model of COMET"):
-        TEXT_METRICS["comet"].score(translated(str(tmp_path)))
+        score_text(translated(str(tmp_path)))
 
 
 def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    for name, words in (
-        (str(tmp_path), "this is no model of COMET"),
-        ("nobody/nothing", "neither a folder nor a model"),
-    ):
+    named = {str(tmp_path): "this is no model of COMET", "nobody/nothing": "neither a folder nor a model"}
+    for name, words in named.items():
         with pytest.raises(UserError, match=words):
-            TEXT_METRICS["comet"].score(translated(name))
+            score_text(translated(name))
         with pytest.raises(UserError, match=f"^decoding.comet={name}.*{words}"):
-            comet_utility(name, "decoding.comet", CPU)
-
-
-def test_the_utility_needs_a_model() -> None:
+            by_comet(searching(name), CPU)
     with pytest.raises(ConfigError, match=r"decoding\.utility=comet needs a model"):
         DecodingConfig(utility="comet")
+
+
+def test_a_strangers_model_does_not_name_the_model_of_comet() -> None:
+    config = replace(compose(["decoding.beam=7"]).decoding, utility="comet", comet="/a/folder")
+    assert config.naming_no_file == DecodingConfig(beam=7)
+    assert replace(config, utility="chrf").naming_no_file.beam == 7
 
 
 @pytest.mark.skipif(importlib.util.find_spec("comet") is not None, reason="unbabel-comet is installed")
@@ -197,6 +177,4 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
     (tmp_path / "checkpoints" / "model.ckpt").touch()
     (tmp_path / "hparams.yaml").touch()
     with pytest.raises(UserError, match="needs the package unbabel-comet"):
-        TEXT_METRICS["comet"].score(translated(str(tmp_path)))
-    with pytest.raises(UserError, match="needs the package unbabel-comet"):
-        comet_utility(str(tmp_path), "decoding.comet", CPU)
+        score_text(translated(str(tmp_path)))
