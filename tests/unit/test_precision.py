@@ -1,6 +1,6 @@
-"""In float32, no step, validation or search makes an operation in bf16, which CPUs without its instructions emulate."""
+"""In fp32 no step, validation or search computes in bf16, which CPUs without its instructions emulate; nor in fp16."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,22 +28,26 @@ __all__ = ["store", "tokenizer"]
 MODEL = ModelConfig(layers=1, d_model=32, d_ff=64, heads=2, dropout=0.1)
 CPU = torch.device("cpu")
 HALF = (torch.bfloat16, torch.float16)
-OPTIMIZERS: list[dict[str, Any]] = [{"optimizer": name} for name in CHOICES["training.optimizer"]]
-OTHERS: list[dict[str, Any]] = [{"r_drop": 5.0}, {"ema": 0.9}, {"clip_norm": 1.0}, {"freeze": ["encoder"]}]
-MODELS: list[dict[str, Any]] = [
-    {setting: name}
-    for setting in ("architecture", "positions", "norm", "activation")
-    for name in CHOICES[f"model.{setting}"]
+TRAINED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {"optimizer": "adam", "clip_norm": 1.0}),
+    ({}, {"optimizer": "muon", "ema": 0.9}),
+    ({}, {"r_drop": 5.0, "freeze": ["encoder"]}),
+    ({"positions": "rotary", "norm": "rms", "activation": "swiglu"}, {}),
+    ({"positions": "alibi", "activation": "gelu"}, {}),
+    ({"positions": "relative"}, {}),
+    ({"positions": "learned"}, {}),
+    ({"architecture": "decoder_only", "positions": "sinusoidal"}, {}),
 ]
+"""Models and how they are trained."""
 SEARCHES: list[dict[str, Any]] = [{}, {"beam": 1}, {"strategy": "sample"}, {"strategy": "mbr", "candidates": 4}]
 
 
 class Watch(TorchDispatchMode):
-    """Records the operations that read or write numbers of fewer than 32 bits, or of the given types."""
+    """Records the operations that read or write numbers of the given types."""
 
     def __init__(self, *types: torch.dtype) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.types = types or HALF
+        self.types = types
         self.found: set[str] = set()
         self.seen = 0
 
@@ -57,14 +61,10 @@ class Watch(TorchDispatchMode):
         return result
 
 
-@pytest.fixture(params=[False, True], ids=["PyTorch", "C"])
-def watch(request: pytest.FixtureRequest) -> Iterator[Watch]:
-    if (choose(Machine(CPU, torch.bfloat16), kernels=request.param).name == "cpu") != request.param:
-        pytest.skip("needs a C compiler")
-    with Watch() as watching:
-        yield watching
-    assert watching.seen
-    assert not watching.found
+@pytest.fixture(params=[torch.float32, torch.float16], ids=["fp32", "fp16"])
+def precision(request: pytest.FixtureRequest) -> torch.dtype:
+    found: torch.dtype = request.param
+    return found
 
 
 def train(store: PairStore, precision: torch.dtype, model: dict[str, Any], training: dict[str, Any]) -> None:
@@ -78,65 +78,39 @@ def train(store: PairStore, precision: torch.dtype, model: dict[str, Any], train
     held_out_loss(ours.working_weights, micro_batches, config, CPU)
 
 
-@pytest.mark.usefixtures("watch")
-@pytest.mark.parametrize("training", [*OPTIMIZERS, *OTHERS], ids=str)
-def test_training_in_float32_computes_in_float32(store: PairStore, training: dict[str, Any]) -> None:
-    train(store, torch.float32, {}, training)
+def watched(precision: torch.dtype, kernels: bool) -> Watch:
+    """Return a watch for what the precision must not use: fp32 no half numbers, fp16 none in bf16."""
+    if (choose(Machine(CPU, torch.bfloat16), kernels=kernels).name == "cpu") != kernels:
+        pytest.skip("needs a C compiler")
+    return Watch(*HALF) if precision == torch.float32 else Watch(torch.bfloat16)
 
 
-@pytest.mark.usefixtures("watch")
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_models_in_float32_compute_in_float32(store: PairStore, model: dict[str, Any]) -> None:
-    train(store, torch.float32, model, {})
-
-
-@pytest.mark.usefixtures("watch")
-@pytest.mark.parametrize("architecture", CHOICES["model.architecture"])
-@pytest.mark.parametrize("search", SEARCHES, ids=str)
-def test_searches_in_float32_compute_in_float32(
-    tokenizer: Tokenizer, architecture: str, search: dict[str, Any]
+@pytest.mark.parametrize(("model", "training"), TRAINED, ids=str)
+def test_training_uses_no_lower_precision_than_asked_for(
+    store: PairStore, precision: torch.dtype, model: dict[str, Any], training: dict[str, Any]
 ) -> None:
-    model = build_model(replace(MODEL, architecture=architecture), tokenizer.source_size, tokenizer.target_size)
-    engine = TorchEngine([model], tokenizer, DecodingConfig(**search), CPU, torch.float32)
-    assert len(list(engine.translate(LINES))) == len(LINES)
-    engine.score(LINES[:1], LINES[:1])
-
-
-@pytest.mark.parametrize("training", [*OPTIMIZERS, *OTHERS], ids=str)
-def test_training_in_fp16_makes_no_operation_in_bf16(store: PairStore, training: dict[str, Any]) -> None:
-    with Watch(torch.bfloat16) as watching:
-        train(store, torch.float16, {}, training)
-    assert watching.seen
-    assert not watching.found
+    for kernels in (False, True):
+        with watched(precision, kernels) as watching:
+            train(store, precision, model, training)
+        assert watching.seen
+        assert not watching.found
 
 
 @pytest.mark.parametrize("architecture", CHOICES["model.architecture"])
 @pytest.mark.parametrize("search", SEARCHES, ids=str)
-def test_searches_in_fp16_make_no_operation_in_bf16(
-    tokenizer: Tokenizer, architecture: str, search: dict[str, Any]
+def test_searches_use_no_lower_precision_than_asked_for(
+    tokenizer: Tokenizer, precision: torch.dtype, architecture: str, search: dict[str, Any]
 ) -> None:
     model = build_model(replace(MODEL, architecture=architecture), tokenizer.source_size, tokenizer.target_size)
-    with Watch(torch.bfloat16) as watching:
-        engine = TorchEngine([model], tokenizer, DecodingConfig(**search), CPU, torch.float16)
-        assert len(list(engine.translate(LINES))) == len(LINES)
-        engine.score(LINES[:1], LINES[:1])
-    assert not watching.found
+    for kernels in (False, True):
+        with watched(precision, kernels) as watching:
+            engine = TorchEngine([model], tokenizer, DecodingConfig(**search), CPU, precision)
+            assert len(list(engine.translate(LINES))) == len(LINES)
+            engine.score(LINES[:1], LINES[:1])
+        assert not watching.found
 
 
 def test_the_watch_sees_bf16(store: PairStore) -> None:
-    with Watch() as watching:
+    with Watch(*HALF) as watching:
         train(store, torch.bfloat16, {}, {})
     assert {"aten.mm.default", "aten.addmm.default"} & watching.found
-
-
-def test_torchs_muon_would_be_seen() -> None:
-    weight = torch.nn.Parameter(torch.randn(4, 4))
-    weight.grad = torch.randn(4, 4)
-    with Watch() as watching:
-        torch.optim.Muon([weight]).step()
-    assert watching.found
-
-
-def test_every_choice_is_watched() -> None:
-    models = {f"model.{name}" for each in MODELS for name in each}
-    assert models == {setting for setting in CHOICES if setting.startswith("model.")}
