@@ -102,8 +102,9 @@ def test_code_that_documents_name_exists(document: Path) -> None:
 def defined(file: str) -> Iterator[str]:
     """Yield the classes, functions, constants and methods (`Class.method`) that a file defines."""
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    homes = [("", tree), *((f"{node.name}.", node) for node in tree.body if isinstance(node, ast.ClassDef))]
-    for prefix, home in homes:
+    homes: dict[str, ast.Module | ast.ClassDef] = {"": tree}
+    homes |= {f"{node.name}.": node for node in tree.body if isinstance(node, ast.ClassDef)}
+    for prefix, home in homes.items():
         for node in home.body:
             match node:
                 case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
