@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from torch.utils._pytree import tree_leaves
 
-from fake_cuda.flops import flops_of
+from fake_cuda.flops import flops_of, flops_of_kernel
 
 ALLOCATIONS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
 NO_LAUNCH = ALLOCATIONS | {"_unsafe_view", "_reshape_alias", "lift_fresh", "is_same_size"}
@@ -71,6 +71,23 @@ class Counter(TorchDispatchMode):
             self.total.flops += flops_of(func, args, kwargs, result)
             self.total.host_reads += _is_waiting_copy(name, args, kwargs, result)
         return result
+
+
+def launch(kernel: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> None:
+    """Stand for `JITFunction.run`: count the kernel of Triton, and compute nothing."""
+    for mode in _get_current_dispatch_mode_stack():
+        if isinstance(mode, Counter):
+            mode.total.launches += 1
+            mode.total.bytes += sum(map(_bytes, _tensors(arguments)))
+            mode.total.flops += flops_of_kernel(kernel.__name__, arguments, options)
+
+
+def attend(queries: Tensor, keys: Tensor, values: Tensor, **_: Any) -> Tensor:
+    """Stand for `scaled_dot_product_attention`, a single kernel on a GPU, whose output has its heads inside."""
+    shape = *queries.shape[:2], queries.shape[2], values.shape[3]
+    attended = queries.new_empty(shape[0], shape[2], shape[1], shape[3]).transpose(1, 2)
+    launch(attend, attended, queries, keys, values, grid=None, warmup=False)
+    return attended
 
 
 def _launches(func: Any, name: str) -> bool:

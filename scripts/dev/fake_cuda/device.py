@@ -8,7 +8,9 @@ from unittest import mock
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from triton.runtime.jit import JITFunction
 
+from fake_cuda.counting import attend, launch
 from nmt.model.backends import cuda, triton
 
 HOPPER = (9, 0)
@@ -41,6 +43,8 @@ def fake_cuda() -> Iterator[FakeTensorMode]:
         mock.patch.multiple(torch.cuda, **fakes),
         mock.patch.object(cuda, "has_triton", return_value=True),
         mock.patch.object(triton.Triton, "try_out"),  # nothing can be compiled for this device
+        mock.patch.object(JITFunction, "run", launch),
+        mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", attend),
         torch.autograd.set_multithreading_enabled(False),
         FakeTensorMode(allow_non_fake_inputs=True) as mode,
     ):

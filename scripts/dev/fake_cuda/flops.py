@@ -38,7 +38,14 @@ OWN: dict[str, Callable[[Any], int]] = {
     "aten::_addmm_activation": _linear,
     "torch_attn::_varlen_attn": _attention(FORWARD_PRODUCTS, 0, lambda args: args[6]),
     "torch_attn::_varlen_attn_backward": _attention(BACKWARD_PRODUCTS, 1, lambda args: args[9]),
-    "nmt::short_attention": _attention(FORWARD_PRODUCTS, 0, lambda args: args[6]),
-    "nmt::short_attention_backward": _attention(BACKWARD_PRODUCTS, 1, lambda args: args[7]),
 }
 """Counts by the name of the operation, for those that torch does not count."""
+
+
+def flops_of_kernel(name: str, args: Any, options: Any) -> int:
+    """Return the FLOPs of a kernel of Triton: those of short attention have products, of whole tiles."""
+    known = {"_forward": (FORWARD_PRODUCTS, 1), "_backward": (BACKWARD_PRODUCTS, 4)}
+    if name not in known:
+        return 0
+    products, queries = known[name]
+    return 2 * products * int(args[queries].numel()) * int(options["key_tile"])

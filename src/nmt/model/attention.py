@@ -8,7 +8,7 @@ widths of a head; the suffixes q and k stand for the queries' and the keys' stre
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -129,6 +129,37 @@ def share_heads(heads: Tensor, count: int) -> Tensor:
     """Repeat key or value heads (T, h_kv, d) for the query heads that share them: (T, count, d)."""
     groups = count // heads.shape[1]
     return heads if groups == 1 else heads.repeat_interleave(groups, dim=1)
+
+
+def with_adjacent_heads(heads: Tensor) -> Tensor:
+    """Return (T, h, d) such that the numbers of a token are adjacent: the same tensor if possible."""
+    return heads if heads.stride()[1:] == (heads.shape[2], 1) else heads.contiguous()
+
+
+def room_for_gradients(spec: "AttentionSpec", queries: Tensor, keys: Tensor, values: Tensor) -> list[Tensor]:
+    """Return empty tensors of these shapes: of self-attention, the parts of one matrix, else keys and values are.
+
+    So products that compute several of them can take their gradient without copying it (`Fast.split`).
+    """
+    groups = [(queries, keys, values)] if spec.queries is spec.keys else [(queries,), (keys, values)]
+    room = []
+    for group in groups:
+        widths = [heads.shape[1] * heads.shape[2] for heads in group]
+        parts = group[0].new_empty(len(group[0]), sum(widths)).split(widths, -1)
+        room += [part.unflatten(-1, heads.shape[1:]) for part, heads in zip(parts, group, strict=True)]
+    return room
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """Return matrices (T, width) side by side: a view if they are adjacent columns of one matrix, else a copy."""
+    start, stride = parts[0].storage_offset(), parts[0].stride(0)
+    for part in parts:
+        same = part.untyped_storage()._cdata == parts[0].untyped_storage()._cdata
+        if not same or part.stride() != (stride, 1) or part.storage_offset() != start:
+            return torch.cat(list(parts), -1)
+        start += part.shape[1]
+    width = sum(part.shape[1] for part in parts)
+    return parts[0].as_strided((len(parts[0]), width), (stride, 1)) if width <= stride else torch.cat(list(parts), -1)
 
 
 def widen(heads: Tensor, multiple: int, width: int = 0) -> Tensor:

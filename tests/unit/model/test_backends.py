@@ -16,10 +16,9 @@ from torch.nn import functional as F
 from nmt.config.model import ModelConfig
 from nmt.data.loader import MicroBatch
 from nmt.model.activations import GELU, RELU, SWIGLU
-from nmt.model.attention import AttentionSpec, FusedPaddedAttend, PaddedAttend, attention_scores
+from nmt.model.attention import AttentionSpec, FusedPaddedAttend, PaddedAttend, attention_scores, joined
 from nmt.model.backends.chosen import backend, using
 from nmt.model.backends.eager import Eager
-from nmt.model.backends.fast import joined
 from nmt.model.build import build_model
 from nmt.model.dropout import Dropout, share_seed
 from nmt.model.linear import Linear

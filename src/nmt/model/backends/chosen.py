@@ -35,7 +35,7 @@ def choose(machine: Machine, *, kernels: bool, compiled: bool = False, trains: b
     Args:
         machine: The device and the precision of matrix products.
         kernels: `runtime.kernels`: whether to compute in C on a CPU, if it has a C compiler, and in Triton on a GPU.
-        compiled: `runtime.compile`: torch.compile writes its own operations for a CPU.
+        compiled: `runtime.compile`: torch.compile writes its own operations.
         trains: Whether models are trained. Translation needs operations in C in float32 only.
 
     Raises:
@@ -43,7 +43,7 @@ def choose(machine: Machine, *, kernels: bool, compiled: bool = False, trains: b
     """
     use_operations(())
     if machine.device.type == "cuda":
-        _Chosen.backend = _of_gpu(machine, kernels=kernels)
+        _Chosen.backend = _of_gpu(machine, kernels=kernels and not compiled)
     elif machine.device.type == "cpu":
         _Chosen.backend = _of_cpu(machine, kernels=kernels and not compiled, trains=trains)
     else:

@@ -1,6 +1,5 @@
 """Products whose weights are kept in float32 and multiplied in a lower precision, with gradients in float32."""
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -8,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt.model.activations import Activation
-from nmt.model.attention import exact_type
+from nmt.model.attention import exact_type, joined
 from nmt.model.backends.eager import Eager
 from nmt.model.dropout import Dropout
 from nmt.model.linear import Linear
@@ -105,15 +104,3 @@ class _Split(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         return joined(gradients), None
-
-
-def joined(parts: Sequence[Tensor]) -> Tensor:
-    """Return matrices (T, width) side by side: a view if they are adjacent columns of one matrix, else a copy."""
-    rows, width = len(parts[0]), sum(part.shape[1] for part in parts)
-    start = parts[0].storage_offset()
-    for part in parts:
-        same = part.untyped_storage()._cdata == parts[0].untyped_storage()._cdata
-        if not same or part.stride() != (width, 1) or part.storage_offset() != start:
-            return torch.cat(list(parts), -1)
-        start += part.shape[1]
-    return parts[0].as_strided((rows, width), (width, 1))

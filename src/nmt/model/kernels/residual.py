@@ -6,15 +6,15 @@ the index of the coordinate, and on nothing else, so that backward computes it a
 sum again: its inputs exist anyway, so that storing the sum or its statistics would only write more.
 """
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor, nn
 
+from nmt.model.attention import with_adjacent_heads
 from nmt.model.dropout import Dropout
-from nmt.model.kernels.operations import operation
 
 NORM_PROGRAMS = 2048
 """Programs of the backward pass; each adds up the gradients of gain and bias over its share of the rows."""
@@ -26,28 +26,42 @@ ROTATED_TOKENS = 16
 """Tokens per program that rotates heads."""
 
 
-def dropout_add(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
-    """Return stream + Dropout(branch), both (..., d), in the stream's precision.
+class Draw(NamedTuple):
+    """What decides which coordinates a dropout keeps."""
 
-    `seed` is an int64 tensor (1,) on the same device, and `site` tells one dropout of the model from the others. A
-    probability of 0 means no dropout.
-    """
-    return cast(Tensor, _Add.apply(stream, branch, probability, seed, site))
+    rate: float = 0.0
+    seed: Tensor | None = None
+    """int64 (1,) on the device."""
+    site: int = 0
+    """Tells one dropout of the model from the others."""
+
+    @classmethod
+    def of(cls, dropout: Dropout) -> "Draw":
+        """Return what decides about a dropout now."""
+        return cls(dropout.rate, dropout.seed, dropout.site)
+
+    @property
+    def arguments(self) -> tuple[Tensor | None, int, int, float]:
+        """The arguments of kernels: seed, site, the smallest number below LEVELS that keeps a coordinate, factor."""
+        return self.seed, self.site, round(self.rate * LEVELS), 1 / (1 - self.rate)
+
+
+def dropout_add(stream: Tensor, branch: Tensor, dropout: Dropout) -> Tensor:
+    """Return stream + Dropout(branch), both (..., d), in the stream's precision."""
+    return cast(Tensor, _Add.apply(stream, branch, Draw.of(dropout)))
 
 
 def residual_norm(
     stream: Tensor, branch: Tensor, dropout: Dropout, norm: nn.LayerNorm | nn.RMSNorm, *, keep_sum: bool
-) -> tuple[Tensor, Tensor]:
-    """Return norm(stream + Dropout(branch)), both (..., d), and with `keep_sum` the sum itself."""
-    draw = dropout.rate, dropout.seed, dropout.site
-    arguments = stream, branch, norm.weight, getattr(norm, "bias", None), *draw, _eps(norm), keep_sum
-    return cast(tuple[Tensor, Tensor], _Norm.apply(*arguments))
+) -> Any:
+    """Return norm(stream + Dropout(branch)), both (..., d); with `keep_sum`, after the sum itself."""
+    return _Norm.apply(stream, branch, norm.weight, getattr(norm, "bias", None), _eps(norm), Draw.of(dropout), keep_sum)
 
 
 def norm(stream: Tensor, norm: nn.LayerNorm | nn.RMSNorm) -> Tensor:
     """Return the norm of a stream (..., d)."""
-    arguments = stream, None, norm.weight, getattr(norm, "bias", None), 0.0, None, 0, _eps(norm), False
-    return cast(Tensor, _Norm.apply(*arguments)[0])
+    arguments = stream, None, norm.weight, getattr(norm, "bias", None), _eps(norm), Draw(), False
+    return cast(Tensor, _Norm.apply(*arguments))
 
 
 def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
@@ -62,60 +76,63 @@ def _eps(norm: nn.LayerNorm | nn.RMSNorm) -> float:
 class _Norm(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        stream: Tensor,
-        branch: Tensor | None,
-        gain: Tensor,
-        bias: Tensor | None,
-        probability: float,
-        seed: Tensor | None,
-        site: int,
-        eps: float,
+        ctx: Any, stream: Tensor, branch: Tensor | None, gain: Tensor, bias: Tensor | None, eps: float, draw: Draw,
         keep_sum: bool,
-    ) -> tuple[Tensor, Tensor]:
-        normed, added = _norm_results(stream, branch, gain, bias, probability, seed, site, eps, keep_sum)
-        if keep_sum:
-            ctx.save_for_backward(added, None, gain, seed)
-        else:
-            ctx.save_for_backward(stream, branch, gain, seed)
-            ctx.mark_non_differentiable(added)
-        ctx.options = probability, site, eps, branch is not None, bias is not None
-        ctx.keep_sum = keep_sum
-        ctx.set_materialize_grads(keep_sum)  # zeros for a sum that nobody gets would be a launch
-        return normed, added
+    ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+        stream, branch = stream.contiguous(), None if branch is None else branch.contiguous()
+        normed, added = torch.empty_like(stream), torch.empty_like(stream) if keep_sum else None
+        width = stream.shape[-1]
+        if rows := stream.numel() // width:
+            _norm_forward[(rows,)](
+                normed, added, stream, branch, gain, bias, *draw.arguments, eps,
+                width=width, block=triton.next_power_of_2(width), add=branch is not None, dropout=draw.rate > 0,
+                keep_sum=keep_sum, centre=bias is not None, num_warps=_warps(width),
+            )  # fmt: skip
+        ctx.options = eps, draw, branch is not None, bias is not None
+        if added is None:
+            ctx.save_for_backward(stream, branch, gain)
+            return normed
+        ctx.save_for_backward(added, None, gain)
+        return added, normed
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor, of_sum: Tensor) -> tuple[Tensor | None, ...]:
-        stream, branch, gain, seed = ctx.saved_tensors
-        probability, site, eps, has_branch, has_bias = ctx.options
-        upstream = gradient, of_sum if ctx.keep_sum else None
-        to_stream, to_branch, to_gain, to_bias = _norm_gradients(
-            *upstream, stream, branch, gain, has_branch, has_bias, probability, seed, site, eps
-        )
-        to_both = to_stream, to_branch if has_branch else None
-        return *to_both, to_gain, to_bias if has_bias else None, None, None, None, None, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        stream, branch, gain = ctx.saved_tensors  # with a kept sum, that is the stream
+        eps, draw, has_branch, has_bias = ctx.options
+        *of_sum, gradient = (each.contiguous() for each in gradients)
+        to_stream, to_branch = torch.empty_like(stream), torch.empty_like(stream) if has_branch else None
+        width = stream.shape[-1]
+        rows = stream.numel() // width
+        programs = min(rows, NORM_PROGRAMS)
+        partial_sums = torch.empty(programs, 2, width, dtype=torch.float32, device=stream.device)
+        if rows:
+            _norm_backward[(programs,)](
+                to_stream, to_branch, partial_sums, gradient, of_sum[0] if of_sum else None, stream, branch, gain,
+                *draw.arguments, eps, rows,
+                width=width, block=triton.next_power_of_2(width), add=branch is not None, dropout=draw.rate > 0,
+                kept_sum=bool(of_sum), split=has_branch, centre=has_bias, num_warps=_warps(width),
+            )  # fmt: skip
+        to_gain, to_bias = partial_sums.sum(0).to(gain.dtype).unbind()
+        return to_stream, to_branch, to_gain, to_bias if has_bias else None, None, None, None
 
 
 class _Add(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
-        ctx.save_for_backward(seed)
-        ctx.options = branch.dtype, probability, site
-        return cast(Tensor, _added(stream, branch, probability, seed, site))
+    def forward(ctx: Any, stream: Tensor, branch: Tensor, draw: Draw) -> Tensor:
+        ctx.dtype, ctx.draw = branch.dtype, draw
+        return _dropped_sum(stream.contiguous(), branch, draw, stream.dtype)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        (seed,) = ctx.saved_tensors
-        dtype, probability, site = ctx.options
-        dropped = _dropped_gradient(gradient, dtype, probability, seed, site) if probability else gradient.to(dtype)
-        return gradient, dropped, None, None, None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        draw: Draw = ctx.draw
+        return gradient, _dropped_sum(None, gradient, draw, ctx.dtype) if draw.rate else gradient.to(ctx.dtype), None
 
 
 class _Rotation(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, heads: Tensor, rotation: Tensor) -> Tensor:
         ctx.save_for_backward(rotation)
-        return cast(Tensor, _rotated(heads, rotation, 1.0))
+        return _rotated(heads, rotation, 1.0)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
@@ -123,116 +140,20 @@ class _Rotation(torch.autograd.Function):
         return _rotated(gradient, rotation, -1.0), None
 
 
-def _imitate_norm(stream: Tensor, *others: Any) -> list[Tensor]:
-    return [torch.empty_like(stream), stream.new_empty(stream.shape if others[-1] else 0)]
-
-
-@operation(_imitate_norm)
-def _norm_results(
-    stream: Tensor,
-    branch: Tensor | None,
-    gain: Tensor,
-    bias: Tensor | None,
-    probability: float,
-    seed: Tensor | None,
-    site: int,
-    eps: float,
-    keep_sum: bool,
-) -> list[Tensor]:
-    """Return the norm of the stream, or of its sum with the branch, and with `keep_sum` the sum."""
-    stream, branch = stream.contiguous(), None if branch is None else branch.contiguous()
-    normed, added = torch.empty_like(stream), stream.new_empty(stream.shape if keep_sum else 0)
-    width = stream.shape[-1]
-    rows = stream.numel() // width
-    if rows:
-        _norm_forward[(rows,)](
-            normed, added, stream, branch, gain, bias, seed, site, _threshold(probability), 1 / (1 - probability), eps,
-            width=width, block=triton.next_power_of_2(width), add=branch is not None, dropout=probability > 0,
-            keep_sum=keep_sum, centre=bias is not None, num_warps=_warps(width),
-        )  # fmt: skip
-    return [normed, added]
-
-
-def _imitate_norm_gradients(_gradient: Tensor, _of_sum: Tensor, stream: Tensor, *others: Any) -> list[Tensor]:
-    gain = others[1]
-    return [*(torch.empty_like(stream) for _ in range(2)), *(torch.empty_like(gain) for _ in range(2))]
-
-
-@operation(_imitate_norm_gradients)
-def _norm_gradients(
-    gradient: Tensor,
-    of_sum: Tensor | None,
-    stream: Tensor,
-    branch: Tensor | None,
-    gain: Tensor,
-    has_branch: bool,
-    has_bias: bool,
-    probability: float,
-    seed: Tensor | None,
-    site: int,
-    eps: float,
-) -> list[Tensor]:
-    """Return the gradients of stream, branch, gain and bias; `stream` is the sum if there was a branch and is none."""
-    gradient, stream = gradient.contiguous(), stream.contiguous()
-    of_sum, branch = (None if each is None else each.contiguous() for each in (of_sum, branch))
-    to_stream = torch.empty_like(stream)
-    to_branch = torch.empty_like(stream) if has_branch else to_stream.new_empty(0)
-    width = stream.shape[-1]
-    rows = stream.numel() // width
-    programs = min(rows, NORM_PROGRAMS)
-    partial_sums = torch.empty(programs, 2, width, dtype=torch.float32, device=stream.device)
-    if rows:
-        _norm_backward[(programs,)](
-            to_stream, to_branch, partial_sums, gradient, of_sum, stream, branch, gain, seed, site,
-            _threshold(probability), 1 / (1 - probability), eps, rows,
-            width=width, block=triton.next_power_of_2(width), add=branch is not None, dropout=probability > 0,
-            kept_sum=of_sum is not None, split=has_branch, centre=has_bias, num_warps=_warps(width),
-        )  # fmt: skip
-    to_gain, to_bias = partial_sums.sum(0).to(gain.dtype).unbind()
-    return [to_stream, to_branch, to_gain.clone(), to_bias.clone()]
-
-
-def _imitate_like_first(stream: Tensor, *_others: Any) -> Tensor:
-    return stream.new_empty(stream.shape)
-
-
-@operation(_imitate_like_first)
-def _added(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
-    stream = stream.contiguous()
-    output = torch.empty_like(stream)
-    _launch_dropout(output, stream, branch.contiguous(), probability, seed, site)
-    return output
-
-
-def _imitate_dropped(gradient: Tensor, dtype: torch.dtype, *_others: Any) -> Tensor:
-    return gradient.new_empty(gradient.shape, dtype=dtype)
-
-
-@operation(_imitate_dropped)
-def _dropped_gradient(gradient: Tensor, dtype: torch.dtype, probability: float, seed: Tensor, site: int) -> Tensor:
-    gradient = gradient.contiguous()
-    output = torch.empty_like(gradient, dtype=dtype)
-    _launch_dropout(output, None, gradient, probability, seed, site)
-    return output
-
-
-def _launch_dropout(
-    output: Tensor, stream: Tensor | None, branch: Tensor, probability: float, seed: Tensor, site: int
-) -> None:
-    count = output.numel()
-    if count:
+def _dropped_sum(stream: Tensor | None, branch: Tensor, draw: Draw, dtype: torch.dtype) -> Tensor:
+    """Return Dropout(branch), added to the stream if there is one."""
+    branch = branch.contiguous()
+    output = torch.empty_like(branch, dtype=dtype)
+    if count := output.numel():
         _dropout[(triton.cdiv(count, BLOCK),)](
-            output, branch if stream is None else stream, branch, seed, site, _threshold(probability),
-            1 / (1 - probability), count, block=BLOCK, dropout=probability > 0, add=stream is not None,
-        )  # fmt: skip
+            output, stream, branch, *draw.arguments, count, block=BLOCK, dropout=draw.rate > 0, add=stream is not None
+        )
+    return output
 
 
-@operation(_imitate_like_first)
 def _rotated(heads: Tensor, rotation: Tensor, sign: float) -> Tensor:
     """Return heads whose pairs of coordinates are rotated, with sign -1 backwards."""
-    if heads.stride(2) != 1 or heads.stride(1) != heads.shape[2]:
-        heads = heads.contiguous()
-    rotation = rotation.contiguous()
+    heads, rotation = with_adjacent_heads(heads), rotation.contiguous()
     turned = heads.new_empty(heads.shape)
     tokens, count, width = heads.shape
     if tokens:
@@ -241,11 +162,6 @@ def _rotated(heads: Tensor, rotation: Tensor, sign: float) -> Tensor:
             count=count, half=width // 2, block=triton.next_power_of_2(width // 2), block_tokens=ROTATED_TOKENS,
         )  # fmt: skip
     return turned
-
-
-def _threshold(probability: float) -> int:
-    """Return the smallest number below LEVELS that keeps a coordinate."""
-    return round(probability * LEVELS)
 
 
 def _warps(width: int) -> int:

@@ -1,13 +1,9 @@
 """Kernels over the rows of logits and gradients: the gradient of the cross-entropy, and sums over rows."""
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-
-from nmt.model.kernels.operations import operation
 
 BLOCK = 4096
 """Logits that a program holds at a time."""
@@ -17,11 +13,6 @@ COLUMNS, ROWS, SUM_ROWS = 128, 32, 16
 """The block that a program holds at a time: its columns, and its rows for the gradient and for the sum alone."""
 
 
-def _imitate_softmax_gradient_(logits: Tensor, *_others: Any) -> tuple[Tensor, Tensor]:
-    return logits.new_empty(len(logits), dtype=torch.float32), logits.new_empty(len(logits), dtype=torch.float32)
-
-
-@operation(_imitate_softmax_gradient_, changed=("logits",))
 def softmax_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
     """See `Eager.softmax_gradient_`: one pass reads the logits of a row, and one replaces them."""
     rows, width = logits.shape
@@ -35,11 +26,6 @@ def softmax_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tuple
     return normaliser, label_logit
 
 
-def _imitate_rectifier_gradient(gradient: Tensor, _rectified: Tensor) -> tuple[Tensor, Tensor]:
-    return gradient.new_empty(gradient.shape), gradient.new_empty(gradient.shape[1:], dtype=torch.float32)
-
-
-@operation(_imitate_rectifier_gradient)
 def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
     """See `Fast.rectifier_gradient`."""
     gradient, rectified = gradient.contiguous(), rectified.contiguous()

@@ -14,8 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from nmt.model.attention import AttentionSpec, ScoreBias
-from nmt.model.kernels.operations import operation
+from nmt.model.attention import AttentionSpec, ScoreBias, room_for_gradients, with_adjacent_heads
 
 TILES = (32, 64, 128)
 """Numbers of tokens that a tile can have."""
@@ -36,134 +35,53 @@ class ShortAttend:
         self.spec = spec
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
-        """See `Attend`.
-
-        Queries, keys and values may be views with any distance between tokens. Gradients of keys and values are parts
-        of one tensor, in this order; of self-attention, that of the queries is its first part. So products that compute
-        several of them can take their gradient without copying it (`Fast.split`).
-        """
-        spec = self.spec
+        """See `Attend`; queries, keys and values may be views with any distance between tokens."""
         streams = queries, keys.to(queries.dtype), values.to(queries.dtype)
-        offsets, longest = (spec.queries.offsets, spec.keys.offsets), (spec.queries.longest, spec.keys.longest)
-        attended = _Attention.apply(*streams, *offsets, *longest, spec.causal, spec.queries is spec.keys)
-        return cast(Tensor, attended).flatten(-2)
+        return cast(Tensor, _Attention.apply(*streams, self.spec)).flatten(-2)
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, spec: AttentionSpec) -> Tensor:
+        inputs = [with_adjacent_heads(heads) for heads in (queries, keys, values)]
+        ctx.save_for_backward(*inputs)
+        ctx.spec = spec
+        attended = queries.new_empty(*queries.shape[:2], values.shape[2])
+        _forward[(spec.queries.sentences, queries.shape[1])](
+            attended, *inputs, spec.queries.offsets, spec.keys.offsets, *(each.stride(0) for each in inputs),
+            **_options(spec, *inputs),
+        )  # fmt: skip
+        return attended
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        spec, inputs = ctx.spec, ctx.saved_tensors
+        gradients = room_for_gradients(spec, *inputs)
+        tensors = *gradients, with_adjacent_heads(gradient), *inputs
+        _backward[(spec.queries.sentences, inputs[1].shape[1])](
+            *tensors, spec.queries.offsets, spec.keys.offsets, *(each.stride(0) for each in tensors),
+            **_options(spec, *inputs),
+        )  # fmt: skip
+        return *gradients, None
+
+
+def _options(spec: AttentionSpec, queries: Tensor, keys: Tensor, values: Tensor) -> dict[str, Any]:
+    """Return the arguments that both kernels have."""
+    query_tile, key_tile = (tile_for(each.longest) for each in (spec.queries, spec.keys))
+    tile = max(query_tile, key_tile)
+    (heads, key_width), value_width = queries.shape[1:], values.shape[2]
+    key_block, value_block = (max(MIN_WIDTH, triton.next_power_of_2(width)) for width in (key_width, value_width))
+    return {
+        "scale": 1 / math.sqrt(key_width), "heads": heads, "shared": heads // keys.shape[1],
+        "key_width": key_width, "value_width": value_width, "key_block": key_block, "value_block": value_block,
+        "query_tile": query_tile, "key_tile": key_tile, "tile": tile, "causal": spec.causal,
+        "num_warps": tile // ROWS_PER_WARP,
+    }  # fmt: skip
 
 
 def tile_for(longest: int) -> int:
     """Return the smallest tile that holds a sentence of this many tokens."""
     return next(tile for tile in TILES if longest <= tile)
-
-
-class _Attention(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, query_offsets: Tensor, key_offsets: Tensor,
-        longest_query: int, longest_key: int, causal: bool, one_product: bool,
-    ) -> Tensor:  # fmt: skip
-        ctx.save_for_backward(queries, keys, values, query_offsets, key_offsets)
-        ctx.options = longest_query, longest_key, causal
-        ctx.one_product = one_product
-        return cast(Tensor, _short_attention(queries, keys, values, query_offsets, key_offsets, *ctx.options))
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        inputs = ctx.saved_tensors
-        buffers = _short_attention_gradients(gradient, *inputs, *ctx.options, ctx.one_product)
-        return *_parts(buffers, *inputs[:3]), None, None, None, None, None, None
-
-
-def _imitate_attention(queries: Tensor, keys: Tensor, values: Tensor, *_others: Any) -> Tensor:
-    return queries.new_empty(*queries.shape[:2], values.shape[2])
-
-
-@operation(_imitate_attention)
-def _short_attention(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    query_offsets: Tensor,
-    key_offsets: Tensor,
-    longest_query: int,
-    longest_key: int,
-    causal: bool,
-) -> Tensor:
-    """Attend; the operation chooses the tiles, so that a compiled model has one graph for all of them."""
-    queries, keys, values = (_with_adjacent_heads(heads) for heads in (queries, keys, values))
-    tokens, heads, key_width = queries.shape
-    value_width = values.shape[2]
-    attended = queries.new_empty(tokens, heads, value_width)
-    query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
-    _forward[(len(query_offsets) - 1, heads)](
-        attended, queries, keys, values, query_offsets, key_offsets,
-        queries.stride(0), keys.stride(0), values.stride(0), 1 / math.sqrt(key_width),
-        heads=heads, shared=heads // keys.shape[1], key_width=key_width, value_width=value_width,
-        key_block=_block(key_width), value_block=_block(value_width),
-        query_tile=query_tile, key_tile=key_tile, tile=(tile := max(query_tile, key_tile)), causal=causal,
-        num_warps=tile // ROWS_PER_WARP,
-    )  # fmt: skip
-    return attended
-
-
-def _imitate_gradients(_gradient: Tensor, *others: Any) -> list[Tensor]:
-    queries, keys, values = others[:3]
-    return _gradient_buffers(queries, keys, values, others[-1])
-
-
-@operation(_imitate_gradients)
-def _short_attention_gradients(
-    gradient: Tensor,
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    query_offsets: Tensor,
-    key_offsets: Tensor,
-    longest_query: int,
-    longest_key: int,
-    causal: bool,
-    one_product: bool,
-) -> list[Tensor]:
-    """Return what `_gradient_buffers` does, filled with the gradients."""
-    buffers = _gradient_buffers(queries, keys, values, one_product)
-    gradients = _parts(buffers, queries, keys, values)
-    gradient, queries, keys, values = (_with_adjacent_heads(heads) for heads in (gradient, queries, keys, values))
-    heads, key_heads, key_width, value_width = queries.shape[1], *keys.shape[1:], values.shape[2]
-    query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
-    _backward[(len(query_offsets) - 1, key_heads)](
-        *gradients, gradient, queries, keys, values, query_offsets, key_offsets,
-        *(each.stride(0) for each in (*gradients, gradient, queries, keys, values)), 1 / math.sqrt(key_width),
-        heads=heads, shared=heads // key_heads, key_width=key_width, value_width=value_width,
-        key_block=_block(key_width), value_block=_block(value_width),
-        query_tile=query_tile, key_tile=key_tile, tile=(tile := max(query_tile, key_tile)), causal=causal,
-        num_warps=tile // ROWS_PER_WARP,
-    )  # fmt: skip
-    return buffers
-
-
-def _gradient_buffers(queries: Tensor, keys: Tensor, values: Tensor, one_product: bool) -> list[Tensor]:
-    """Return the tensors that hold the gradients: one, or one for the queries and one for keys and values."""
-    widths = [each.shape[1] * each.shape[2] for each in (queries, keys, values)]
-    if one_product:
-        return [queries.new_empty(len(queries), sum(widths))]
-    return [queries.new_empty(len(queries), widths[0]), keys.new_empty(len(keys), sum(widths[1:]))]
-
-
-def _parts(buffers: list[Tensor], queries: Tensor, keys: Tensor, values: Tensor) -> list[Tensor]:
-    """Return the gradients of queries, keys and values, as views of the tensors that hold them."""
-    parts: list[Tensor] = []
-    for buffer in buffers:
-        like = (queries, keys, values)[len(parts) :] if buffer is buffers[-1] else (queries,)
-        split = buffer.split([each.shape[1] * each.shape[2] for each in like], 1)
-        parts.extend(part.unflatten(1, each.shape[1:]) for part, each in zip(split, like, strict=True))
-    return parts
-
-
-def _with_adjacent_heads(heads: Tensor) -> Tensor:
-    """Return (T, h, d) such that each token's heads are adjacent; only the distance between tokens is free."""
-    return heads if heads.stride(2) == 1 and heads.stride(1) == heads.shape[2] else heads.contiguous()
-
-
-def _block(width: int) -> int:
-    return int(max(MIN_WIDTH, triton.next_power_of_2(width)))
 
 
 @triton.jit

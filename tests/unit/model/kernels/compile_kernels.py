@@ -45,9 +45,9 @@ def launch_all(dtype: torch.dtype) -> None:
         for probability in (0.0, 0.1):
             dropout = Dropout(probability)
             for keep_sum in (False, True):
-                normed, added = residual.residual_norm(stream, stream, dropout, norm, keep_sum=keep_sum)
-                (normed.sum() + added.sum()).backward()
-            residual.dropout_add(stream, stream, probability, dropout.seed, 3).sum().backward()
+                found = residual.residual_norm(stream, stream, dropout, norm, keep_sum=keep_sum)
+                (found[0].sum() + found[-1].sum()).backward()
+            residual.dropout_add(stream, stream, dropout).sum().backward()
     rows.softmax_gradient_(torch.zeros(2, 37000, dtype=dtype), torch.tensor([0, 1]), 0.1)
     rows.rectifier_gradient(stream.detach(), stream.detach())
     rows.sum_rows(stream.detach())

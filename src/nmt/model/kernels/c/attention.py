@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from nmt.model.attention import AttentionSpec, ScoreBias, widen
+from nmt.model.attention import AttentionSpec, ScoreBias, room_for_gradients, widen, with_adjacent_heads
 from nmt.model.kernels.c.library import LANES, Attention, Stream, buffers, library
 
 
@@ -36,7 +36,7 @@ def rotate(heads: Tensor, sinusoids: Tensor) -> Tensor:
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, spec: AttentionSpec, scale: float) -> Tensor:
-        queries, keys, values = map(_with_whole_tokens, (queries, keys, values))
+        queries, keys, values = map(with_adjacent_heads, (queries, keys, values))
         ctx.save_for_backward(queries, keys, values)
         ctx.spec, ctx.scale = spec, scale
         attended = queries.new_empty(*queries.shape[:2], values.shape[2])
@@ -48,10 +48,7 @@ class _Attention(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         queries, keys, values = ctx.saved_tensors
         gradient, spec = gradient.contiguous(), ctx.spec
-        if spec.queries is spec.keys:
-            gradients = _side_by_side(queries, keys, values)
-        else:
-            gradients = [torch.empty_like(queries), *_side_by_side(keys, values)]
+        gradients = room_for_gradients(spec, queries, keys, values)
         plan, scratch = _plan(queries, keys, values, spec, ctx.scale), _scratch(queries, values, spec)
         library(queries).attend_backward(
             ctypes.byref(plan), gradient.data_ptr(), *map(Stream.of, gradients), scratch.data_ptr(), scratch.shape[1]
@@ -85,24 +82,11 @@ def _plan(queries: Tensor, keys: Tensor, values: Tensor, spec: AttentionSpec, sc
 
 
 def _rotated(heads: Tensor, sinusoids: Tensor, sign: int) -> Tensor:
-    heads = _with_whole_tokens(heads)
+    heads = with_adjacent_heads(heads)
     rotated = heads.new_empty(heads.shape)
     addresses = heads.data_ptr(), heads.stride(0), sinusoids.data_ptr(), sign, rotated.data_ptr()
     library(heads).rotate(*addresses, *heads.shape)
     return rotated
-
-
-def _with_whole_tokens(heads: Tensor) -> Tensor:
-    """Return heads (T, h, d) in which the numbers of a token are adjacent: the same tensor, if possible."""
-    return heads if heads.stride()[1:] == (heads.shape[2], 1) else heads.contiguous()
-
-
-def _side_by_side(*streams: Tensor) -> list[Tensor]:
-    """Return room for heads (T, h, d) of several streams in one matrix, as if one product had computed them."""
-    shapes = [heads.shape[1:] for heads in streams]
-    matrix = streams[0].new_empty(len(streams[0]), sum(map(torch.Size.numel, shapes)))
-    parts = matrix.split([shape.numel() for shape in shapes], -1)
-    return [part.unflatten(-1, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def _scratch(queries: Tensor, values: Tensor, spec: AttentionSpec) -> Tensor:
