@@ -1,20 +1,26 @@
-"""Run updates of the real trainer on a fake device, and count the operations of one."""
+"""Run updates of the real trainer and steps of beam search on a fake device, and count the operations of one."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
+from functools import partial
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 
-from fake_cuda.counting import Counter
+from fake_cuda.counting import Counter, Operations
 from fake_cuda.device import fake_cuda
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
 from nmt.config.tree import Config
 from nmt.data.loader import GlobalBatch
+from nmt.decoding.beam import by_scores, most_probable
+from nmt.model.backends.chosen import choose
+from nmt.model.build import build_model
+from nmt.model.packed import Packed
 from nmt.training.build import build_trainer
 from nmt.training.trainer import Trainer
 from shared.synthetic import SyntheticText
@@ -44,6 +50,42 @@ def count_step(overrides: Sequence[str]) -> dict[str, Any]:
         trainer.update(batch)
         with mock.patch.object(torch.cuda, "synchronize", counter.count_wait), counter:
             trainer.update(batch)
+    return asdict(counter.total)
+
+
+def count_decoding(overrides: Sequence[str], sentences: int = 256) -> dict[str, Any]:
+    """Count the tenth step of beam search for sentences of 30 tokens."""
+    config = compose(list(overrides))
+    beam, words = config.decoding.beam, config.tokenizer.vocab_size
+    first, later = np.arange(sentences), np.arange(sentences * beam).reshape(-1, beam)[:, ::-1].flatten()
+    with fake_cuda() as mode, torch.no_grad():
+        machine = prepare_machine(config.runtime)
+        choose(machine, kernels=config.runtime.kernels, trains=False)
+        torch.set_default_dtype(machine.precision)
+        with machine.device:
+            model = build_model(config.model, words, words).eval()
+        torch.set_default_dtype(torch.float32)
+        with unset_fake_temporarily():
+            source = Packed.from_lengths(torch.zeros(sentences * 30, dtype=torch.int64), torch.full((sentences,), 30))
+        cache = model.start(_fake(mode, source).to(machine.device))
+        continue_ = by_scores(partial(model.advance, state=cache), partial(most_probable, beam=beam))
+        arrays: dict[Tensor, Any] = {}
+
+        def from_numpy(array: Any) -> Tensor:
+            with unset_fake_temporarily():
+                fake = mode.from_tensor(torch.tensor(array))
+            arrays[fake] = array
+            return fake
+
+        counter = Counter()
+        for rows in (first, first.repeat(beam), *[later] * 8):
+            counter.total, scores = Operations(), np.zeros((sentences, len(rows) // sentences), np.float32)
+            with (
+                counter,
+                mock.patch.object(torch, "from_numpy", from_numpy),
+                mock.patch.object(Tensor, "numpy", lambda each: arrays.get(each, np.zeros(each.shape))),
+            ):
+                continue_(rows, rows, scores, np.zeros(sentences, np.bool_))
     return asdict(counter.total)
 
 

@@ -66,7 +66,10 @@ class DecoderOnly(TranslationModel):
     def advance(self, tokens: Tensor, parents: Tensor, state: KVCache) -> Tensor:
         """See `TranslationModel.advance`."""
         state.begin_step(parents)
-        tokens, places = tokens.to(state.device), Places(state.positions, state.longest + state.length + 1)
+        tokens, places = (
+            tokens.to(state.device, non_blocking=True),
+            Places(state.positions, state.longest + state.length + 1),
+        )
         stream = self._run(self.embed("target", tokens, places), places, lambda layer: state.attention(layer)[0])
         state.length += 1
         return self.logits(self.decoder_norm(stream))
