@@ -81,7 +81,6 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
     },
     "decoding.utility": {
         "chrf": Choice("nmt.decoding.risk:by_chrf", "chrF"),
-        "bleu": Choice("nmt.decoding.risk:by_bleu", "BLEU"),
         "comet": Choice("nmt.evaluation.comet:by_comet", "COMET, by decoding.comet"),
     },
     "engine": {

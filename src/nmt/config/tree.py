@@ -26,7 +26,7 @@ from nmt.config.commands import (
     TranslateConfig,
 )
 from nmt.config.data import DataConfig, NoiseConfig, TokenizerConfig, corpora_of, is_text
-from nmt.config.decoding import MBR, DecodingConfig, EvaluationConfig
+from nmt.config.decoding import DecodingConfig, EvaluationConfig
 from nmt.config.folders import local_folder
 from nmt.config.model import ModelConfig
 from nmt.config.training import AveragingConfig, TrainingConfig
@@ -43,8 +43,6 @@ EXCLUSIVE = (
     ("training.shard_optimizer=true", "training.optimizer=muon", "has other averages than Adam"),
 )
 """Pairs of settings that exclude each other, and why."""
-WITHOUT_SPACES = ("zh", "ja", "th", "km", "lo", "my")
-"""Languages that are written without spaces between words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,15 +195,9 @@ def _sizes(config: Config) -> Iterator[str]:
 
 def _target_side(config: Config) -> Iterator[str]:
     """Check what depends on the language of the target side, or needs text there."""
-    target, training, decoding = config.data.target_lang, config.training, config.decoding
-    language = target.lower().replace("_", "-").partition("-")[0]
+    target, training = config.data.target_lang, config.training
     if config.model.tie_embeddings and not config.tokenizer.joint:
         yield "model.tie_embeddings=true needs tokenizer.joint=true: change one of the two"
-    if decoding.strategy == MBR and decoding.utility == "bleu" and language in WITHOUT_SPACES:
-        yield (
-            "decoding.utility=bleu compares the words between spaces, which "
-            f"data.target_lang={target} does not have: set decoding.utility=chrf"
-        )
     if is_text(target):
         if config.data.source == "trees":
             yield f"data.source=trees needs data.target_lang=trees, not {target}"

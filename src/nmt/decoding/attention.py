@@ -51,11 +51,6 @@ class Attention:
         }
         return kinds[kind]
 
-    @property
-    def size(self) -> int:
-        """The number of weights."""
-        return self.encoder.size + self.decoder.size + self.cross.size
-
 
 def compute_attention(
     model: TranslationModel,

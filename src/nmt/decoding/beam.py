@@ -92,12 +92,12 @@ def by_scores(scorer: NextTokenScorer, choose: Choose) -> Continue:
     def continue_(tokens: Ints, parents: Ints, open_: Floats, must_end: Flags) -> Candidates:
         scores = scorer(torch.from_numpy(tokens), torch.from_numpy(parents))
         log_probabilities = scores.log_softmax(1, dtype=torch.float32)
-        log_probabilities[:, [PAD, BOS]] = NEVER
+        log_probabilities[:, PAD : BOS + 1] = NEVER  # neighbours: a list of both would be copied to the device
         if must_end.any():
-            rows = torch.from_numpy(must_end.repeat(open_.shape[1])).to(scores.device)
+            rows = torch.from_numpy(must_end.repeat(open_.shape[1])).to(scores.device, non_blocking=True)
             others = torch.arange(scores.shape[1], device=scores.device) != EOS
             log_probabilities.masked_fill_(rows[:, None] & others, NEVER)
-        chosen = choose(log_probabilities, torch.from_numpy(open_).to(scores.device))
+        chosen = choose(log_probabilities, torch.from_numpy(open_).to(scores.device, non_blocking=True))
         # one copy from the device for all three: float64 holds each of these numbers exactly
         totals, next_tokens, rows = torch.stack([each.double() for each in chosen]).cpu().numpy()
         return totals.astype(np.float32), next_tokens.astype(np.int64), rows.astype(np.int64)
@@ -125,7 +125,6 @@ def beam_search(
     beam: int,
     alpha: float,
     nbest: int = 1,
-    stop_early: bool = True,
 ) -> list[list[Hypothesis]]:
     """Return the best hypotheses of each sentence, best first.
 
@@ -140,9 +139,8 @@ def beam_search(
         beam: open hypotheses per sentence.
         alpha: exponent of the length penalty, at least 0.
         nbest: hypotheses to return, at most `beam`. There are fewer if the search finds fewer.
-        stop_early: stop a sentence once its result is certain; this changes the time, never the result.
     """
-    search = Search(max_lengths, beam, alpha, nbest, stop_early=stop_early)
+    search = Search(max_lengths, beam, alpha, nbest)
     tokens, parents = np.full(len(max_lengths), BOS), np.arange(len(max_lengths))
     while len(parents):
         tokens, parents = search.extend(*continue_(tokens, parents, search.open, search.must_end))
@@ -152,8 +150,8 @@ def beam_search(
 class Search:
     """The open hypotheses of the sentences still being searched, and the finished hypotheses of all sentences."""
 
-    def __init__(self, max_lengths: Sequence[int], beam: int, alpha: float, nbest: int, *, stop_early: bool) -> None:
-        self.beam, self.nbest, self.stop_early = beam, nbest, stop_early
+    def __init__(self, max_lengths: Sequence[int], beam: int, alpha: float, nbest: int) -> None:
+        self.beam, self.nbest = beam, nbest
         self.length = 0
         longest = max(max_lengths, default=0)
         self.penalties = np.array([length_penalty(n, alpha) for n in range(longest + 1)], np.float32)
@@ -218,10 +216,9 @@ class Search:
         best = self.open.max(1)
         # The improbable endings of a confident model may fill the beam long before its translation ends.
         done: Flags = self.last_if_enough >= best / self.penalties[self.length]
-        if self.stop_early:
-            # Log-probabilities only fall, and penalties only grow up to that of the longest translation, so no open
-            # hypothesis can get a higher score than this.
-            done |= self.last >= best / self.limit_penalties
+        # Log-probabilities only fall, and penalties only grow up to that of the longest translation, so no open
+        # hypothesis can get a higher score than this.
+        done |= self.last >= best / self.limit_penalties
         done |= (self.limits <= self.length) | (best == NEVER)
         return done
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import torch
 from tqdm import tqdm
 
+from nmt.compute.workers import in_parallel
 from nmt.config.decoding import DecodingConfig
 from nmt.config.registry import load
 from nmt.decoding.attention import align
-from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, DecodingPlan, batches_by_length, serial_plan
+from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, DecodingPlan, batches_by_length
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import UNCONSTRAINED, ConstraintEncoder, Constraints
 from nmt.decoding.risk import rank_by_utility
@@ -49,6 +50,8 @@ class Engine(ABC):
     """Whether it shows the attention of a translation to its source."""
     guided = False
     """Whether a head of the model has learned word alignments: see `nmt.decoding.attention`."""
+    same_batches = False
+    """Whether the result must not depend, in any digit, on the number of cores of a CPU."""
 
     def __init__(
         self,
@@ -58,14 +61,9 @@ class Engine(ABC):
         max_target_tokens: int = sys.maxsize,
     ) -> None:
         """Set the largest number of tokens in a source and a target sentence, EOS included."""
-        self.same_batches = False
-        """Whether the result must not depend, in any digit, on the number of cores of a CPU."""
-        self.tokenizer = tokenizer
-        self.config = config
+        self.tokenizer, self.config = tokenizer, config
         self.max_source_tokens = max_source_tokens
         self.max_target_tokens = min(max_target_tokens, MAX_TARGET_TOKENS)
-        self.seed = 1
-        self._utility: Utility | None = None
         self._encoders: dict[str, ConstraintEncoder] = {}
 
     def with_search(self, config: DecodingConfig, seed: int) -> Self:
@@ -77,15 +75,15 @@ class Engine(ABC):
 
     def prepare_search(self, seed: int) -> None:
         """Make and read what the settings of the search ask for."""
-        self.seed, config = seed, self.config
-        self._utility = (
-            load("decoding.utility", config.utility)(config, self.device) if config.strategy == "mbr" else None
-        )
+        config, self.seed = self.config, seed
+        if config.alignments and not self.shows_attention:
+            raise UserError("only engine=torch aligns words: choose it, or leave decoding.alignments off")
+        self._utility: Utility | None = None
+        if config.strategy == "mbr":
+            self._utility = load("decoding.utility", config.utility)(config, self.device)
         if config.terms not in self._encoders:  # once for all searches of a server
             glossary = Glossary.read(config.terms)
             self._encoders[config.terms] = ConstraintEncoder(self.tokenizer, glossary, self.max_target_tokens)
-        if config.alignments and not self.shows_attention:
-            raise UserError("only engine=torch aligns words: choose it, or leave decoding.alignments off")
 
     @property
     def maximises(self) -> str:
@@ -109,7 +107,7 @@ class Engine(ABC):
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """Divide sentences of these lengths into batches, and choose how to run `search` over them."""
-        return serial_plan(lengths, self.config.batch_tokens)
+        return DecodingPlan(list(batches_by_length(lengths, self.config.batch_tokens)))
 
     def translate(
         self,
@@ -136,13 +134,15 @@ class Engine(ABC):
             sources = self.tokenizer.encode_input([each.text if each.text.strip() else "" for each in block])
             block_numbers = islice(line_numbers, len(block))
             found = self.translate_ids(sources, encode(block), numbers=block_numbers, done=done)
+            owners = [index for index, hypotheses in enumerate(found) for _ in hypotheses]
             listed = [each for hypotheses in found for each in hypotheses]
             texts = [self.tokenizer.decode(each.tokens) for each in listed]
-            owners = [index for index, hypotheses in enumerate(found) for _ in hypotheses]
-            tokens = self._scored_tokens([sources[index] for index in owners], listed) if token_scores else repeat(())
-            links = (
-                align(self, [block[index].text for index in owners], texts) if self.config.alignments else repeat(())
-            )
+            tokens: Iterable[tuple[ScoredToken, ...]] = repeat(())
+            if token_scores:
+                tokens = self._scored_tokens([sources[index] for index in owners], listed)
+            links: Iterable[tuple[Link, ...]] = repeat(())
+            if self.config.alignments:
+                links = align(self, [block[index].text for index in owners], texts)
             candidates = map(_candidate, listed, texts, tokens, links)
             for hypotheses in found:
                 yield Translation(list(islice(candidates, len(hypotheses))))
@@ -166,12 +166,12 @@ class Engine(ABC):
 
         def search(batch: list[int]) -> list[list[Hypothesis]]:
             batch_constraints = [constraints[index] if constraints else UNCONSTRAINED for index in batch]
-            sources = [sentences[index] for index in batch]
-            found = self.search(sources, batch_constraints)
-            return [self._least_risk(*each) for each in zip(found, sources, strict=True)] if self._utility else found
+            batch_sources = [sentences[index] for index in batch]
+            found = self.search(batch_sources, batch_constraints)
+            return [self._least_risk(*each) for each in zip(found, batch_sources, strict=True)]
 
         batches, workers = self.plan([len(sentence) for sentence in sentences])
-        with closing(workers.run(search, batches)) as finished:
+        with closing(in_parallel(search, batches, workers)) as finished:
             for batch, found in finished:
                 if not all(found):
                     raise UserError(
@@ -192,11 +192,11 @@ class Engine(ABC):
         Only the beginning of a sentence that is too long counts, with a warning.
         """
         sides = self.tokenizer.encode_input(sources), self.tokenizer.encode_target(targets)
-        for name, ids, limit in zip(("source", "target"), sides, self._max_pieces, strict=True):
+        limits = self.max_source_tokens - 1, self.max_target_tokens - 1
+        for name, ids, limit in zip(("source", "target"), sides, limits, strict=True):
             if cut := sum(len(each) > limit for each in ids):
                 _warn(f"{cut:,} {name} sentences have more than {limit:,} tokens: only their beginnings are scored")
-        scores = self.token_scores(*sides, done=done)
-        return [Likelihood(sum(each), len(each)) for each in scores]
+        return [Likelihood(sum(each), len(each)) for each in self.token_scores(*sides, done=done)]
 
     def token_scores(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], done: Done = lambda count: None
@@ -205,9 +205,8 @@ class Engine(ABC):
 
         Sources and targets have no special ids; sentences that are too long are truncated.
         """
-        source_limit, target_limit = self._max_pieces
-        source_ids = [[*ids[:source_limit], EOS] for ids in sources]
-        target_ids = [[*ids[:target_limit], EOS] for ids in targets]
+        source_ids = [[*ids[: self.max_source_tokens - 1], EOS] for ids in sources]
+        target_ids = [[*ids[: self.max_target_tokens - 1], EOS] for ids in targets]
         lengths = [max(len(source), len(target)) for source, target in zip(source_ids, target_ids, strict=True)]
         results: list[list[float]] = [[] for _ in lengths]
         for batch in batches_by_length(lengths, self.config.batch_tokens):
@@ -226,22 +225,17 @@ class Engine(ABC):
         # The score of EOS, the last one, belongs to no piece.
         return [tuple(map(ScoredToken, *each)) for each in zip(pieces, scores, strict=True)]
 
-    @property
-    def _max_pieces(self) -> tuple[int, int]:
-        """The largest numbers of tokens of a source and a target sentence, without EOS."""
-        return self.max_source_tokens - 1, self.max_target_tokens - 1
-
     def _least_risk(self, candidates: list[Hypothesis], source: Sequence[int]) -> list[Hypothesis]:
-        """Return the candidates of a sentence with the least Bayes risk."""
+        """Return the candidates of a sentence with the least Bayes risk, or all for another strategy."""
         utility, tokenizer = self._utility, self.tokenizer
-        if not candidates or utility is None:
-            return []
+        if utility is None or not candidates:
+            return candidates
         text = tokenizer.decode_source(source[1:] if source[0] in tokenizer.source_tags else source)
         return rank_by_utility(candidates, tokenizer.decode, lambda texts: utility(texts, text), self.config.nbest)
 
     def _finish_source(self, source: Sequence[int], line: int) -> list[int]:
         """Append EOS to a source sentence, and cut the sentence if it is too long; leave an empty one empty."""
-        limit, _ = self._max_pieces
+        limit = self.max_source_tokens - 1
         if len(source) > limit:
             _warn(
                 f"line {line} has {len(source):,} tokens, more than the {limit:,} that this model translates: "

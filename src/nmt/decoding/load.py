@@ -24,10 +24,9 @@ from nmt.errors import UserError, nearest
 from nmt.model.backends.chosen import choose
 from nmt.model.translator import IN_C
 from nmt.runs import checkpoint as checkpoints
-from nmt.runs.checkpoint import Checkpoint, CheckpointRecord
+from nmt.runs.checkpoint import CheckpointRecord
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import AVERAGED, EXPORT_RECORD, META, RunLayout
-from nmt.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from nmt.decoding.attention import Attention
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 LOAD_EXPORT = "nmt.export.ctranslate2_engine:load_export"
 MAX_SEED = 2**63 - 1
 MAX_NEXT_WORDS = 1000
+NUMBERS: dict[type, str] = {Integral: "a whole number", Real: "a number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class LoadedModel:
         """
         if isinstance(lines, str):
             raise TypeError("translate takes a list of lines, not a single text: translate([text])")
-        _check_is_whole("seed", seed)
+        _check_type("seed", 1, seed)
         within(at_least=0, at_most=MAX_SEED)("seed", seed)
         engine = self.engine.with_search(self._search(options), seed)
         return list(engine.translate(lines, token_scores=token_scores))
@@ -93,13 +93,9 @@ class LoadedModel:
 
         Only the beginning of a sentence that is too long counts.
         """
-        if not isinstance(self.engine, TorchEngine):
-            raise UserError(
-                f"engine={self.engine.name} does not show the attention of {self.path}: load the run itself"
-            )
         from nmt.decoding.attention import compute_attention  # noqa: PLC0415 - seldom used
 
-        engine = self.engine
+        engine = self._torch_engine("the attention")
         limits = engine.max_source_tokens, engine.max_target_tokens
         return compute_attention(engine.models[0], engine.tokenizer, source, target, limits)
 
@@ -108,17 +104,17 @@ class LoadedModel:
 
         Punctuation belongs to the word before it. The probabilities of all words and of the end add up to 1.
         """
-        if not isinstance(self.engine, TorchEngine):
-            raise UserError(
-                f"engine={self.engine.name} does not show the next words of {self.path}: load the run itself"
-            )
-        _check_is_whole("count", count)
-        within(at_least=1, at_most=MAX_NEXT_WORDS)("count", count)
-        if not source.strip():
-            return []
         from nmt.decoding.next_words import likely_words  # noqa: PLC0415 - seldom used
 
-        return likely_words(self.engine, source, beginning, count)
+        engine = self._torch_engine("the next words")
+        _check_type("count", 1, count)
+        within(at_least=1, at_most=MAX_NEXT_WORDS)("count", count)
+        return likely_words(engine, source, beginning, count) if source.strip() else []
+
+    def _torch_engine(self, wanted: str) -> TorchEngine:
+        if not isinstance(self.engine, TorchEngine):
+            raise UserError(f"engine={self.engine.name} does not show {wanted} of {self.path}: load the run itself")
+        return self.engine
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or sent to another process."""
@@ -139,20 +135,10 @@ class LoadedModel:
 
 
 def _check_type(name: str, usual: object, value: object) -> None:
-    """Refuse a value of another type than the usual one."""
-    match usual:
-        case int():
-            _check_is_whole(name, value)
-        case float():
-            if not isinstance(value, Real):
-                raise TypeError(f"{name}={value!r:.80} must be a number")
-        case str() | list() if not isinstance(value, type(usual)):
-            raise TypeError(f"{name}={value!r:.80} must be a {type(usual).__name__}")
-
-
-def _check_is_whole(name: str, value: object) -> None:
-    if not isinstance(value, Integral):  # also one of numpy
-        raise TypeError(f"{name}={value!r:.80} must be a whole number")
+    """Refuse a value of another type than the usual one; a number may also be one of NumPy."""
+    kind = Integral if isinstance(usual, int) else Real if isinstance(usual, float) else type(usual)
+    if not isinstance(value, kind):
+        raise TypeError(f"{name}={value!r:.80} must be {NUMBERS.get(kind, f'a {kind.__name__}')}")
 
 
 def load(
@@ -186,16 +172,9 @@ def load(
     if (folder / EXPORT_RECORD).is_file():
         loaded: LoadedModel = imported(LOAD_EXPORT)(folder, machine)
         return loaded
-    return _load_checkpoints([_checkpoint_in(folder, str(checkpoint))], machine)
-
-
-def _checkpoint_in(folder: Path, name: str) -> Path:
-    """Return the folder of a checkpoint of a run."""
     if not RunLayout(folder).checkpoints.is_dir():
-        runs = sorted(each.name for each in folder.iterdir() if RunLayout(each).checkpoints.is_dir())
-        hint = f"; it has the runs {', '.join(runs)}" if runs else ""
-        raise UserError(f"{folder} is neither a run nor a checkpoint nor another model{hint}")
-    return resolve(folder, name)
+        raise UserError(f"{folder} is neither a run nor a checkpoint nor another model: name one of these")
+    return _load_checkpoints([resolve(folder, str(checkpoint))], machine)
 
 
 def load_engine(config: Config, machine: Machine) -> LoadedModel:
@@ -234,38 +213,22 @@ def check_languages(loaded: LoadedModel, config: Config) -> None:
 
 
 def _load_checkpoints(
-    folders: Sequence[Path],
-    machine: Machine,
-    search: DecodingConfig | None = None,
-    seed: int = 1,
+    folders: Sequence[Path], machine: Machine, search: DecodingConfig | None = None, seed: int = 1
 ) -> LoadedModel:
     """Load one checkpoint, or several as an ensemble; without `search`, with the search of the first one's run."""
     members = [checkpoints.load(folder) for folder in folders]
     settings = [from_yaml(member.config_text) for member in members]
     loaded = [load_model(member, each.model, machine.device) for member, each in zip(members, settings, strict=True)]
-    models, tokenizers = [model for model, _ in loaded], [tokenizer for _, tokenizer in loaded]
-    _check_members(members, tokenizers, settings)
-    search = search or replace(settings[0].decoding.naming_no_file, ensemble=[])
-    first, *others = (CheckpointRecord.of(member.meta) for member in members)
-    return LoadedModel(
-        TorchEngine(models, tokenizers[0], search, *machine, seed=seed, guided=settings[0].training.guided_weight > 0),
-        members[0].path,
-        (settings[0].data.source_lang, settings[0].data.target_lang),
-        replace(first, ensemble=tuple(others)),
-    )
-
-
-def _check_members(members: Sequence[Checkpoint], tokenizers: Sequence[Tokenizer], settings: Sequence[Config]) -> None:
-    """Refuse members of an ensemble with another vocabulary, or for other languages, than the first."""
-    languages = [f"{each.data.source_lang}-{each.data.target_lang}" for each in settings]
-    for member, tokenizer, direction in zip(members, tokenizers, languages, strict=True):
-        if tokenizer.checksum != tokenizers[0].checksum:
+    models, (tokenizer, *_) = zip(*loaded, strict=True)
+    languages = [(each.data.source_lang, each.data.target_lang) for each in settings]
+    for member, (_, other), pair in zip(members, loaded, languages, strict=True):
+        if (other.checksum, pair) != (tokenizer.checksum, languages[0]):
             raise UserError(
-                f"{member.path} has another tokenizer than {members[0].path}: "
+                f"{member.path} has another tokenizer or other languages than {members[0].path}: "
                 "an ensemble needs models with the same vocabulary"
             )
-        if direction != languages[0]:
-            raise UserError(
-                f"{member.path} translates {direction}, but {members[0].path} {languages[0]}: "
-                "an ensemble needs models for the same languages"
-            )
+    search = search or replace(settings[0].decoding.naming_no_file, ensemble=[])
+    first, *others = (CheckpointRecord.of(member.meta) for member in members)
+    guided = settings[0].training.guided_weight > 0
+    engine = TorchEngine(models, tokenizer, search, *machine, seed=seed, guided=guided)
+    return LoadedModel(engine, members[0].path, languages[0], replace(first, ensemble=tuple(others)))

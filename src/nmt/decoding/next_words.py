@@ -38,8 +38,7 @@ def likely_words(engine: "TorchEngine", source: str, beginning: str, count: int)
     with engine.scorer_of(source) as scorer:
         if scorer is None:
             return []
-        begins = torch.tensor(begins_word, device=engine.device)
-        words = next_words(scorer, prefix, begins, count, room=limit - len(prefix))
+        words = next_words(scorer, prefix, torch.tensor(begins_word), count, room=limit - len(prefix))
     probabilities: dict[str, float] = {}
     for word in words:
         text = tokenizer.decode(word.tokens)  # several sequences of pieces may spell the same word
@@ -63,20 +62,18 @@ def next_words(
         count: the number of words to return.
         room: the number of tokens that the scorer can read from the prefix's last one on.
     """
-    device = begins_word.device
     begins, goes_on, ends = begins_word.clone(), ~begins_word, begins_word.clone()
     begins[[UNK, PAD, BOS, EOS]] = goes_on[[UNK, PAD, BOS, EOS]] = False
     ends[EOS] = True
-    *before, tokens = torch.tensor([BOS, *prefix], device=device).split(1)
-    parents = torch.tensor([0], device=device)
+    *before, tokens = torch.tensor([BOS, *prefix]).split(1)
+    parents = torch.tensor([0])
     for token in before:
         scorer(token, parents)
     finished: list[Word] = []
     open_words = [Word([], 0.0)]
     for length in range(min(MAX_PIECES, room)):
-        scores = scorer(tokens, parents)
-        totals = torch.tensor([word.log_probability for word in open_words], device=device)[:, None]
-        extended = totals + scores.float().log_softmax(-1)
+        totals = torch.tensor([word.log_probability for word in open_words])[:, None]
+        extended = totals + scorer(tokens, parents).float().cpu().log_softmax(-1)
         if length:
             ended = extended.masked_fill(~ends, NEVER).logsumexp(-1).tolist()
             finished += [Word(word.tokens, end) for word, end in zip(open_words, ended, strict=True)]

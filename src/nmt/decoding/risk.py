@@ -1,8 +1,8 @@
 """Minimum Bayes risk: choose the translation that agrees best with all candidates (Eikema and Aziz, 2022).
 
-The utilities say how good each of several translations is if another one is the reference. chrF and BLEU equal
-sacreBLEU's scores of sentences, but compare all pairs by matrix products of n-gram counts. To add a utility, write a
-`MakeUtility`, and make it a choice of `decoding.utility`, under the name of the metric of `eval`.
+A utility says how good each of several translations is if another one is the reference. chrF equals sacreBLEU's score
+of sentences, but compares all pairs by matrix products of n-gram counts. To add a utility, write a `MakeUtility`, and
+make it a choice of `decoding.utility`, under the name of the metric of `eval`.
 
 Shapes: N translations; a result (N, N) has a row per hypothesis and a column per reference.
 """
@@ -14,7 +14,6 @@ from dataclasses import replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from nmt.config.decoding import DecodingConfig
 from nmt.decoding.beam import Hypothesis
@@ -29,8 +28,6 @@ CHRF_ORDER = 6
 """Characters of the longest n-grams that chrF compares."""
 CHRF_BETA = 2
 """How many times more recall counts than precision in chrF."""
-BLEU_ORDER = 4
-"""Words of the longest n-grams that BLEU compares."""
 
 
 def rank_by_utility(
@@ -65,31 +62,9 @@ def chrf(texts: Sequence[str], _: str) -> Matrix:
     return 100 * _ratio((1 + CHRF_BETA**2) * precision * recall, weighted, weighted > 0)
 
 
-def bleu(texts: Sequence[str], _: str) -> Matrix:
-    """Return sentence BLEU with sacreBLEU's default settings for sentences."""
-    tokenize = Tokenizer13a()  # type: ignore[no-untyped-call]
-    numbers: dict[str, int] = {}
-    words = [[numbers.setdefault(word, len(numbers)) for word in tokenize(text).split()] for text in texts]
-    matches, counts = _matches([np.array(each, np.int64) for each in words], BLEU_ORDER)
-    totals = np.broadcast_to(counts[:, :, None], matches.shape)
-    # Each order without a match counts half as much as the one before (smoothing method exp).
-    halvings = (matches == 0).cumsum(0)
-    precision = np.where(matches > 0, matches, 0.5**halvings) / np.maximum(totals, 1)
-    orders = np.maximum((totals > 0).sum(0), 1)  # orders for which the hypothesis is too short do not count
-    mean = np.log(precision, out=np.zeros_like(precision), where=totals > 0).sum(0) / orders
-    lengths = counts[0]
-    brevity = np.minimum(0, 1 - _ratio(lengths[None, :], lengths[:, None], lengths[:, None] > 0))
-    return np.where(matches.any(0), 100 * np.exp(mean + brevity), 0.0)
-
-
 def by_chrf(config: DecodingConfig, device: torch.device) -> Utility:
     """Return sentence chrF."""
     return chrf
-
-
-def by_bleu(config: DecodingConfig, device: torch.device) -> Utility:
-    """Return sentence BLEU."""
-    return bleu
 
 
 def _matches(texts: Sequence[NDArray[np.int64]], max_order: int) -> tuple[Matrix, Matrix]:

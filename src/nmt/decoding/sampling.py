@@ -35,7 +35,7 @@ def sample(
     length = 0
     while len(samples):
         log_probabilities = scorer(tokens, parents).log_softmax(1, dtype=torch.float32)
-        log_probabilities[:, [PAD, BOS]] = NEVER
+        log_probabilities[:, PAD : BOS + 1] = NEVER
         must_end = (max_lengths[samples] == length + 1).to(log_probabilities.device)
         chosen = _draw(log_probabilities, config, generator).masked_fill(must_end, EOS)
         scores = log_probabilities.gather(1, chosen[:, None]).squeeze(1)

@@ -5,7 +5,7 @@
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,9 +18,9 @@ from torch.nn import functional as F
 from nmt.compute.machine import is_out_of_memory
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig
-from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, DecodingPlan, cpu_plan, same_plan, serial_plan
+from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, DecodingPlan, cpu_plan
 from nmt.decoding.beam import (
-    Continue,
+    Candidates,
     Hypothesis,
     NextTokenScorer,
     beam_search,
@@ -90,59 +90,50 @@ class TorchEngine(Engine):
         """Divide sentences of these lengths into batches; a CPU decodes several of them in parallel."""
         config = self.config.search
         if self.device.type != "cpu":
-            return serial_plan(lengths, config.batch_tokens)
+            return super().plan(lengths)
         hypotheses = config.nbest if config.strategy == "sample" else config.beam
-        if self.same_batches:
-            return same_plan(lengths, config.batch_tokens, hypotheses)
-        return cpu_plan(lengths, config.batch_tokens, hypotheses, in_c=bool(self.translators))
+        return cpu_plan(lengths, config.batch_tokens, hypotheses, same=self.same_batches)
 
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source of a batch: encode the sources, then search with the model as scorer."""
         config = self.config.search
-        copies, width = (config.nbest, 1) if config.strategy == "sample" else (1, config.beam)
-        limits = [self._limit(*each) for each in zip(sources, constraints, strict=True) for _ in range(copies)]
-        rows, batches = len(limits) * width, list[Batch]()
-        sources_of_rows = [tokens for tokens in sources for _ in range(copies)]
-        constraints = [each for each in constraints for _ in range(copies)]
+        samples = config.nbest if config.strategy == "sample" else 0
+        copied = [pair for pair in zip(sources, constraints, strict=True) for _ in range(samples or 1)]
+        limits = [self._limit(*each) for each in copied]
+        terms = [each.terms for _, each in copied]
         with self._inference():
-            if self.translators:
-                batches = [Batch(each, sources, rows, max(limits), copies) for each in self.translators]
-                scorer = ensemble_scorers([batch.scores for batch in batches])
-            else:
-                scorer = ensemble_scorers([self._eager(model, sources, copies) for model in self.models])
-            on_device = torch.tensor(limits, device=self.device)
-            restricted = masked(scorer, constraints, config, self.device)
-            if config.strategy == "sample":
-                return self._sample(restricted, sources_of_rows, constraints, limits)
-            continue_: Continue
-            if any(each.terms for each in constraints):
+            scorers, choose = self._scorers(
+                sources, samples or 1, len(copied) * (1 if samples else config.beam), limits
+            )
+            scorer, on_device = ensemble_scorers(scorers), torch.tensor(limits, device=self.device)
+            masks = masked(scorer, [each for _, each in copied], config, self.device)
+            if samples:
+                if any(terms):
+                    raise UserError("terms need a beam: samples cannot have them")
+                # the same for the same seed and batch, in whichever order batches are searched
+                seed = crc32(repr((self.seed, [source for source, _ in copied])).encode())
+                return sample(masks, limits, config, torch.Generator(self.device).manual_seed(seed))
+            if any(terms):
                 after_word = tokens_after_word(tuple(self.tokenizer.vocabularies[1]), self.device)
-                terms = RequiredTerms([each.terms for each in constraints], on_device, after_word, config.beam)
-                continue_ = by_scores(terms.wrap(restricted), terms.choose)
-            elif restricted is scorer and len(batches) == 1:
-                continue_ = partial(batches[0].choose, beam=config.beam)
+                required = RequiredTerms(terms, on_device, after_word, config.beam)
+                continue_ = by_scores(required.wrap(masks), required.choose)
+            elif masks is scorer and choose:
+                continue_ = partial(choose, beam=config.beam)
             else:
-                continue_ = by_scores(restricted, partial(most_probable, beam=config.beam))
+                continue_ = by_scores(masks, partial(most_probable, beam=config.beam))
             return beam_search(continue_, limits, beam=config.beam, alpha=config.alpha, nbest=config.nbest)
 
-    def _sample(
-        self,
-        scorer: NextTokenScorer,
-        sources: Sequence[Sequence[int]],
-        constraints: Sequence[Constraints],
-        limits: Sequence[int],
-    ) -> list[list[Hypothesis]]:
-        """Draw samples, which are the same for the same seed and batch, in whichever order batches are searched."""
-        if any(each.terms for each in constraints):
-            raise UserError("terms need a beam: samples cannot have them")
-        seed = crc32(repr((self.seed, sources)).encode())
-        return sample(scorer, limits, self.config.search, torch.Generator(self.device).manual_seed(seed))
-
-    def _eager(self, model: TranslationModel, sources: list[list[int]], copies: int) -> NextTokenScorer:
-        """Return the scorer of a model that runs operation by operation."""
-        cache = model.start(Packed.from_sentences(sources).to(self.device))
-        cache.repeat(copies)
-        return partial(model.advance, state=cache)
+    def _scorers(
+        self, sources: list[list[int]], copies: int, rows: int, limits: list[int]
+    ) -> tuple[list[NextTokenScorer], Callable[..., Candidates] | None]:
+        """Read the sources; return the scorer of each model, and the function in C that searches with a single one."""
+        if self.translators:
+            batches = [Batch(each, sources, rows, max(limits), copies) for each in self.translators]
+            return [each.scores for each in batches], batches[0].choose if len(batches) == 1 else None
+        caches = [model.start(Packed.from_sentences(sources).to(self.device)) for model in self.models]
+        for cache in caches:
+            cache.repeat(copies)
+        return [partial(model.advance, state=cache) for model, cache in zip(self.models, caches, strict=True)], None
 
     def _limit(self, source: Sequence[int], constraints: Constraints) -> int:
         """Return the length of the longest translation of a sentence, EOS included."""
@@ -207,25 +198,20 @@ def load_model(checkpoint: Checkpoint, config: ModelConfig, device: torch.device
             f"{checkpoint.path} has a vocabulary for each language, but its model shares one: "
             "its tokenizer belongs to another run; restore the right one or use another checkpoint"
         )
-    check_weights(_shapes(config, tokenizer, checkpoint), checkpoint.weights, checkpoint.path)
-    model = build_model(config, tokenizer.source_size, tokenizer.target_size)
-    model.load_state_dict(checkpoint.weights)
-    return model.to(device).eval(), tokenizer
-
-
-def _shapes(config: ModelConfig, tokenizer: Tokenizer, checkpoint: Checkpoint) -> dict[str, torch.Size]:
-    """Return the shapes of a model's parameters without allocating them: damaged settings may ask for any size."""
     try:
         if max(config.encoder_depth, config.decoder_depth) > len(checkpoint.weights):
             raise ValueError(f"{config.encoder_depth} and {config.decoder_depth} layers")
-        with torch.device("meta"):
+        with torch.device("meta"):  # damaged settings may ask for any size
             model = build_model(config, tokenizer.source_size, tokenizer.target_size)
     except (RuntimeError, ValueError, TypeError, OverflowError) as error:
         raise UserError(
             f"{checkpoint.path / 'config.yaml'} describes a model that does not fit its weights "
             f"({str(error).partition(chr(10))[0]}): restore it or use another checkpoint"
         ) from error
-    return {name: weight.shape for name, weight in model.state_dict().items()}
+    shapes = {name: weight.shape for name, weight in model.state_dict().items()}
+    check_weights(shapes, checkpoint.weights, checkpoint.path)
+    model.load_state_dict({name: weight.float() for name, weight in checkpoint.weights.items()}, assign=True)
+    return model.to(device).eval(), tokenizer
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from nmt.compute.machine import Machine
 from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import from_yaml, read_saved
 from nmt.config.tree import Config
-from nmt.decoding.batches import MAX_SOURCE_TOKENS, DecodingPlan, serial_plan
+from nmt.decoding.batches import MAX_SOURCE_TOKENS, DecodingPlan, batches_by_length
 from nmt.decoding.beam import Hypothesis, length_penalty
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.engine import Engine
@@ -90,7 +90,7 @@ class CTranslate2Engine(Engine):
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`."""
         max_sentences = MAX_CPU_SENTENCES if self.device.type == "cpu" else sys.maxsize
-        return serial_plan(lengths, self.config.batch_tokens, max_sentences)
+        return DecodingPlan(list(batches_by_length(lengths, self.config.batch_tokens, max_sentences)))
 
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""

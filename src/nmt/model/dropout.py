@@ -39,7 +39,7 @@ class Dropout(nn.Module):
     def __init__(self, probability: float) -> None:
         super().__init__()
         self.probability = probability
-        self.register_buffer("seed", torch.zeros(1, dtype=torch.int64), persistent=False)
+        self.register_buffer("seed", torch.zeros(1, dtype=torch.int64, device="cpu"), persistent=False)
         self.site = 0
         """The number of this dropout in the model. In Triton's kernels, it and the common seed determine the mask."""
 

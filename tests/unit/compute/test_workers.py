@@ -1,19 +1,16 @@
-"""Tasks in threads and in copies of this process: results, errors and interrupts; and training steps in threads."""
+"""Tasks in threads: results, errors and interrupts; and training steps in threads."""
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from multiprocessing import active_children
 
 import pytest
 import torch
 
 from nmt.compute.machine import Machine
-from nmt.compute.workers import Workers, can_fork, concurrent_workers, run_in_threads
+from nmt.compute.workers import concurrent_workers, in_parallel, run_in_threads
 from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES
 from nmt.config.training import TrainingConfig
@@ -23,13 +20,9 @@ from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.training.trainer import Trainer
-from shared.processes import is_alive
-from tests.quick_processes import wait_for
 from tests.unit.training.test_trainer import VOCABULARY, store
 
 __all__ = ["store"]
-ALL = [Workers(), Workers("threads", 2), *([Workers("forks", 2)] if sys.platform == "linux" else [])]
-needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks safely")
 CPU = Machine(torch.device("cpu"), torch.float32)
 
 
@@ -89,13 +82,12 @@ def square(number: int) -> int:
     return number * number
 
 
-@pytest.mark.parametrize("workers", ALL, ids=str)
-def test_each_task_comes_once_with_its_result_or_error(workers: Workers) -> None:
-    assert sorted(workers.run(square, range(20))) == [(number, number * number) for number in range(20)]
-    assert list(workers.run(square, [])) == []
+@pytest.mark.parametrize("workers", [1, 2])
+def test_each_task_comes_once_with_its_result_or_error(workers: int) -> None:
+    assert sorted(in_parallel(square, range(20), workers)) == [(number, number * number) for number in range(20)]
+    assert list(in_parallel(square, [], workers)) == []
     with pytest.raises(UserError, match="-3 is negative"):
-        list(workers.run(square, [1, 2, -3, 4]))
-    assert not active_children()
+        list(in_parallel(square, [1, 2, -3, 4], workers))
 
 
 def test_results_come_in_order_from_simultaneous_calls() -> None:
@@ -120,7 +112,7 @@ def test_results_come_while_tasks_run() -> None:
             assert first_is_known.wait(10)
         return task
 
-    results = Workers("threads", 2).run(work, range(3))
+    results = in_parallel(work, range(3), 2)
     assert next(results) == (0, 0)
     first_is_known.set()
     assert sorted(results) == [(1, 1), (2, 2)]
@@ -176,63 +168,9 @@ def test_an_interrupt_abandons_the_tasks(capfd: pytest.CaptureFixture[str]) -> N
 
 def test_closing_the_iterator_abandons_the_tasks() -> None:
     tasks = LongTasks()
-    results = Workers("threads", 2).run(lambda task: tasks(task) if task else None, range(5))
+    results = in_parallel(lambda task: tasks(task) if task else None, range(5), 2)
     assert next(results) == (0, None)
     for _ in range(2):
         assert tasks.begun.acquire(timeout=60)
     results.close()
     assert sorted(tasks.abandoned) == [1, 2]
-
-
-@needs_linux
-def test_closing_the_iterator_kills_the_copies() -> None:
-    results = Workers("forks", 2).run(lambda task: time.sleep(60) if task else None, range(4))
-    assert next(results)[0] == 0
-    assert len(active_children()) == 2
-    results.close()
-    assert not active_children()
-
-
-@needs_linux
-def test_copies_compute_with_one_thread_after_this_process_has_computed() -> None:
-    product = torch.ones(64, 64) @ torch.ones(64, 64)
-    results = Workers("forks", 3).run(lambda _: (torch.get_num_threads(), float((product @ product).sum())), range(9))
-    assert {result for _, result in results} == {(1, 64.0**5)}
-
-
-@needs_linux
-def test_a_copy_that_is_killed_is_an_error() -> None:
-    with pytest.raises(UserError, match="a worker process was killed"):
-        list(Workers("forks", 2).run(lambda task: os.kill(os.getpid(), signal.SIGKILL) if task else None, range(4)))
-    assert not active_children()
-
-
-@needs_linux
-@pytest.mark.parametrize(("seconds", "tasks"), [(0.05, 20), (300, 2)], ids=["between tasks", "in a task"])
-def test_copies_do_not_outlive_the_process(seconds: float, tasks: int) -> None:
-    code = rf"""
-import os, time
-from nmt.compute.workers import Workers
-def work(task):
-    os.write(1, f"{{os.getpid()}}\n".encode())
-    time.sleep({seconds})
-    return task
-list(Workers("forks", 2).run(work, range(10_000)))
-"""
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        copies = {int(process.stdout.readline()) for _ in range(tasks)}
-        process.kill()
-    assert len(copies) == 2
-    wait_for(lambda: not any(map(is_alive, copies)))
-
-
-@needs_linux
-def test_a_process_with_other_threads_is_not_forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = [threading.main_thread()]
-    monkeypatch.setattr(threading, "enumerate", lambda: threads)  # other tests may leave threads behind
-    assert can_fork()
-    threads.append(type("TMonitor", (threading.Thread,), {})())
-    assert can_fork()
-    threads.append(threading.Thread())
-    assert not can_fork()

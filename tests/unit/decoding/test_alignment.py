@@ -1,7 +1,6 @@
 """Word alignments of an engine, compared with plain loops over the attention of single sentences."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,9 @@ from nmt.config.keys import with_values
 from nmt.config.registry import CHOICES
 from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
-from nmt.decoding.attention import Attention, align, compute_attention, links
-from nmt.decoding.beam import Hypothesis
-from nmt.decoding.constraints import Constraints
-from nmt.decoding.engine import Engine
+from nmt.decoding.attention import Attention, align, compute_attention
 from nmt.decoding.load import load
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.errors import UserError
 from nmt.text.alignments import Link
 from tests.unit.small_models import LINES, make_model, make_tokenizer
 from tests.unit.text.test_words import plain
@@ -70,12 +65,6 @@ def test_every_candidate_has_the_alignment_of_its_text(engine: TorchEngine) -> N
     assert next(engine.translate(LINES)).candidates[1].alignment
 
 
-@pytest.mark.parametrize("batch_tokens", [1, 20])
-def test_batches_do_not_change_alignments(engine: TorchEngine, batch_tokens: int) -> None:
-    small = engine.with_search(replace(SEARCH, batch_tokens=batch_tokens), 1)
-    assert align(small, LINES * 3, TARGETS * 3) == align(engine, LINES * 3, TARGETS * 3)
-
-
 def test_a_sentence_that_is_too_long_is_aligned_as_far_as_it_is_read() -> None:
     model = make_model(TOKENIZER, positions="learned", max_positions=6)
     engine = TorchEngine([model], TOKENIZER, SEARCH, torch.device("cpu"))
@@ -84,39 +73,6 @@ def test_a_sentence_that_is_too_long_is_aligned_as_far_as_it_is_read() -> None:
     (found,) = align(engine, [LINES[2]], [LINES[2]])
     assert [target for _, target in found] == list(range(read))
     assert all(source < read for source, _ in found)
-
-
-def test_translations_do_not_depend_on_alignments(engine: TorchEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    aligned = [[replace(each, alignment=()) for each in found.candidates] for found in engine.translate(LINES)]
-    monkeypatch.setattr(TorchEngine, "cross_attention", lambda *_: pytest.fail("attention was computed"))
-    off = engine.with_search(replace(SEARCH, alignments=False), 1)
-    assert [found.candidates for found in off.translate(LINES)] == aligned
-
-
-class Blind(Engine):
-    """An engine that shows no attention."""
-
-    name = "blind"
-    device = torch.device("cpu")
-
-    def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
-        """Find nothing."""
-        raise NotImplementedError
-
-    def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
-        """Score nothing."""
-        raise NotImplementedError
-
-
-def test_an_engine_without_attention_refuses_before_it_translates() -> None:
-    with pytest.raises(UserError, match="only engine=torch aligns words"):
-        Blind(TOKENIZER, SEARCH).prepare_search(1)
-    Blind(TOKENIZER, DecodingConfig()).prepare_search(1)
-
-
-def test_words_without_pieces_have_no_links() -> None:
-    cross = torch.zeros(1, 1, 1, 1).numpy()
-    assert links(cross, [], [], guided=False) == links(cross, [[]], [[]], guided=False) == ()
 
 
 def test_the_head_that_a_run_has_trained_aligns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,20 @@
-"""Minimum Bayes risk: utilities compared with sacreBLEU's, and the choice with a direct computation."""
+"""Minimum Bayes risk: chrF compared with sacreBLEU's, and the choice with a direct computation."""
 
 import random
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from nmt.decoding import risk
 from nmt.decoding.beam import Hypothesis
-from nmt.decoding.risk import Utility, bleu, chrf, rank_by_utility
+from nmt.decoding.risk import Matrix, chrf, rank_by_utility
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer
+from tests.unit.decoding.test_torch_engine import LINES, random_model, tokenizer, train_pieces, translator
 
-METRICS = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
-UTILITIES: dict[str, Utility] = {"chrf": chrf, "bleu": bleu}
+__all__ = ["tokenizer"]
+METRIC = CHRF()
 WORDS = ["der", "Hund", "hund", "sieht", "die", "Katze", "nicht", "ä😀", "3,5", "a.", "-", "sieht,", "(ja)"]
 
 
@@ -20,19 +23,11 @@ def texts(seed: int, count: int) -> list[str]:
     return [" ".join(draw.choices(WORDS, k=draw.randrange(12))) for _ in range(count)]
 
 
-@pytest.mark.parametrize("name", UTILITIES)
-def test_utilities_equal_sacrebleus_scores_of_sentences(name: str) -> None:
-    metric = METRICS[name]
-    for seed, extra in enumerate([["", "a", "die die die", "aaaa"], [], ["  ", "Hund  Hund"]]):
-        lines = [*texts(seed, 12), *extra]
-        expected = [[metric.sentence_score(line, [other]).score for other in lines] for line in lines]
-        np.testing.assert_allclose(UTILITIES[name](lines, ""), expected, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", UTILITIES)
-@pytest.mark.parametrize("lines", [[""], ["", ""], ["Hund"]])
-def test_few_and_empty_translations_have_a_utility(name: str, lines: list[str]) -> None:
-    assert UTILITIES[name](lines, "").shape == (len(lines), len(lines))
+@pytest.mark.parametrize("extra", [["", "a", "die die die", "aaaa"], ["  ", "Hund  Hund"]])
+def test_utilities_equal_sacrebleus_scores_of_sentences(extra: list[str]) -> None:
+    for lines in ([*texts(1, 12), *extra], extra[:1], extra[1:2]):
+        expected = [[METRIC.sentence_score(line, [other]).score for other in lines] for line in lines]
+        np.testing.assert_allclose(chrf(lines, ""), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_the_candidate_that_agrees_best_with_all_draws_comes_first() -> None:
@@ -46,10 +41,35 @@ def test_the_candidate_that_agrees_best_with_all_draws_comes_first() -> None:
     def decode(tokens: list[int]) -> str:
         return "".join(vocabulary[token] for token in tokens)
 
-    metric = METRICS["chrf"]
-    expected = {line: sum(metric.sentence_score(line, [other]).score for other in lines) / 5 for line in lines}
-    found = rank_by_utility(candidates, decode, lambda texts: chrf(texts, "a source"), nbest=3)
-    assert [decode(each.tokens) for each in found] == sorted(expected, key=lambda line: -expected[line])[:3]
-    assert [each.score for each in found] == pytest.approx(sorted(expected.values(), reverse=True)[:3])
+    expected = {line: sum(METRIC.sentence_score(line, [other]).score for other in lines) / 5 for line in lines}
     found = rank_by_utility(candidates, decode, lambda texts: chrf(texts, "a source"), nbest=9)
-    assert len(found) == 4  # the second line was drawn twice
+    assert [decode(each.tokens) for each in found] == sorted(expected, key=lambda line: -expected[line])
+    assert [each.score for each in found] == pytest.approx(sorted(expected.values(), reverse=True))
+
+
+def test_minimum_bayes_risk_chooses_the_sample_that_agrees_best(tokenizer: Tokenizer) -> None:
+    model, settings = random_model(tokenizer), {"candidates": 12, "top_p": 0.9}
+    sampled = list(translator([model], tokenizer, strategy="sample", nbest=12, top_p=0.9).translate(LINES))
+    chosen, again = (
+        list(translator([model], tokenizer, strategy="mbr", nbest=2, **settings).translate(LINES)) for _ in range(2)
+    )
+    assert chosen == again
+    for candidates, (best, *_) in zip(sampled, (each.candidates for each in chosen), strict=True):
+        lines = [each.text for each in candidates.candidates]
+        expected = {text: sum(METRIC.sentence_score(text, [other]).score for other in lines) / 12 for text in lines}
+        if len(lines) > 1:  # not an empty line
+            assert best.score == pytest.approx(max(expected.values())) == expected[best.text]
+
+
+def test_utilities_see_sources_without_tags(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources: list[str] = []
+
+    def compare(texts: Sequence[str], source: str) -> Matrix:
+        sources.append(source)
+        return np.ones((len(texts), len(texts)))
+
+    monkeypatch.setattr(risk, "by_chrf", lambda config, device: compare)
+    tokenizer = Tokenizer(train_pieces(user_defined_symbols=[f"{SPACE_MARK}<de>"]))
+    engine = translator([random_model(tokenizer)], tokenizer, strategy="mbr", candidates=2)
+    list(engine.translate(["<de> a dog", "a cat"]))
+    assert sorted(sources) == ["a cat", "a dog"]

@@ -58,15 +58,6 @@ def test_probabilities_of_all_words_and_of_the_end_add_up_to_1() -> None:
     assert sum(math.exp(word.log_probability) for word in found) + end == pytest.approx(1)
 
 
-@pytest.mark.parametrize("room", [0, 1, 2, 3, 5])
-def test_words_that_need_more_room_than_there_is_are_left_out(room: int) -> None:
-    prefix, scorer = (4, 6), ToyScorer([Toy(3)])
-    found = next_words(scorer, prefix, begins_word(), 10**4, room)
-    expected = [tokens for tokens, _ in all_words(Toy(3), prefix) if len(tokens) < room]
-    assert [tuple(word.tokens) for word in found] == expected
-    assert len(scorer.calls) == len(prefix) + room
-
-
 @pytest.mark.parametrize("positions", [1, 2, 8, MAX_PIECES, MAX_PIECES + 4])
 def test_no_beginning_is_too_long_for_learned_positions(positions: int) -> None:
     tokenizer = make_tokenizer()

@@ -79,10 +79,6 @@ def test_narrowed_samples_have_the_expected_frequencies(settings: dict[str, floa
         assert shares(hypotheses) == pytest.approx(expected, abs=0.03)
 
 
-def test_the_same_seed_draws_the_same_samples() -> None:
-    assert drawn(50, seed=1) == drawn(50, seed=1) != drawn(50, seed=2)
-
-
 def test_finished_samples_leave_the_batch() -> None:
     toys, count = [Toy(seed, 1.0) for seed in range(4)], 6
     scorer = ToyScorer([toy for toy in toys for _ in range(count)])

@@ -12,7 +12,6 @@ from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.masks import forbid, masked
 from nmt.decoding.sampling import sample
 from nmt.decoding.terms import RequiredTerms, tokens_after_word
-from nmt.errors import ConfigError
 from nmt.text.special import EOS, PAD, UNK
 from tests.unit.decoding.toys import Prefix, Toy, ToyScorer, exhaustive, found, search_with
 
@@ -110,17 +109,3 @@ def test_forbidden_tokens_leave_the_probabilities_of_the_others_unchanged() -> N
         torch.testing.assert_close(after[row, kept], before[row, kept])
         assert all(after[row, token] == -math.inf for token in forbidden)
     torch.testing.assert_close(after[2], before[2])
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"strategy": "mbr", "terms": "terms.tsv"}, "needs a beam"),
-        ({"strategy": "mbr", "candidates": 3, "nbest": 4}, "decoding.nbest=4 is more than decoding.candidates=3"),
-        ({"top_p": 0.0}, "decoding.top_p=0.0 must be above 0 and at most 1"),
-        ({"utility": "ter"}, "decoding.utility=ter is not one of .*chrf, bleu"),
-    ],
-)
-def test_settings_that_no_search_offers_are_refused(settings: dict[str, int | bool | str], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        DecodingConfig(**settings)  # type: ignore[arg-type]

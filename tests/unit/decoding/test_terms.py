@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import pytest
-import torch
 
 from nmt.decoding.constraints import Constraints
 from nmt.text.special import EOS, UNK
@@ -41,13 +40,6 @@ def test_no_beam_is_too_narrow_for_the_terms(beam: int) -> None:
     for each, limit, (best, *_) in zip(terms, limits, results, strict=True):
         assert all(stands(term, tuple(best.tokens)) for term in each)
         assert len(best.tokens) < limit
-
-
-def test_a_term_in_the_forced_beginning_need_not_stand_twice() -> None:
-    for seed in range(5):
-        ((result,),) = search([Toy(seed)], [5], [Constraints((A, B, C), terms=((A, B),))], beam=4)
-        ((same,),) = search([Toy(seed)], [5], [Constraints((A, B, C))], beam=4)
-        assert result.tokens == same.tokens
 
 
 def needed(words: Prefix, terms: Terms) -> int:
@@ -107,11 +99,3 @@ def test_a_narrow_beam_equals_a_direct_implementation_of_the_definition(beam: in
     results = search(toys, limits, [Constraints(terms=each) for each in terms], beam=beam, nbest=beam)
     for toy, limit, each, result in zip(toys, limits, terms, results, strict=True):
         assert found(result)[:1] == plain_search(toy, limit, beam, each)[:1]
-
-
-def test_sentences_without_terms_are_searched_as_ever() -> None:
-    toys, limits = [Toy(seed) for seed in range(8)], [4 + seed for seed in range(8)]
-    constraints = [Constraints(terms=((A, B),) * (seed % 2)) for seed in range(8)]
-    mixed = search(toys, limits, constraints, beam=4, nbest=4)
-    plain = search(toys, limits, beam=4, nbest=4)
-    assert torch.tensor([found(one) == found(other) for one, other in zip(mixed, plain, strict=True)])[::2].all()

@@ -11,11 +11,9 @@ import pytest
 import sentencepiece
 import torch
 
-from nmt.compute.workers import Workers
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES
-from nmt.decoding import batches
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.decoding.translation import Request
 from nmt.errors import UserError
@@ -155,33 +153,8 @@ def test_order_and_empty_lines_are_kept(tokenizer: Tokenizer, window: int, batch
     assert sum(told) == len(LINES)
 
 
-def test_smaller_batches_give_the_same_translations(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = translator([random_model(tokenizer)], tokenizer)
-    requests = [Request(line, beginning="a") for line in LINES]
-    one_batch = list(one.translate(requests))
-    monkeypatch.setattr(batches, "MAX_CPU_HYPOTHESES", 2 * one.config.beam)
-    smaller_batches = list(one.translate(requests))
-    assert [each.text for each in smaller_batches] == [each.text for each in one_batch]
-    assert [each.candidates[0].score for each in smaller_batches] == pytest.approx(
-        [each.candidates[0].score for each in one_batch], rel=1e-4
-    )
-
-
-@pytest.mark.parametrize("max_fork_hypotheses", [0, 40])
-def test_parallel_decoding_gives_the_same_translations(
-    tokenizer: Tokenizer, max_fork_hypotheses: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines, model, threads = LINES * 3, random_model(tokenizer), torch.get_num_threads()
-    monkeypatch.setattr(batches, "MAX_FORK_HYPOTHESES", max_fork_hypotheses)
-    monkeypatch.setattr(batches, "can_fork", lambda: True)  # whatever threads other tests have left behind
-    used: list[Workers] = []
-    run = Workers.run
-
-    def recorded(self: Workers, *arguments: Any) -> Any:
-        used.append(self)
-        return run(self, *arguments)
-
-    monkeypatch.setattr(Workers, "run", recorded)
+def test_parallel_decoding_gives_the_same_translations(tokenizer: Tokenizer) -> None:
+    lines, model, threads = LINES * 3, random_model(tokenizer, positions="alibi"), torch.get_num_threads()
     told: list[int] = []
     try:
         torch.set_num_threads(1)
@@ -194,22 +167,6 @@ def test_parallel_decoding_gives_the_same_translations(
         assert one.text == other.text
         assert one.candidates[0].score == pytest.approx(other.candidates[0].score, rel=1e-5)
     assert sum(told) == len(lines)
-    parallel = Workers("forks", 4) if max_fork_hypotheses else Workers("threads", 2)
-    assert used == [Workers(), parallel]
-
-
-def test_translations_are_yielded_as_soon_as_their_window_is_done(tokenizer: Tokenizer) -> None:
-    taken = 0
-
-    def endless() -> object:
-        nonlocal taken
-        while True:
-            taken += 1
-            yield "a dog"
-
-    translations = translator([random_model(tokenizer)], tokenizer).translate(endless(), window=4)  # type: ignore[arg-type]
-    next(translations)
-    assert taken == 4
 
 
 def test_a_line_that_is_too_long_is_truncated_with_a_warning(
@@ -243,21 +200,6 @@ def test_scores_of_sentences_that_are_too_long_are_those_of_their_beginnings_wit
     ]
     engine.score(["a dog"], ["a dog"])
     assert capsys.readouterr().err == ""
-
-
-def test_line_numbers_continue_from_window_to_window(tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
-    model = random_model(tokenizer, positions="learned", max_positions=12)
-    list(translator([model], tokenizer).translate(["a", "a", "a", "the cat sees " * 20], window=3))
-    assert "line 4 has" in capsys.readouterr().err
-
-
-def test_a_model_in_training_decodes_without_dropout_and_stays_in_training(tokenizer: Tokenizer) -> None:
-    model = random_model(tokenizer)
-    expected = [each.text for each in translator([model], tokenizer).translate(LINES)]
-    model.train()
-    assert [each.text for each in translator([model], tokenizer).translate(LINES)] == expected
-    assert model.training
-    assert all(layer.training for layer in model.modules())
 
 
 def test_an_ensemble_of_the_same_model_twice_equals_that_model(tokenizer: Tokenizer) -> None:
@@ -297,16 +239,6 @@ def test_a_diverged_model_is_an_error(tokenizer: Tokenizer) -> None:
 def checkpoint(folder: Path, model: TranslationModel, tokenizer: Tokenizer) -> Checkpoint:
     tokenizer.save(folder)
     return Checkpoint(meta=CheckpointMeta(step=1, path=folder), weights=model.state_dict())
-
-
-def test_a_loaded_checkpoint_gives_the_models_translations(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    model = random_model(tokenizer)
-    loaded, its_tokenizer = load_model(checkpoint(tmp_path, model, tokenizer), model.config, CPU)
-    assert not loaded.training
-    assert its_tokenizer.checksum == tokenizer.checksum
-    assert [each.text for each in translator([loaded], its_tokenizer).translate(LINES)] == [
-        each.text for each in translator([model], tokenizer).translate(LINES)
-    ]
 
 
 def test_a_checkpoint_of_another_vocabulary_or_shape_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -73,9 +73,8 @@ def search_with(
     beam: int,
     alpha: float,
     nbest: int = 1,
-    stop_early: bool = True,
 ) -> list[list[Hypothesis]]:
     """Search with a beam, given a scorer of all tokens."""
     continue_ = by_scores(scorer, partial(most_probable, beam=beam))
     limits = [int(limit) for limit in limits]
-    return beam_search(continue_, limits, beam=beam, alpha=alpha, nbest=nbest, stop_early=stop_early)
+    return beam_search(continue_, limits, beam=beam, alpha=alpha, nbest=nbest)
