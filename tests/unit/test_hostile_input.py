@@ -10,8 +10,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 import pytest
 
 from nmt import cli
@@ -19,7 +17,6 @@ from nmt.config.compose import compose
 from nmt.config.saved import from_yaml, read_settings
 from nmt.data.layout import MANIFEST
 from nmt.data.manifest import PreparationTasks, read_manifest
-from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore, writing
 from nmt.errors import ConfigError, UserError
 from nmt.storage.files import checksum, seal
@@ -61,24 +58,6 @@ def test_a_pipe_gets_the_output_and_stays_a_pipe(tmp_path: Path) -> None:
     reader.join(60)
     assert received == [b"eins\n"]
     assert pipe.is_fifo()
-
-
-@pytest.mark.parametrize(
-    ("side", "words"),
-    [
-        (pyarrow.array([1, 2]), "row 1 holds 1, not text"),
-        (pyarrow.array([b"a", b"b"]), "row 1 holds .*, not text"),
-        (pyarrow.array([["a"], []]), r'row 1 holds \["a"\], not text'),
-        (pyarrow.array([b"ok", b"\xff"]).view(pyarrow.string()), "text that is not UTF-8"),
-        (pyarrow.array(["ok", "x" * (MAX_LINE_BYTES + 1)]), "row 2 holds more than 1,048,576 characters"),
-    ],
-)
-def test_parquet_columns_without_sentences_are_refused(tmp_path: Path, side: pyarrow.Array, words: str) -> None:
-    path = tmp_path / "train.parquet"
-    column = pyarrow.StructArray.from_arrays([pyarrow.array(["a", "b"]), side], names=["en", "de"])
-    pyarrow.parquet.write_table(pyarrow.table({"translation": column}), path)
-    with pytest.raises(UserError, match=words):
-        list(read_pairs(inputs([str(path)], "train"), ("en", "de")))
 
 
 def test_manifest_cannot_name_files_outside_its_folder(tmp_path: Path) -> None:

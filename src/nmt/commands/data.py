@@ -17,8 +17,7 @@ from nmt.data.manifest import read_manifest
 from nmt.data.prepare import prepare
 from nmt.data.records import Manifest, collect_task
 from nmt.data.sources import registry
-from nmt.data.sources.file_languages import has_one_side, named_languages
-from nmt.data.sources.files import uncompressed_name
+from nmt.data.sources.files import has_one_side, named_languages, uncompressed_name
 from nmt.data.sources.source import languages
 from nmt.errors import CommonError, UserError
 from nmt.runs.layout import SETTINGS, RunLayout

@@ -1,15 +1,13 @@
-"""The splits of all corpora of the prepared data: those of the main one, and those of other corpora."""
+"""The corpora that training text is made of: one, or a mixture of the main one and others, each with its splits."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from nmt.config.data import MAIN, TABLES, DataConfig, corpora_of
+from nmt.config.data import MAIN, DataConfig, corpora_of
 from nmt.config.keys import written
 from nmt.data import alignments
 from nmt.data.sources import registry
-from nmt.data.sources.file_languages import has_one_side
 from nmt.data.sources.source import Languages, languages
 from nmt.errors import ConfigError, UserError
 
@@ -60,8 +58,7 @@ def naming_corpus(prefix: str) -> Iterator[None]:
     except UserError as error:
         if prefix == "data.":
             raise
-        message = re.sub(r"(?<![\w./-])data\.(?=[a-z_]+\b(?![./-]\w))", prefix, str(error))
-        raise type(error)(f"{prefix.rstrip('.')}: {message}") from error
+        raise type(error)(f"{prefix.rstrip('.')}: {error}") from error
 
 
 def corpus_splits(data: DataConfig) -> list[CorpusSplit]:
@@ -90,34 +87,14 @@ def split_languages(data: DataConfig, name: str) -> Languages:
 
 
 def check_all_is_read(data: DataConfig) -> None:
-    """Refuse settings of text without an effect, which would leave the user with other text than was meant."""
-    corpora = corpora_of(data).values()
-    with_tables = [each.columns for each, _ in corpora if each.source in TABLES and not _are_one_sided(each)]
-    for corpus, prefix in corpora:
-        with naming_corpus(prefix):
-            _check_source(corpus)
-            if corpus.columns and corpus.columns not in with_tables:
-                reads_none = f"data.source={corpus.source} reads no tables"
-                why = "all files are text without columns" if corpus.source in TABLES else reads_none
-                raise ConfigError(f"data.columns={written(corpus.columns)} names columns, but {why}: leave it out")
-
-
-def _are_one_sided(data: DataConfig) -> bool:
-    return data.source == "files" and all(map(has_one_side, (*data.train, *data.valid, *data.test)))
-
-
-def _check_source(data: DataConfig) -> None:
-    """Refuse text for a source that generates its own."""
-    source, usual = registry.source_named(data.source), DataConfig()
-    for split in ("train", "valid", "test"):
-        names = getattr(data, split)
-        is_read = source.settings or registry.source_of(data, split) is not source
-        if names and names != getattr(usual, split) and not is_read:
-            raise ConfigError(
-                f"data.{split} is not read by data.source={data.source}: set data.source=files, or experiment=own"
-            )
-    if data.hold_out and not source.can_hold_out:
-        raise ConfigError(
-            f"data.hold_out={data.hold_out:g} has no effect: data.source={data.source} has development and test text "
-            "of its own. Set data.hold_out=0"
-        )
+    """Refuse text for a source that generates its own: the user means other text."""
+    usual = DataConfig()
+    for corpus, prefix in corpora_of(data).values():
+        source = registry.source_named(corpus.source)
+        for name in () if source.settings else ("train", "valid", "test", "hold_out"):
+            value = getattr(corpus, name)
+            if value and value != getattr(usual, name) and registry.source_of(corpus, name) is source:
+                raise ConfigError(
+                    f"{prefix}{name}={written(value)} has no effect, because data.source={corpus.source} has text of "
+                    "its own: leave it out, or set data.source=files"
+                )

@@ -102,10 +102,4 @@ def alignments(config: DataConfig, split: str) -> Iterator[GoldAlignment]:
     return (each if config.source_lang == "en" else each.reversed() for each in found)
 
 
-SOURCE = Source(
-    fingerprint,
-    pairs,
-    alignments=alignments,
-    splits=("test", "unseen", "valid", "train"),
-    can_hold_out=False,
-)
+SOURCE = Source(fingerprint, pairs, alignments=alignments, splits=("test", "unseen", "valid", "train"))

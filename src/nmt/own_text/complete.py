@@ -15,7 +15,7 @@ from nmt.data.filters import pipeline
 from nmt.data.manifest import read_manifest
 from nmt.data.records import TOKENIZER_TASK, collect_task
 from nmt.data.sources import registry
-from nmt.data.sources.file_languages import named_languages
+from nmt.data.sources.files import named_languages
 from nmt.data.sources.source import Pair
 from nmt.errors import UserError
 from nmt.runs.layout import SETTINGS, RunLayout

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from nmt.config.data import DataConfig
 from nmt.config.folders import expanded
-from nmt.data.sources.files import COMPRESSED
 from nmt.data.sources.source import Fingerprint, Pair, Source, split_names
 from nmt.errors import UserError
 from nmt.parsing.linearise import tree_pair
 from nmt.parsing.trees import clean, read_trees
 from nmt.storage.files import checksums
+from nmt.text.lines import OPENERS
 
-ENDINGS = tuple(ending + packed for ending in (".mrg", ".trees", ".ptb") for packed in ("", *COMPRESSED))
+ENDINGS = tuple(ending + packed for ending in (".mrg", ".trees", ".ptb") for packed in ("", *OPENERS))
 """Endings of the files that are read from a folder."""
 _SECTIONS = re.compile(r"(.+):(\d+)(?:-(\d+))?")
 

@@ -43,20 +43,11 @@ def test_files_in_order_are_looked_for(words: list[str], tmp_path: Path, monkeyp
         data.run(compose(["experiment=own", *words]))
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("data.train=[a.en,a.de]", "data.train is not read by data.source=demo: set data.source=files, or experiment="),
-        ("data.valid=[a.en,a.de]", "data.valid is not read by data.source=demo: set"),
-        ("data.test=[a.en,a.de]", "data.test is not read by data.source=demo: set"),
-        ("data.hold_out=0.1", "data.hold_out=0.1 has no effect: data.source=demo has .* Set data.hold_out=0"),
-        ("data.columns=[a,b]", r"data.columns=\[a,b\] names columns, but data.source=demo reads no tables"),
-    ],
-)
-def test_text_for_a_source_that_generates_its_own_is_refused(tmp_path: Path, words: str, message: str) -> None:
+@pytest.mark.parametrize("words", ["data.train=[a.en,a.de]", "data.test=[a.en,a.de]", "data.hold_out=0.1"])
+def test_text_for_a_source_that_generates_its_own_is_refused(tmp_path: Path, words: str) -> None:
     config = compose(["experiment=demo", words, f"paths.data={tmp_path}"])
     for command in (data.run, require_prepared):
-        with pytest.raises(ConfigError, match=f"^{message}"):
+        with pytest.raises(ConfigError, match=r"^data\.\w+=.* has no effect, because data.source=demo has text of its"):
             command(config)
 
 

@@ -7,16 +7,14 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from nmt.config.data import DataConfig
+from nmt.config.folders import expanded, is_address
 from nmt.data.sources.source import Fingerprint, Languages, Pair, Source, languages, split_names
 from nmt.data.sources.tables import read_table
 from nmt.errors import UserError
 from nmt.storage.files import checksums
 from nmt.storage.remote import local_files
-from nmt.text.language import base_code
-from nmt.text.lines import read_lines
+from nmt.text.lines import OPENERS, read_lines
 
-COMPRESSED = (".gz", ".xz")
-"""Endings of compressed files; they follow the ending of the format."""
 KINDS = {
     ".parquet": "parquet",
     **dict.fromkeys((".jsonl", ".json", ".ndjson"), "json"),
@@ -27,27 +25,14 @@ KINDS = {
 """Formats by the ending of file names; files of any other ending hold plain text."""
 ONE_SIDED = ("text", "sgm")
 """Formats in which a file holds one side."""
-SHARD_ENDINGS = (
-    ".parquet",
-    *(ending + packed for ending in (".jsonl", ".json", ".csv") for packed in ("", *COMPRESSED)),
-)
+SHARD_ENDINGS = (".parquet", *(ending + packed for ending in (".jsonl", ".json", ".csv") for packed in ("", *OPENERS)))
 """Endings of shards in a folder, in the order in which they are looked for."""
 SHARD_MIDDLES = ("-*", "/*", "")
 """Patterns between a split's name and the ending of its shards: train-00000.csv, train/0.csv, train.csv."""
 HUB_SPLITS = {"train": ("train",), "valid": ("validation", "valid", "dev"), "test": ("test",)}
 """Names that the Hub's files may have for each split."""
-SGM_LANGUAGES = {"src": "srclang", "ref": "trglang", "tst": "trglang"}
-"""The attribute that names the language, by the kind of set in an SGM file."""
-
-
-def uncompressed_name(path: Path) -> Path:
-    """Return the name of a file without the ending of a compressed one."""
-    return path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
-
-
-def kind_of(path: Path) -> str:
-    """Return the format of a file, by the ending of its name."""
-    return KINDS.get(uncompressed_name(path).suffix.lower(), "text")
+LANGUAGE = re.compile(r"(?:^|[./_-])([a-z]{2}|[a-z]{2,3}[-_][A-Z0-9][A-Za-z0-9]+)(?:\.txt)?$")
+"""A language of two letters, or one with a region or script, at the end of a name: train.en, news-pt_BR.txt."""
 
 
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
@@ -69,9 +54,33 @@ def fingerprint_of(paths: Sequence[Path]) -> Fingerprint:
 def further_references(config: DataConfig, split: str) -> list[list[str]]:
     """Return the references in the text files after the second one."""
     paths = _paths(config, split)
-    if kind_of(paths[0]) not in ONE_SIDED:
-        return []
-    return [list(_sentences(path, config.target_lang)) for path in paths[2:]]
+    return [list(_sentences(path)) for path in paths[2:]] if kind_of(paths[0]) in ONE_SIDED else []
+
+
+def named_languages(config: DataConfig) -> Languages | None:
+    """Return the languages with which the names of two files of one side end; None if they say none."""
+    for names in (config.train, config.valid, config.test):
+        if config.source == "files" and len(names) == 2 and all(map(has_one_side, names)):
+            found = [LANGUAGE.search(str(uncompressed_name(Path(name)))) for name in names]
+            if found[0] and found[1] and found[0][1] != found[1][1]:
+                return found[0][1], found[1][1]
+            return None
+    return None
+
+
+def has_one_side(name: str) -> bool:
+    """Return whether a name of text is that of a file with one side, in a format without columns."""
+    return kind_of(Path(name)) in ONE_SIDED and (is_address(name) or not expanded(name).is_dir())
+
+
+def uncompressed_name(path: Path) -> Path:
+    """Return the name of a file without the ending of a compressed one."""
+    return path.with_suffix("") if path.suffix.lower() in OPENERS else path
+
+
+def kind_of(path: Path) -> str:
+    """Return the format of a file, by the ending of its name."""
+    return KINDS.get(uncompressed_name(path).suffix.lower(), "text")
 
 
 def _paths(config: DataConfig, split: str) -> list[Path]:
@@ -82,17 +91,15 @@ def inputs(names: Sequence[str], split: str) -> list[Path]:
     """Return the files of a split, with folders replaced by their shards, after a check that none is missing."""
     paths = list(chain.from_iterable(_files_of(name, split) for name in names))
     for path in paths:
-        if not path.is_file():
-            raise UserError(f"{path} does not exist or is not a file: check data.{split}.")
-        if path.stat().st_size == 0:
-            raise UserError(f"{path} is empty: check data.{split}.")
-    kinds = [kind_of(path) for path in paths]
-    one_sided = sum(kind in ONE_SIDED for kind in kinds)
-    most = len(paths) if split in ("valid", "test") else 2  # further files are references
+        if not path.is_file() or path.stat().st_size == 0:
+            problem = "is empty" if path.is_file() else "does not exist or is not a file"
+            raise UserError(f"{path} {problem}: check data.{split}.")
+    one_sided = sum(kind_of(path) in ONE_SIDED for path in paths)
+    most = 2 if split == "train" else len(paths)  # further files are references
     if one_sided and not 2 <= len(paths) == one_sided <= most:
         raise UserError(
-            f"data.{split} names {len(paths)} file(s) ({', '.join(kinds)}): give two of text or sgm, the source side "
-            "first, or files that hold both sides (.parquet, .jsonl, .csv, .tsv, a folder in the Hub's layout)."
+            f"data.{split} names {len(paths)} file(s): give two of text or sgm, the source side first, or files that "
+            "hold both sides (.parquet, .jsonl, .csv, .tsv, a folder in the Hub's layout)."
         )
     return paths
 
@@ -123,14 +130,14 @@ def shards(folder: Path, splits: Sequence[str]) -> list[Path]:
 
 def read_pairs(paths: Sequence[Path], sides: Languages, columns: Sequence[str] = ()) -> Iterator[Pair]:
     """Yield the pairs of two files of one side each, or of files that hold both sides."""
-    if kind_of(paths[0]) not in ONE_SIDED:
-        return chain.from_iterable(read_table(path, kind_of(path), sides, columns) for path in paths)
-    return _line_by_line(paths[0], paths[1], sides)
+    if kind_of(paths[0]) in ONE_SIDED:
+        return _line_by_line(paths[0], paths[1])
+    return chain.from_iterable(read_table(path, kind_of(path), sides, columns) for path in paths)
 
 
-def _line_by_line(source: Path, target: Path, sides: Languages) -> Iterator[Pair]:
+def _line_by_line(source: Path, target: Path) -> Iterator[Pair]:
     """Yield pairs of sentences from two files; refuse files of different lengths."""
-    found = zip_longest(_sentences(source, sides[0]), _sentences(target, sides[1]))
+    found = zip_longest(_sentences(source), _sentences(target))
     for count, pair in enumerate(found):
         if None in pair:
             longer = count + 1 + sum(1 for _ in found)
@@ -142,31 +149,16 @@ def _line_by_line(source: Path, target: Path, sides: Languages) -> Iterator[Pair
         yield pair
 
 
-def _sentences(path: Path, language: str) -> Iterator[str]:
-    """Yield the sentences of a file that holds one side."""
-    return _segments(path, language) if kind_of(path) == "sgm" else read_lines(path)
-
-
-def _segments(path: Path, language: str) -> Iterator[str]:
-    """Yield the text between <seg> and </seg> in a file of WMT's test sets, unless it says another language."""
+def _sentences(path: Path) -> Iterator[str]:
+    """Yield the sentences of a file that holds one side: its lines, or what is between <seg> and </seg>."""
+    if kind_of(path) != "sgm":
+        yield from read_lines(path)
+        return
     text = "\n".join(read_lines(path))
-    opening = re.search(r"<(src|ref|tst)set\b([^<>]*)>", text, re.IGNORECASE)
-    key = SGM_LANGUAGES[opening[1].lower()] if opening else ""
-    named = re.search(rf"\b{key}\s*=\s*[\"']?([\w-]+)", opening[2], re.IGNORECASE) if opening else None
-    if named and len(named[1]) == 2 and named[1].lower() != base_code(language):  # "any" is no language
-        raise UserError(f"{path} says it is in {named[1]}, but {language} is wanted: check the order of the two files.")
-    # [^<>] rather than [^>]: otherwise a file full of "<seg" would take quadratic time
-    before, *rest = re.split(r"<(/?)seg(?:\s[^<>]*)?>", text, flags=re.IGNORECASE)
-    tags, texts = rest[0::2], rest[1::2]
-    if not tags:
-        raise UserError(f"{path} holds no <seg> lines: is it an sgm file?")
-    if tags != ["", "/"] * (len(tags) // 2):
-        wrong = next(index for index, tag in enumerate([*tags, "end"]) if tag != ("", "/")[index % 2])
-        line = 1 + sum(each.count("\n") for each in (before, *texts[:wrong]))
-        raise UserError(f"{path}, line {line}: a <seg> without its </seg>, or the reverse: correct it.")
-    # numbers too long for a character become the replacement character
-    segments = (re.sub(r"&#[0-9]{9,};?", "\ufffd", segment) for segment in texts[0::2])
-    return (" ".join(html.unescape(segment).split()) for segment in segments)
+    found = re.findall(r"<seg\b[^<>]*>([^<]*)</seg>", text, re.IGNORECASE)
+    if not found or len(found) != text.lower().count("<seg"):
+        raise UserError(f"{path} has no <seg>, or one without its </seg>: is it a whole sgm file?")
+    yield from (" ".join(html.unescape(segment).split()) for segment in found)
 
 
 SOURCE = Source(fingerprint, pairs, further_references, settings=("train", "valid", "test"))

@@ -11,7 +11,7 @@ from typing import Any
 from nmt.config.data import DataConfig
 from nmt.config.folders import expanded
 from nmt.data.sources import files
-from nmt.data.sources.files import SHARD_ENDINGS, SHARD_MIDDLES, kind_of, read_pairs, shards
+from nmt.data.sources.files import SHARD_ENDINGS, SHARD_MIDDLES, kind_of, shards
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages, split_names
 from nmt.data.sources.tables import BATCH_ROWS, count_rows, read_table
 from nmt.errors import UserError
@@ -35,12 +35,67 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     names = split_names(config, split, "a split")
     if _are_files(names):
         return files.pairs(config, split)
-    paths = local_shards(config, names) if is_local(config) else fetch(config, names)
+    paths = _local_shards(config, names) if is_local(config) else fetch(config, names)
     _check_count(config, names, paths)
     sides, columns = languages(config), config.columns
-    if kind_of(paths[0]) != "parquet":
-        return read_pairs(paths, sides, columns)
-    return chain.from_iterable(read_table(path, "parquet", sides, columns, _stream) for path in paths)
+    return chain.from_iterable(read_table(path, kind_of(path), sides, columns, _stream) for path in paths)
+
+
+def fingerprint(config: DataConfig, split: str) -> Fingerprint:
+    """Identify a split by data set and revision, or by the content of local files."""
+    names = split_names(config, split, "a split")
+    if _are_files(names):
+        return files.fingerprint(config, split)
+    if is_local(config):
+        return files.fingerprint_of(_local_shards(config, names))
+    return {
+        "dataset": config.hub_dataset,
+        "config": config.hub_config,
+        "revision": config.hub_revision,
+        "splits": names,
+    }
+
+
+def is_local(config: DataConfig) -> bool:
+    """Return whether the settings name a local folder in the Hub's layout."""
+    return expanded(config.hub_dataset).is_dir()
+
+
+def is_hub_id(config: DataConfig) -> bool:
+    """Return whether the settings name a data set on the Hub, `owner/name` or `name`, and not a local folder."""
+    return not is_local(config) and bool(re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", config.hub_dataset))
+
+
+def fetch(config: DataConfig, names: Sequence[str]) -> list[Path]:
+    """Return the shards of some splits in the Hub's cache; fetch those that are missing."""
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - slow to import
+
+    folder, where = PurePosixPath(config.hub_config), f"{config.hub_dataset} at {config.hub_revision}"
+    patterns = [f"{folder / name}{middle}{end}" for name in names for middle in SHARD_MIDDLES for end in SHARD_ENDINGS]
+    try:
+        snapshot = snapshot_download(
+            config.hub_dataset, repo_type="dataset", revision=config.hub_revision, allow_patterns=patterns
+        )
+    except Exception as error:  # of any kind: the network, the proxy and the client raise many
+        reason = (" ".join(str(error).split()) or type(error).__name__)[:300]
+        raise UserError(f"cannot fetch {where} from the Hub ({reason}). {NOT_REACHED}") from error
+    found = _all_shards(Path(snapshot) / folder, names)
+    if not found:
+        raise UserError(
+            f"{where} holds no shards {folder / names[0]}-*.parquet: check data.hub_config and the split's name."
+        )
+    if damaged := [path for path in found if _is_damaged(path)]:
+        for path in damaged:
+            remove(path.resolve())
+            remove(path)
+        raise UserError(f"{damaged[0].name} of {where} arrived damaged: run the same command again")
+    return found
+
+
+def _is_damaged(path: Path) -> bool:
+    """Return whether a file differs from the checksum after which the Hub's client names it."""
+    file = path.resolve()
+    return bool(re.fullmatch(r"[0-9a-f]{64}", file.name)) and checksum(file) != file.name
 
 
 def _stream(path: Path, columns: list[str]) -> Iterator[Any]:
@@ -60,37 +115,12 @@ def _stream(path: Path, columns: list[str]) -> Iterator[Any]:
         yield from rows.with_format("arrow").iter(batch_size=BATCH_ROWS)
 
 
-def fingerprint(config: DataConfig, split: str) -> Fingerprint:
-    """Identify a split by data set and revision, or by the content of local files."""
-    names = split_names(config, split, "a split")
-    if _are_files(names):
-        return files.fingerprint(config, split)
-    if is_local(config):
-        return files.fingerprint_of(local_shards(config, names))
-    return {
-        "dataset": config.hub_dataset,
-        "config": config.hub_config,
-        "revision": config.hub_revision,
-        "splits": names,
-    }
-
-
 def _are_files(names: Sequence[str]) -> bool:
     """Return whether names look like those of files rather than of the Hub's splits."""
     return any("/" in name or "." in name for name in names)
 
 
-def is_local(config: DataConfig) -> bool:
-    """Return whether the settings name a local folder in the Hub's layout."""
-    return expanded(config.hub_dataset).is_dir()
-
-
-def is_hub_id(config: DataConfig) -> bool:
-    """Return whether the settings name a data set on the Hub, `owner/name` or `name`, and not a local folder."""
-    return not is_local(config) and bool(re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", config.hub_dataset))
-
-
-def local_shards(config: DataConfig, names: Sequence[str]) -> list[Path]:
+def _local_shards(config: DataConfig, names: Sequence[str]) -> list[Path]:
     """Return the shards of some splits in a local folder, with or without a folder per configuration."""
     root = expanded(config.hub_dataset)
     for folder in (root / config.hub_config, root, root / "data"):
@@ -122,63 +152,6 @@ def _check_count(config: DataConfig, names: Sequence[str], paths: Sequence[Path]
             f"{config.hub_revision} has {expected:,}: fetch it again, or give text of your own another "
             "data.hub_revision."
         )
-
-
-def fetch(config: DataConfig, names: Sequence[str]) -> list[Path]:
-    """Return the shards of some splits in the Hub's cache; fetch those that are missing."""
-    try:
-        found = _snapshot(config, names, offline=True)
-    except (OSError, ValueError, UserError):  # not in the cache, or not all of it
-        found = []
-    is_whole = all("-of-" in path.name or path.name.partition(".")[0] in names for path in found)
-    if not found or not is_whole or _damaged(found):
-        try:
-            found = _snapshot(config, names, offline=False)
-        except UserError:
-            raise
-        except Exception as error:  # of any kind: the network, the proxy and the client raise many
-            reason = (" ".join(str(error).split()) or type(error).__name__)[:300]
-            where = f"{config.hub_dataset} at {config.hub_revision}"
-            raise UserError(f"cannot fetch {where} from the Hub ({reason}). {NOT_REACHED}") from error
-    if not found:
-        raise UserError(
-            f"{config.hub_dataset} at {config.hub_revision} holds no shards {config.hub_config}/{names[0]}-*.parquet: "
-            "check data.hub_config and the split's name."
-        )
-    if damaged := _damaged(found):
-        raise UserError(f"{', '.join(damaged)} of {config.hub_dataset} arrived damaged: run the same command again")
-    return found
-
-
-def _snapshot(config: DataConfig, names: Sequence[str], *, offline: bool) -> list[Path]:
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 - slow to import
-
-    folder = PurePosixPath(config.hub_config)
-    for endings in (SHARD_ENDINGS[:1], SHARD_ENDINGS[1:]):  # other formats only if there is no Parquet
-        snapshot = snapshot_download(
-            config.hub_dataset,
-            repo_type="dataset",
-            revision=config.hub_revision,
-            allow_patterns=[
-                f"{folder / name}{middle}{end}" for name in names for middle in SHARD_MIDDLES for end in endings
-            ],
-            local_files_only=offline,
-        )
-        if found := _all_shards(Path(snapshot) / folder, names):
-            return found
-    return []
-
-
-def _damaged(paths: Sequence[Path]) -> list[str]:
-    """Remove shards that differ from the checksums after which the Hub's client names them; return their names."""
-    damaged = []
-    for path in paths:
-        file = path.resolve()
-        if re.fullmatch(r"[0-9a-f]{64}", file.name) and checksum(file) != file.name:
-            damaged.append(path.name)
-            remove(file)
-            remove(path)
-    return damaged
 
 
 SOURCE = Source(fingerprint, pairs, settings=("hub_dataset", "hub_config", "hub_revision", "train", "valid", "test"))

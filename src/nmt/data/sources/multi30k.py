@@ -5,20 +5,19 @@ import hashlib
 import http.client
 import urllib.request
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.config.data import DataConfig
-from nmt.config.folders import expanded, is_address
+from nmt.config.folders import expanded
 from nmt.data.sources import files
-from nmt.data.sources.source import Fingerprint, split_names
+from nmt.data.sources.source import Fingerprint, Pair, Source, split_names
 from nmt.errors import UserError
 from nmt.storage.files import checksum, replacing
 
 ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw"
 """The folder in one commit of the repository, so the text never changes."""
 TIMEOUT_SECONDS = 60
-
-
 TEXTS = {
     "train.en": ("train.en.gz", "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6"),
     "train.de": ("train.de.gz", "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72"),
@@ -30,37 +29,43 @@ TEXTS = {
 """The files of the repository by the names of the files here, each with the checksum of its text, decompressed."""
 
 
-def fingerprint(config: DataConfig, split: str) -> Fingerprint:
-    """Identify a split by the content of its files, after fetching those of Multi30k that are missing."""
+def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
+    """Yield the pairs of a split, after fetching those files of Multi30k that are missing."""
     for name in split_names(config, split, "its files"):
-        if (known := TEXTS.get(Path(name).name)) and not is_address(name):
-            _fetch_or_check(expanded(name), *known)
-    return files.fingerprint(config, split)
+        if (path := expanded(name)).name in TEXTS:
+            _fetch_or_check(path)
+    return files.pairs(config, split)
 
 
-def _fetch_or_check(path: Path, name: str, sha256: str) -> None:
+def fingerprint(config: DataConfig, split: str) -> Fingerprint:
+    """Identify a split as `files` does; the checksums of Multi30k's files are known without fetching them."""
+    names = [Path(name).name for name in split_names(config, split, "its files")]
+    if not all(name in TEXTS for name in names):
+        return files.fingerprint(config, split)
+    return {"files": [{"kind": "text", "sha256": TEXTS[name][1]} for name in names]}
+
+
+def _fetch_or_check(path: Path) -> None:
     """Fetch a text if it is not there, and refuse another file in its place."""
+    name, sha256 = TEXTS[path.name]
     if path.exists():
         if checksum(path) != sha256:
-            raise UserError(
-                f"{path} is not the text of Multi30k (its checksum is another one): delete it to fetch that, or take "
-                "this one with data.source=files"
-            )
+            raise UserError(f"{path} is not the text of Multi30k: delete it, or take it with data.source=files")
         return
     address = f"{ADDRESS}/{name}"
     print(f"data: fetching {path} from {address}", flush=True)
     try:
         with urllib.request.urlopen(address, timeout=TIMEOUT_SECONDS) as response:
             content = gzip.decompress(response.read())
+        if hashlib.sha256(content).hexdigest() != sha256:
+            raise EOFError("its checksum is another one")
     except (OSError, EOFError, zlib.error, http.client.HTTPException) as error:
         raise UserError(
             f"cannot fetch {address} ({error}): check the network and run the same command again, or put the "
             f"decompressed file at {path}"
         ) from error
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise UserError(f"{address} arrived damaged: its checksum is another one; run the same command again")
     with replacing(path) as partial:
         partial.write_bytes(content)
 
 
-SOURCE = files.SOURCE._replace(fingerprint=fingerprint, may_download=True)
+SOURCE = Source(fingerprint, pairs, settings=files.SOURCE.settings)

@@ -38,7 +38,7 @@ def has_text(config: DataConfig, split: str) -> bool:
 
 def held_out(config: DataConfig) -> list[str]:
     """Return the splits without text of their own, which get some of the training pairs."""
-    if not config.hold_out or not source_named(config.source).can_hold_out:
+    if not config.hold_out or not source_named(config.source).settings:
         return []
     return [split for split, names in (("valid", config.valid), ("test", config.test)) if not names]
 
@@ -66,9 +66,9 @@ def fingerprint(config: DataConfig, split: str) -> Fingerprint:
 
 
 def fingerprint_if_here(config: DataConfig, split: str) -> Fingerprint | None:
-    """Return the fingerprint of a split; None if its files are gone, or if they might have to be downloaded."""
-    names = getattr(config, read_from(config, split), [])
-    if source_of(config, split).may_download or any(map(is_address, names)):
+    """Return the fingerprint of a split; None if its files are gone, or might have to be downloaded for it."""
+    names: list[str] = getattr(config, read_from(config, split), [])
+    if source_of(config, split) is sacrebleu_sets.SOURCE or any(map(is_address, names)):
         return None
     try:
         return fingerprint(config, split)

@@ -16,56 +16,44 @@ PREFIX = "sacrebleu:"
 
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     """Yield the sentences and the first reference."""
-    dataset, pair = _dataset(config, split)
-    source, references = _files(dataset, pair)
-    return zip(_lines(source), _lines(references[0]), strict=True)
+    source, reference, *_ = map(read_lines, _files(config, split))
+    return zip(source, reference, strict=True)
 
 
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     """Identify a test set by its name and the content of its files."""
-    dataset, pair = _dataset(config, split)
-    source, references = _files(dataset, pair)
-    return {"sacrebleu": dataset.name, "sha256": checksums([source, *references])}
+    return {"sacrebleu": _name(config, split), "sha256": checksums(_files(config, split))}
 
 
 def further_references(config: DataConfig, split: str) -> list[list[str]]:
     """Return the sentences of each reference after the first one."""
-    _, references = _files(*_dataset(config, split))
-    return [_lines(file) for file in references[1:]]
+    return [list(read_lines(file)) for file in _files(config, split)[2:]]
 
 
-def _dataset(config: DataConfig, split: str) -> tuple[Any, str]:
-    """Return the test set that the settings name, and its language pair."""
+def _name(config: DataConfig, split: str) -> str:
+    name, *others = split_names(config, split, "a test set")
+    if others:
+        raise UserError(f"data.{split}=[{name},{','.join(others)}]: a test set of sacreBLEU stands alone")
+    return name.removeprefix(PREFIX)
+
+
+def _files(config: DataConfig, split: str) -> list[Path]:
+    """Return the files of the sentences and of each reference; sacreBLEU downloads them if they are missing."""
     from sacrebleu.dataset import DATASETS  # noqa: PLC0415 - slow to import
 
-    names = split_names(config, split, "a test set")
-    if len(names) > 1:
-        raise UserError(f"data.{split}=[{','.join(names)}]: a test set of sacreBLEU stands alone")
-    name, pair = names[0].removeprefix(PREFIX), "-".join(languages(config))
+    name, pair = _name(config, split), "-".join(languages(config))
     if name not in DATASETS:
         raise UserError(f"data.{split}: sacreBLEU has no test set {name}; {nearest(name, sorted(DATASETS))}")
-    dataset = DATASETS[name]
+    dataset: Any = DATASETS[name]
     if pair not in dataset.langpairs:
         raise UserError(f"data.{split}: {name} has no {pair}, only {', '.join(sorted(dataset.langpairs))}")
-    return dataset, pair
-
-
-def _files(dataset: Any, pair: str) -> tuple[Path, list[Path]]:
-    """Return the files of the sentences and of each reference; sacreBLEU downloads them if they are missing."""
-    from sacrebleu.utils import SACREBLEU_DIR  # noqa: PLC0415 - slow to import
-
     try:
-        source, references = dataset.get_source_file(pair), dataset.get_reference_files(pair)
+        return list(map(Path, [dataset.get_source_file(pair), *dataset.get_reference_files(pair)]))
     except (OSError, SystemExit) as error:
         raise UserError(
-            f"sacreBLEU cannot download its test set {dataset.name} ({error}): run `sacrebleu -t {dataset.name} "
-            f"-l {pair} --echo src` on a machine with a network, and copy {SACREBLEU_DIR}/{dataset.name} from there"
+            f"sacreBLEU cannot download its test set {name} ({error}): run `sacrebleu -t {name} -l {pair} --echo src` "
+            "on a machine with a network, and copy ~/.sacrebleu from there"
         ) from error
-    return Path(source), [Path(file) for file in references]
 
 
-def _lines(path: Path | str) -> list[str]:
-    return list(read_lines(Path(path)))
-
-
-SOURCE = Source(fingerprint, pairs, further_references, may_download=True)
+SOURCE = Source(fingerprint, pairs, further_references)

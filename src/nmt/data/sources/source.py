@@ -27,13 +27,10 @@ class Source(NamedTuple):
     alignments: Callable[[DataConfig, str], Iterator[GoldAlignment]] | None = None
     """Yield the word alignments of a split; None if the source does not know them."""
     settings: tuple[str, ...] = ()
-    """Settings under `data.` that name the text; the manifest records them."""
+    """Settings under `data.` that name the text; the manifest records them. A source without any has text of its own
+    for all splits."""
     splits: tuple[str, ...] = ("test", "valid", "train")
     """Splits in the order of preparation: small ones first, so that their errors show early."""
-    may_download: bool = False
-    """Whether the fingerprint needs the text, which may have to be downloaded."""
-    can_hold_out: bool = True
-    """Whether `data.hold_out` can take development and test pairs from the training text."""
 
 
 def languages(config: DataConfig) -> Languages:
@@ -44,9 +41,7 @@ def languages(config: DataConfig) -> Languages:
 def split_names(config: DataConfig, split: str, wanted: str) -> list[str]:
     """Return the files or the Hub's splits that the settings name for a split; `wanted` says which of the two."""
     names = {"train": config.train, "valid": config.valid, "test": config.test}[split]
-    if not names:
+    if not names or "" in names:
         hint = "" if split == "train" else ", or hold out some of the training text: data.hold_out=0.01"
         raise UserError(f"data.{split} is empty: name {wanted}{hint}.")
-    if "" in names:
-        raise UserError(f"data.{split} has an empty name: remove it, or name {wanted}.")
     return names

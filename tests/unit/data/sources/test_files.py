@@ -3,12 +3,17 @@
 import gzip
 import lzma
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from nmt.data.sources.files import inputs, read_pairs
+from nmt.config.data import DataConfig
+from nmt.data.sources import registry
+from nmt.data.sources.files import inputs, named_languages, read_pairs
 from nmt.data.sources.source import Pair
+from nmt.demo import source as demo
 from nmt.errors import UserError
 from tests.unit.data.sources.test_tables import write as write_table
 
@@ -21,11 +26,11 @@ def write(path: Path, lines: list[str], opened: Callable[..., object] = open, en
     return str(path)
 
 
-def read(*files: str, languages: tuple[str, str] = ("en", "de"), split: str = "train") -> list[Pair]:
-    return list(read_pairs(inputs(files, split), languages))
+def read(*files: str, split: str = "train") -> list[Pair]:
+    return list(read_pairs(inputs(files, split), ("en", "de")))
 
 
-@pytest.mark.parametrize(("suffix", "opened"), [("", open), (".gz", gzip.open), (".GZ", gzip.open), (".xz", lzma.open)])
+@pytest.mark.parametrize(("suffix", "opened"), [("", open), (".GZ", gzip.open), (".xz", lzma.open)])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_text_files_are_read_line_by_line(tmp_path: Path, suffix: str, opened: Callable[..., object], end: str) -> None:
     files = [write(tmp_path / f"t.{i}{suffix}", [pair[i] for pair in PAIRS], opened, end) for i in (0, 1)]
@@ -34,8 +39,7 @@ def test_text_files_are_read_line_by_line(tmp_path: Path, suffix: str, opened: C
 
 def test_byte_order_mark_and_missing_last_line_end_are_accepted(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\ntwo")
-    (tmp_path / "b").write_bytes(b"eins\nzwei\n")
-    assert read(str(tmp_path / "a"), str(tmp_path / "b")) == [("one", "eins"), ("two", "zwei")]
+    assert read(str(tmp_path / "a"), write(tmp_path / "b", ["eins", "zwei"])) == [("one", "eins"), ("two", "zwei")]
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl.gz", ".csv"])
@@ -57,14 +61,13 @@ def test_bad_sets_of_files_are_refused(tmp_path: Path) -> None:
     for names, message in (
         (("long", "short"), r"long has 7 sentences, but .*short has 4"),
         (("short", "long"), r"short has 4 sentences, but .*long has 7"),
-        (("long", "empty"), "empty is empty"),
-        (("long",), r"names 1 file.s. \(text\): give two"),
-        (("long", "long", "long"), r"names 3 file.s. \(text, text, text\): give two"),
+        (("long", "empty"), r"empty is empty: check data\.train"),
+        (("long", "nowhere"), "nowhere does not exist or is not a file"),
+        (("long",), "names 1 file.*: give two"),
+        (("long", "long", "long"), "names 3 file.*: give two"),
     ):
         with pytest.raises(UserError, match=message):
-            read(*(files[name] for name in names))
-    with pytest.raises(UserError, match=r"nowhere does not exist .* check data\.train"):
-        read(files["long"], str(tmp_path / "nowhere"))
+            read(*(files.get(name, str(tmp_path / name)) for name in names))
 
 
 NUMBERS = "".join(f"line {number * 7919 % 1000}\n" for number in range(5000)).encode()
@@ -74,15 +77,13 @@ NUMBERS = "".join(f"line {number * 7919 % 1000}\n" for number in range(5000)).en
     ("name", "content", "complaint"),
     [
         ("latin", "gut\nauch gut\nschön\n".encode("latin-1"), r"latin, line 3: not UTF-8 \(byte 4 of the line\)"),
+        ("a", gzip.compress(b"one\n" * 9, mtime=0), "line 1: not UTF-8 .* or decompress it"),
         ("a.gz", gzip.compress(NUMBERS, mtime=0)[:-20], r"a\.gz is damaged or cut short"),
         ("a.xz", lzma.compress(NUMBERS)[:-20], r"a\.xz is damaged or cut short"),
         ("a.gz", b"plain text under a wrong name\n", r"a\.gz is damaged"),
-        ("a.sgm", b"just text\n", r"a\.sgm holds no <seg> lines"),
-        ("a.sgm", b"<seg>a\n<seg>b</seg>", r"a\.sgm, line 2: a <seg> without its </seg>"),
-        ("a.sgm", b"<seg>a</seg>\n\n</seg>", r"a\.sgm, line 3: a <seg> without its </seg>"),
-        ("a.sgm", b"</seg><seg>a", r"a\.sgm, line 1: a <seg> without its </seg>"),
-        ("a.sgm", b"<seg" * 100_000, "seg"),  # a search of each to the end of the file would take hours
-        ("a.sgm", b"<seg>\n<seg id=" * 100_000, "seg"),
+        ("a.sgm", b"just text\n", r"a\.sgm has no <seg>"),
+        ("a.sgm", b"<seg>a\n<seg>b</seg>", r"a\.sgm has no <seg>, or one without its </seg>"),
+        ("a.sgm", b"<seg>\n<seg id=" * 100_000, "seg"),  # a search of each to the end of the file would take hours
     ],
 )
 def test_damaged_files_are_refused_by_name(tmp_path: Path, name: str, content: bytes, complaint: str) -> None:
@@ -91,42 +92,69 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path, name: str, content: b
         read(str(tmp_path / name), str(tmp_path / name))
 
 
-SOURCE_SET = """<srcset setid="newstest2014" srclang="any">
-<doc sysid="ref" docid="abcnews.go.com-2013-12-01" genre="news" origlang="de">
-<p>
-<seg id="1">Gutach: Noch mehr Sicherheit f&#252;r Fu&#223;g&auml;nger</seg>
-<seg id="2">M&amp;S sagt: "5 &lt; 6"</seg>
-</p>
-</doc>
-</srcset>
-"""
-REFERENCE_SET = """<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE mteval SYSTEM "ftp://jaguar.ncsl.nist.gov/mt/resources/mteval-xml-v1.3.dtd">
-<mteval>
-<REFSET setid="newstest2014" srclang="any" trglang="en">
-<DOC sysid="ref" docid="abcnews.go.com-2013-12-01" genre="news" origlang="de"><p>
-<SEG ID='1'>Gutach: Increased safety
-for pedestrians</SEG>
-<seg id="2">M&amp;S says: "5 &lt; 6"</seg></p></DOC>
-</REFSET>
-</mteval>
-"""
+def test_sgm_files_of_wmt_are_read(tmp_path: Path) -> None:
+    source = '<srcset setid="newstest2014" srclang="any">\n<doc>\n<p>\n<SEG id="1">F&#252;r Fu&#223;g&auml;n'
+    source += 'ger</SEG>\n<seg id="2">M&amp;S sagt:\n "5 &lt; 6"</seg>\n</p>\n</doc>\n</srcset>'
+    reference = '<refset trglang="de"><seg id="1">For pedestrians</seg><seg id="2"></seg></refset>'
+    files = write(tmp_path / "a.sgm", [source]), write(tmp_path / "b.sgm.gz", [reference], gzip.open)
+    assert read(*files) == [("Für Fußgänger", "For pedestrians"), ('M&S sagt: "5 < 6"', "")]
 
 
-@pytest.mark.parametrize("opened", [open, gzip.open])
-def test_newstest_sets_of_wmt(tmp_path: Path, opened: Callable[..., object]) -> None:
-    end = ".gz" if opened is gzip.open else ""
-    source = write(tmp_path / f"newstest2014-deen-src.de.sgm{end}", SOURCE_SET.splitlines(), opened)
-    reference = write(tmp_path / f"newstest2014-deen-ref.en.sgm{end}", REFERENCE_SET.splitlines(), opened)
-    for languages in (("de", "en"), ("de-AT", "en_GB")):
-        assert read(source, reference, languages=languages, split="test") == [
-            ("Gutach: Noch mehr Sicherheit für Fußgänger", "Gutach: Increased safety for pedestrians"),
-            ('M&S sagt: "5 < 6"', 'M&S says: "5 < 6"'),
-        ]
-    with pytest.raises(UserError, match="says it is in en, but de is wanted: check the order"):
-        read(source, reference, languages=("en", "de"))
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("text/train.en.gz", "text/train.ja.gz", ("en", "ja")),
+        ("train.en.txt.xz", "dev-hr.txt.xz", ("en", "hr")),
+        ("europarl-v7.de-en.en", "europarl-v7.de-en.de", ("en", "de")),
+        ("s3://mine/en.txt", "s3://mine/zh_CN.txt", ("en", "zh_CN")),
+        ("dev.eng_Latn", "train.es-419.txt", ("eng_Latn", "es-419")),
+        ("train.src", "train.tgt", None),
+        ("a.en", "b.txt", None),
+        ("a.en", "b.en", None),
+        ("a.fr.parquet", "a.es.parquet", None),
+        ("train.EN", "train.DE", None),
+    ],
+)
+def test_names_of_two_files_say_their_languages(source: str, target: str, expected: tuple[str, str] | None) -> None:
+    assert named_languages(DataConfig(source="files", train=["table"], valid=[source, target])) == expected
+    assert named_languages(DataConfig(source="hub", train=[source, target])) is None
 
 
-def test_impossible_character_reference_becomes_a_replacement_character(tmp_path: Path) -> None:
-    file = write(tmp_path / "set.sgm", [f"<seg>a &#{'9' * 5000}; &#{'9' * 5000} &#228;</seg>"])
-    assert read(file, file) == [("a \ufffd \ufffd ä",) * 2]
+def own_text(folder: Path, pairs: list[Pair]) -> DataConfig:
+    sides = zip(*pairs, strict=True)
+    names = [write(folder / f"own.{end}", list(side)) for end, side in zip(("en", "de"), sides, strict=True)]
+    return DataConfig(source="files", train=names, valid=["v.parquet"], test=["t.parquet"])
+
+
+@pytest.mark.parametrize("named", [{"valid": [], "test": []}, {"test": []}, {"valid": []}])
+def test_held_out_pairs_are_not_in_the_training_text(tmp_path: Path, named: dict[str, Any]) -> None:
+    pairs: list[Pair] = [(f"sentence {number // 2}", f"Satz {number}") for number in range(2000)]
+    whole = own_text(tmp_path, pairs)
+    config = replace(whole, hold_out=0.1, **named)
+    found = {split: list(registry.pairs(config, split)) for split in ("train", *named)}
+    assert sorted(pair for split_pairs in found.values() for pair in split_pairs) == sorted(pairs)
+    places = [{source for source, _ in split_pairs} for split_pairs in found.values()]
+    assert sum(map(len, places)) == 1000  # both pairs of a source sentence are in one split
+    for split in named:
+        assert 140 <= len(found[split]) <= 260
+        assert registry.fingerprint(config, split) == registry.fingerprint(whole, "train")
+    assert list(registry.pairs(whole, "train")) == pairs
+
+
+def test_fingerprint_of_files_is_their_content(tmp_path: Path) -> None:
+    before = registry.fingerprint(own_text(tmp_path, PAIRS[:2]), "train")
+    assert registry.fingerprint(own_text(tmp_path, PAIRS[:2]), "train") == before
+    assert registry.fingerprint(own_text(tmp_path, PAIRS[1::-1]), "train") != before
+
+
+@pytest.mark.parametrize("source", ["en", "de"])
+def test_demo_gives_pairs_and_alignments_in_both_directions(monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    monkeypatch.setattr(demo, "SIZES", {"train": 3, "valid": 2, "test": 4})
+    config = DataConfig(source="demo", source_lang=source, target_lang="de" if source == "en" else "en")
+    drawn = demo.draw(demo.SEED, **demo.SIZES)["unseen"]
+    pairs = zip(registry.pairs(config, "unseen"), demo.alignments(config, "unseen"), drawn, strict=True)
+    for pair, links, expected in pairs:
+        found = expected.sentence.alignment()
+        assert (pair, links) == ((expected.pair, found) if source == "en" else (expected.pair[::-1], found.reversed()))
+    with pytest.raises(UserError, match="English and German, or English and trees, not en and fr"):
+        registry.pairs(DataConfig(source="demo", target_lang="fr"), "train")

@@ -1,8 +1,7 @@
-"""The Hub's real client with a local Hub: broken connections, busy answers, damaged files, no network."""
+"""The Hub's real client with a local Hub: broken connections, damaged files, no network; and local copies."""
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,69 +15,42 @@ from nmt.data.sources import hub, registry
 from nmt.errors import UserError
 from tests.unit.data.sources.small_hub import DATASET, REVISION, SmallHub, serving, shard
 
-ROWS = {
-    "train-00000-of-00002": 900,
-    "train-00001-of-00002": 300,
-    "validation-00000-of-00001": 7,
-    "test-00000-of-00001": 5,
-}
-FIRST = "de-en/train-00000-of-00002.parquet"
-SECOND = "de-en/train-00001-of-00002.parquet"
+FIRST, SECOND = (f"de-en/train-0000{number}-of-00002.parquet" for number in (0, 1))
+ROWS = {FIRST: 900, SECOND: 300, "de-en/validation-00000-of-00001.parquet": 7, "de-en/test-00000-of-00001.parquet": 5}
 COUNTS = {"train": 1200, "validation": 7, "test": 5}
 
 
 def repository() -> dict[str, bytes]:
-    """Return two configurations in the layout of WMT14."""
-    files = {"README.md": b"# WMT14\n"}
-    for languages in (("de", "en"), ("fr", "en")):
-        for name, rows in ROWS.items():
-            files[f"{'-'.join(languages)}/{name}.parquet"] = shard(languages, name.split("-of")[0], rows)
-    return files
+    """Return two configurations, one in the layout of WMT14."""
+    files = {name: shard(("de", "en"), name.split("/")[1].split("-of")[0], rows) for name, rows in ROWS.items()}
+    return {"README.md": b"# WMT14\n", "fr-en/test.csv": b"en,fr\none,un\n", **files}
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the client an empty cache, and remove all waiting."""
+def small_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallHub]:
+    """Connect the client to a small Hub, with an empty cache and without waiting."""
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 4096)
     monkeypatch.setattr("time.sleep", lambda _: None)
-    for table in ("de-en", "fr-en"):
-        monkeypatch.setitem(hub.KNOWN_PAIRS, (DATASET, REVISION, table), COUNTS)
-    return tmp_path / "cache"
-
-
-@pytest.fixture
-def small_hub(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallHub]:
-    """Connect the client to a small Hub."""
+    monkeypatch.setitem(hub.KNOWN_PAIRS, (DATASET, REVISION, "de-en"), COUNTS)
     with serving(repository()) as server:
-        use(server.url, monkeypatch)
+        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", server.url)
+        template = server.url + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         yield server
-
-
-def use(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", url)
-    template = url + "/{repo_id}/resolve/{revision}/{filename}"
-    monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
 
 
 def train(config: DataConfig | None = None) -> list[tuple[str, str]]:
     return list(registry.pairs(config or DataConfig(), "train"))
 
 
-def unfinished(cache: Path) -> list[Path]:
-    return [path for path in cache.rglob("*.incomplete") if path.is_file()]
-
-
 def test_known_counts_are_those_of_wmt14() -> None:
-    known = {
-        (config, split): count for (_, _, config), counts in hub.KNOWN_PAIRS.items() for split, count in counts.items()
-    }
-    assert known == {
-        ("de-en", "train"): 4_508_785, ("de-en", "validation"): 3000, ("de-en", "test"): 3003,
-        ("fr-en", "train"): 40_836_715, ("fr-en", "validation"): 3000, ("fr-en", "test"): 3003,
-    }  # fmt: skip
-    assert all(key[:2] == (DataConfig().hub_dataset, DataConfig().hub_revision) for key in hub.KNOWN_PAIRS)
+    key = DataConfig().hub_dataset, DataConfig().hub_revision
+    assert {
+        (*key, "de-en"): {"train": 4_508_785, "validation": 3000, "test": 3003},
+        (*key, "fr-en"): {"train": 40_836_715, "validation": 3000, "test": 3003},
+    } == hub.KNOWN_PAIRS
 
 
 def test_pairs_come_in_order_and_in_the_configured_direction(small_hub: SmallHub) -> None:
@@ -86,132 +58,89 @@ def test_pairs_come_in_order_and_in_the_configured_direction(small_hub: SmallHub
     assert len(pairs) == 1200
     assert pairs[0] == ("train-00000 0 en", "train-00000 0 de")
     assert pairs[-1] == ("train-00001 299 en", "train-00001 299 de")
-    french = DataConfig(hub_config="fr-en", target_lang="fr")
-    assert list(registry.pairs(french, "test"))[4] == ("test-00000 4 en", "test-00000 4 fr")
     german = DataConfig(source_lang="de", target_lang="en")
     assert next(registry.pairs(german, "valid")) == ("validation-00000 0 de", "validation-00000 0 en")
-    assert {path for _, path, _ in small_hub.log if "resolve" in path and "fr-en" in path} == {
-        f"/datasets/{DATASET}/resolve/{REVISION}/fr-en/test-00000-of-00001.parquet"
-    }
+    french = DataConfig(hub_config="fr-en", target_lang="fr")
+    assert list(registry.pairs(french, "test")) == [("one", "un")]
+    assert train() == pairs
+    assert {*small_hub.ranges} == {*repository()} - {"README.md", "de-en/test-00000-of-00001.parquet"}
+    assert all(spans == [""] for spans in small_hub.ranges.values())
 
 
-def test_tables_of_other_forms_are_fetched_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = {
-        "de-en/train-00000-of-00001.jsonl": b'{"en": "one", "de": "eins"}\n',
-        "de-en/test.csv": b"en,de\ntwo,zwei\n",
-        "test.csv": b"en,de\nthree,drei\n",
-    }
-    with serving(files) as server:
-        use(server.url, monkeypatch)
-        assert train() == train() == [("one", "eins")]
-        assert list(registry.pairs(DataConfig(), "test")) == [("two", "zwei")]
-        assert list(registry.pairs(DataConfig(hub_config="."), "test")) == [("three", "drei")]
-        assert {path: len(server.downloads(path)) for path in files} == {
-            "de-en/train-00000-of-00001.jsonl": 1, "de-en/test.csv": 1, "test.csv": 2,
-        }  # fmt: skip
-
-
-def test_interrupted_download_is_resumed(small_hub: SmallHub, cache: Path) -> None:
+def test_interrupted_download_is_resumed(small_hub: SmallHub) -> None:
     small_hub.cut_after[FIRST] = 20_000
     assert len(train()) == 1200
-    assert small_hub.downloads(FIRST) == ["", "bytes=16384-"]
-    assert small_hub.downloads(SECOND) == [""]
-    assert not unfinished(cache)
+    assert small_hub.ranges[FIRST] == ["", "bytes=16384-"]
 
 
-def test_data_sets_that_do_not_exist_are_refused(small_hub: SmallHub) -> None:
-    with pytest.raises(UserError, match=r"cannot fetch wmt/other .*\(.*404"):
-        train(DataConfig(hub_dataset="wmt/other"))
-    with pytest.raises(UserError, match=r"holds no shards cs-en/train-\*\.parquet: check data\.hub_config"):
-        train(DataConfig(hub_config="cs-en"))
+def test_data_sets_that_do_not_exist_or_have_other_counts_are_refused(small_hub: SmallHub) -> None:
+    small_hub.files[SECOND] = shard(("de", "en"), "x", 299)
+    with pytest.raises(UserError, match=r"1,199 pairs of train, but de-en at revision b199e4\w+ has 1,200: "):
+        train()
+    for config, message in (
+        (DataConfig(hub_dataset="wmt/other"), r"cannot fetch wmt/other .*\(.*404"),
+        (DataConfig(hub_config="cs-en"), r"holds no shards cs-en/train-\*\.parquet: check data\.hub_config"),
+        (DataConfig(train=["train", "extra"]), "holds no shards of extra: check the names of the splits"),
+    ):
+        with pytest.raises(UserError, match=message):
+            train(config)
 
 
-def test_a_split_that_is_missing_is_refused_though_the_cache_has_the_other(small_hub: SmallHub) -> None:
-    assert len(train()) == 1200
-    with pytest.raises(UserError, match=r"holds no shards of extra: check the names of the splits"):
-        train(DataConfig(train=["train", "extra"]))
-
-
-def test_truncated_file_is_never_accepted(small_hub: SmallHub, cache: Path) -> None:
+def test_damaged_files_are_refused_and_fetched_again(small_hub: SmallHub, tmp_path: Path) -> None:
     small_hub.sent[FIRST] = small_hub.files[FIRST][:-1000]
-    with pytest.raises(UserError, match=r"cannot fetch .*(size|[Ii]ncomplete|closed|end)") as error:
+    with pytest.raises(UserError, match=r"cannot fetch .*(size|[Ii]ncomplete|closed|end)[^\n]*$"):
         train()
-    assert "\n" not in str(error.value)
-    assert not unfinished(cache)
-    del small_hub.sent[FIRST]
-    assert len(train()) == 1200
-
-
-def test_file_with_a_wrong_checksum_is_refused_and_fetched_again(small_hub: SmallHub) -> None:
-    content = bytearray(small_hub.files[FIRST])
-    content[5000] ^= 1
-    small_hub.sent[FIRST] = bytes(content)
-    with pytest.raises(UserError, match=r"train-00000-of-00002.parquet of wmt/wmt14 arrived damaged: run"):
+    small_hub.sent[FIRST] = small_hub.files[FIRST][:5000] + b"?" + small_hub.files[FIRST][5001:]
+    with pytest.raises(UserError, match=r"train-00000-of-00002.parquet of wmt/wmt14 .* arrived damaged: run"):
         train()
     del small_hub.sent[FIRST]
     assert len(train()) == 1200
-    assert small_hub.downloads(SECOND) == [""]
+    assert small_hub.ranges[SECOND] == [""]
 
 
-def test_cache_works_offline_and_is_repaired_online(small_hub: SmallHub, cache: Path) -> None:
-    train()
-    small_hub.log.clear()
-    assert len(train()) == 1200
-    assert small_hub.log == []
-    cached = next(cache.rglob("train-00000-of-00002.parquet")).resolve()
-    cached.chmod(0o644)
-    cached.write_bytes(cached.read_bytes()[:-1] + b"?")
-    assert len(train()) == 1200
-    assert small_hub.downloads(FIRST) == [""]
-    assert small_hub.downloads(SECOND) == []
-
-
-def test_incomplete_cache_offline_is_an_error(small_hub: SmallHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    list(registry.pairs(DataConfig(), "test"))
-    small_hub.log.clear()
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+def test_cache_is_enough_without_a_network(small_hub: SmallHub, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(list(registry.pairs(DataConfig(), "test"))) == 5
-    with pytest.raises(UserError, match=r"cannot fetch .*data\.source=files.*experiment=demo"):
-        train()
-    assert small_hub.log == []
-
-
-@pytest.mark.usefixtures("cache")
-def test_missing_network_fails_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        use(f"http://127.0.0.1:{unused.getsockname()[1]}", monkeypatch)
-        with pytest.raises(UserError, match=r"cannot fetch .*refused.*data\.source=files.*experiment=demo") as error:
+    small_hub.shutdown()
+    small_hub.server_close()
+    for offline in (False, True):
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", offline)
+        assert len(list(registry.pairs(DataConfig(), "test"))) == 5
+        with pytest.raises(UserError, match=r"holds no shards de-en/train-|cannot fetch"):
             train()
-    assert "\n" not in str(error.value)
+        with pytest.raises(UserError, match=r"cannot fetch .*data\.source=files.*experiment=demo\.$") as error:
+            train(DataConfig(hub_revision="f" * 40))
+        assert "\n" not in str(error.value)
 
 
-def test_a_wrong_number_of_pairs_is_refused(small_hub: SmallHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(hub.KNOWN_PAIRS, (DATASET, REVISION, "de-en"), {**COUNTS, "train": 1201})
-    with pytest.raises(UserError, match=r"1,200 pairs of train, but de-en at revision b199e4\w+ has 1,201: "):
-        train()
-    assert len(list(registry.pairs(DataConfig(), "valid"))) == 7
-
-
-def test_local_copy_is_counted_too(small_hub: SmallHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (FIRST, SECOND):
-        (tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "copy" / name).write_bytes(small_hub.files[name])
-    config = DataConfig(hub_dataset=str(tmp_path / "copy"))
+@pytest.mark.parametrize("name", ["copy", "data [v2]", "*"])
+def test_local_copy_is_read_and_counted(small_hub: SmallHub, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name / "de-en"
+    folder.mkdir(parents=True)
+    for file in (FIRST, SECOND):
+        (tmp_path / name / file).write_bytes(small_hub.files[file])
+    (tmp_path / "a.en").write_text("one\ntwo\n")
+    config = DataConfig(hub_dataset=str(tmp_path / name), test=[f"{tmp_path}/a.en"] * 2, valid=["dev"])
     assert len(train(config)) == 1200
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert len(train(DataConfig(hub_dataset="~/copy"))) == 1200
-    assert small_hub.log == []
-    (tmp_path / "copy" / SECOND).write_bytes(shard(("de", "en"), "x", 299))
-    with pytest.raises(UserError, match=r"copy has 1,199 pairs of train, but de-en .* has 1,200"):
+    assert list(registry.pairs(config, "test")) == [("one", "one"), ("two", "two")]
+    assert small_hub.ranges == {}
+    with pytest.raises(UserError, match="no shards of dev"):
+        registry.pairs(config, "valid")
+    (folder / "train-00001-of-00002.parquet").write_bytes(shard(("de", "en"), "x", 299))
+    with pytest.raises(UserError, match=r" has 1,199 pairs of train, but de-en .* has 1,200"):
         train(config)
     assert len(train(DataConfig(hub_dataset=config.hub_dataset, hub_revision="mine"))) == 1199
+
+
+def test_hub_fingerprint_is_its_revision() -> None:
+    changes: list[dict[str, str]] = [{}, {"hub_revision": "f" * 40}, {"hub_config": "fr-en"}, {"hub_dataset": "a/b"}]
+    prints = [registry.fingerprint(DataConfig(**change), "train") for change in changes]  # type: ignore[arg-type]
+    prints.append(registry.fingerprint(DataConfig(), "test"))
+    assert all(left != right for i, left in enumerate(prints) for right in prints[:i])
 
 
 def test_command_line_prepares_from_the_hub(tmp_path: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "HF_HUB_OFFLINE"}
     with serving(repository()) as server:
-        server.cut_after[FIRST] = 20_000
         environment |= {"HF_ENDPOINT": server.url, "HF_HOME": str(tmp_path), "HF_UPDATE_DOWNLOAD_COUNTS": "0"}
         words = [f"paths.data={tmp_path}", "tokenizer.vocab_size=60", "runtime.workers=1"]
         program = "import sys, nmt.cli, nmt.data.sources.hub as hub; hub.KNOWN_PAIRS.clear(); sys.exit(nmt.cli.main())"
