@@ -1,12 +1,12 @@
-"""Random changes of the training text, drawn anew in each epoch, and decided by (seed, epoch, sentence) alone.
+"""BPE-dropout of the training text (Provilkov et al., 2020), decided by (seed, epoch, sentence) alone.
 
-BPE-dropout (Provilkov et al., 2020) splits words into pieces anew, leaving out merges at random. SentencePiece samples
-too, but a merge that it leaves out never comes back: at 0.1 it made 1.31 times as many pieces of Tatoeba's German as
-BPE, and the algorithm of the paper 1.15 times as many. Its random numbers have one seed for the whole process, and it
-needs the text, of which unknown characters are lost in the ids.
+It splits words into pieces anew in each epoch, leaving out merges at random. SentencePiece samples too, but a merge
+that it leaves out never comes back: at 0.1 it made 1.31 times as many pieces of Tatoeba's German as BPE, and the
+algorithm of the paper 1.15 times as many. Its random numbers have one seed for the whole process, and it needs the
+text, of which unknown characters are lost in the ids.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -40,30 +40,9 @@ class Sentences(NamedTuple):
     """The ids of all sentences, one after the other, without special ones; 64-bit for computations."""
     lengths: IntArray
 
-    @classmethod
-    def of(cls, ids: IntArray, lengths: IntArray) -> "Sentences":
-        """Return sentences whose ids are concatenated."""
-        return cls(ids.astype(np.int64), lengths)
-
     def starts(self) -> IntArray:
         """Return the index at which each sentence starts."""
         return np.cumsum(self.lengths) - self.lengths
-
-    def owners(self) -> IntArray:
-        """Return for each token the number of its sentence."""
-        return np.repeat(np.arange(len(self.lengths)), self.lengths)
-
-    def word_starts(self, begins_word: Flags) -> IntArray:
-        """Return the indices of the tokens that begin a word, given which tokens of the vocabulary do."""
-        starts = begins_word[self.tokens]
-        starts[self.starts()[self.lengths > 0]] = True
-        return np.flatnonzero(starts)
-
-    def replaced(self, others: "Sentences", chosen: Flags) -> "Sentences":
-        """Return these sentences with the chosen ones replaced by others."""
-        lengths = np.where(chosen, others.lengths, self.lengths)
-        starts = np.where(chosen, len(self.tokens) + others.starts(), self.starts())
-        return Sentences(take(np.concatenate((self.tokens, others.tokens)), starts, lengths), lengths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +56,7 @@ class Noise:
     merges: "tuple[Merges, Merges]"
     """Those of the source and of the target side."""
     is_tag: Flags
-    """Whether a piece of the source vocabulary is a symbol, such as the tag of a corpus, which noise leaves alone."""
+    """Whether a piece of the source vocabulary is a symbol, such as the tag of a corpus, whose place does not count."""
 
     def __call__(self, text: Pairs, pairs: IntArray, epoch: int) -> PairStore:
         """Return some pairs of the training text, changed and in their order; sides may become longer.
@@ -85,20 +64,19 @@ class Noise:
         The result is a function of the arguments alone, so that a resumed run, and each of several processes, gets the
         same text.
         """
-        clean, target = (Sentences.of(*text.gather(side, pairs)) for side in SIDES)
-        tagged = clean.lengths > 0
-        tagged[tagged] = self.is_tag[clean.tokens[clean.starts()[tagged]]]
-        tags = clean.tokens[clean.starts()[tagged]]
-        clean = Sentences(np.delete(clean.tokens, clean.starts()[tagged]), clean.lengths - tagged)
-        source, noisy = (
-            bpe_dropout(side, merges, self.bpe_dropout, keys_of(self.seed, epoch, pairs, f"{name} pieces"))
-            for name, side, merges in zip(("source", "target"), (clean, target), self.merges, strict=True)
-        )
-        too_long = np.maximum(source.lengths + tagged, noisy.lengths) > self.max_pieces
+        gathered = (text.gather(side, pairs) for side in SIDES)
+        source, target = clean = [Sentences(ids.astype(np.int64), lengths) for ids, lengths in gathered]
+        tagged = source.lengths > 0
+        tagged[tagged] = self.is_tag[source.tokens[source.starts()[tagged]]]
+        keys = [keys_of(self.seed, epoch, pairs, kind) for kind in ("source pieces", "target pieces")]
+        noisy = [
+            bpe_dropout(source, self.merges[0], self.bpe_dropout, keys[0], -tagged.astype(int)),
+            bpe_dropout(target, self.merges[1], self.bpe_dropout, keys[1]),
+        ]
+        too_long = np.maximum(noisy[0].lengths, noisy[1].lengths) > self.max_pieces
         if too_long.any():
-            source, noisy = source.replaced(clean, too_long), noisy.replaced(target, too_long)
-        tokens = np.insert(source.tokens, source.starts()[tagged], tags)
-        return in_memory((tokens, source.lengths + tagged), noisy)
+            noisy = [_choose(too_long, *sides) for sides in zip(clean, noisy, strict=True)]
+        return in_memory(*noisy)
 
 
 def make_noise(config: NoiseConfig, tokenizer: Tokenizer, seed: int, max_pieces: int) -> Noise | None:
@@ -113,6 +91,13 @@ def make_noise(config: NoiseConfig, tokenizer: Tokenizer, seed: int, max_pieces:
     source, target = map(read_pieces, tokenizer.contents)
     is_tag = np.array([piece.kind == USER_DEFINED for piece in source])
     return Noise(config.bpe_dropout, seed, max_pieces, (Merges.of(source), Merges.of(target)), is_tag)
+
+
+def _choose(chosen: Flags, first: Sentences, second: Sentences) -> Sentences:
+    """Return the sentences of the first where they are chosen, and of the second elsewhere."""
+    lengths = np.where(chosen, first.lengths, second.lengths)
+    starts = np.where(chosen, first.starts(), len(first.tokens) + second.starts())
+    return Sentences(take(np.concatenate((first.tokens, second.tokens)), starts, lengths), lengths)
 
 
 def keys_of(seed: int, epoch: int, sentences: IntArray, kind: str) -> Keys:
@@ -155,8 +140,7 @@ class Merges:
     def of(cls, pieces: Sequence[Piece]) -> "Merges":
         """Return the merges of a BPE model with these pieces."""
         ids = {piece.text: index for index, piece in enumerate(pieces) if piece.kind == NORMAL}
-        long = [index for text, index in ids.items() if len(text) > 1]
-        by_score = sorted(long, key=lambda index: -pieces[index].score)
+        by_score = sorted((index for text, index in ids.items() if len(text) > 1), key=lambda i: -pieces[i].score)
         ranks = {}
         for rank, index in enumerate(by_score):
             text = pieces[index].text
@@ -164,7 +148,7 @@ class Merges:
                 left, right = ids.get(text[:place]), ids.get(text[place:])
                 if left is not None and right is not None:
                     ranks[left * len(pieces) + right] = rank
-        pairs = np.array(sorted(ranks), np.int64)
+        pairs = sorted(ranks)
         characters = [
             [ids[each] for each in piece.text]
             if piece.kind == NORMAL and all(each in ids for each in piece.text)
@@ -172,8 +156,8 @@ class Merges:
             for index, piece in enumerate(pieces)
         ]
         return cls(
-            pairs,
-            np.array([ranks[pair] for pair in pairs.tolist()], np.int64),
+            np.array(pairs, np.int64),
+            np.array([ranks[pair] for pair in pairs], np.int64),
             np.array(by_score, np.int64),
             Sentences(np.concatenate(characters), np.array(list(map(len, characters)))),
             np.array([piece.text.startswith(SPACE_MARK) for piece in pieces]),
@@ -188,7 +172,9 @@ class Merges:
         return np.where(self.pairs[places] == wanted, self.ranks[places], NO_MERGE)
 
 
-def bpe_dropout(sentences: Sentences, merges: Merges, share: float, keys: Keys) -> Sentences:
+def bpe_dropout(
+    sentences: Sentences, merges: Merges, share: float, keys: Keys, first_places: IntArray | int = 0
+) -> Sentences:
     """Return the sentences in other pieces.
 
     Each word begins as characters. At each step, each possible merge is left out with probability `share`, and the
@@ -199,69 +185,57 @@ def bpe_dropout(sentences: Sentences, merges: Merges, share: float, keys: Keys) 
         merges: The merges of the vocabulary.
         share: The probability with which a merge is left out.
         keys: The key of each sentence's random numbers.
+        first_places: The place of the first character of each sentence, on which its random numbers depend.
     """
-    counts = merges.characters.lengths[sentences.tokens]
-    symbols = take(merges.characters.tokens, merges.characters.starts()[sentences.tokens], counts)
-    owners = np.repeat(sentences.owners(), counts)
+    tokens, of_pieces = sentences.tokens, merges.characters
+    counts = of_pieces.lengths[tokens]
+    symbols = take(of_pieces.tokens, of_pieces.starts()[tokens], counts)
+    owners = np.repeat(np.repeat(np.arange(len(sentences.lengths)), sentences.lengths), counts)
     places = np.arange(len(symbols)) - np.searchsorted(owners, owners)
-    words = _Words(symbols, (np.cumsum(counts) - counts)[sentences.word_starts(merges.begins_word)], merges)
-    pieces = np.full(len(symbols), -1)
-    step = 0
-    while len(words.symbols):
-        possible = np.flatnonzero(words.ranks != NO_MERGE)
-        origins = words.origins[possible]
-        draws = uniform(keys[owners[origins]], places[origins] + (step << STEP_SHIFT))
-        finished, found = words.merge_first(possible[draws >= share])
-        pieces[finished] = found
-        step += 1
+    places += np.broadcast_to(first_places, sentences.lengths.shape)[owners]
+    begins_word = merges.begins_word[tokens]
+    begins_word[sentences.starts()[sentences.lengths > 0]] = True
+
+    def is_kept(origins: IntArray, step: int) -> Flags:
+        return uniform(keys[owners[origins]], places[origins] + (step << STEP_SHIFT)) >= share
+
+    pieces = _merge(symbols, (np.cumsum(counts) - counts)[begins_word], merges, is_kept)
     kept = pieces >= 0
     return Sentences(pieces[kept], np.bincount(owners[kept], minlength=len(sentences.lengths)))
 
 
-class _Words:
-    """The symbols of the words that are not finished, one word after the other."""
+def _merge(symbols: IntArray, starts: IntArray, merges: Merges, is_kept: Callable[[IntArray, int], Flags]) -> IntArray:
+    """Return the piece that each character begins, or -1 if it begins none.
 
-    def __init__(self, symbols: IntArray, starts: IntArray, merges: Merges) -> None:
-        """Begin with the characters of words, which start at the indices `starts`."""
-        self._merges = merges
-        self.symbols = symbols
-        self.origins = np.arange(len(symbols))
-        """The index of the first character of each symbol."""
-        self._starts = starts
-        self._lengths = np.diff(np.append(starts, len(symbols)))
-        self.ranks = np.append(merges.rank(symbols[:-1], symbols[1:]), NO_MERGE)[: len(symbols)]
-        """The rank of the merge of each symbol with the next one of its word."""
-        self.ranks[self._starts[1:] - 1] = NO_MERGE
-
-    def merge_first(self, possible: IntArray) -> tuple[IntArray, IntArray]:
-        """Do the first of the possible merges in each word; return the origins and symbols of words without one.
-
-        Args:
-            possible: The indices of the left symbols of possible merges.
-        """
-        order = np.full(len(self.symbols), NO_MERGE)
-        order[possible] = (self.ranks[possible] << 32) + possible
-        first = np.minimum.reduceat(order, self._starts)
+    Args:
+        symbols: The characters of all words.
+        starts: The index at which each word starts.
+        merges: The merges of the vocabulary.
+        is_kept: Returns which merges of symbols that begin with these characters are not left out at a step.
+    """
+    pieces, origins, step = np.full(len(symbols), -1), np.arange(len(symbols)), 0
+    lengths = np.diff(np.append(starts, len(symbols)))
+    ranks = np.append(merges.rank(symbols[:-1], symbols[1:]), NO_MERGE)[: len(symbols)]  # of each with the next one
+    ranks[starts[1:] - 1] = NO_MERGE
+    while len(symbols):  # those of the words that are not finished
+        possible = np.flatnonzero(ranks != NO_MERGE)
+        possible = possible[is_kept(origins[possible], step)]
+        order = np.full(len(symbols), NO_MERGE)
+        order[possible] = (ranks[possible] << 32) + possible
+        first = np.minimum.reduceat(order, starts)
         goes_on = first != NO_MERGE
-        finished = np.repeat(~goes_on, self._lengths)
-        result = self.origins[finished], self.symbols[finished]
+        finished = np.repeat(~goes_on, lengths)
+        pieces[origins[finished]] = symbols[finished]
         merged = first[goes_on] & 0xFFFF_FFFF
-        self.symbols[merged] = self._merges.merged[self.ranks[merged]]
+        symbols[merged] = merges.merged[ranks[merged]]
         kept = ~finished
         kept[merged + 1] = False
-        self._keep(kept, goes_on)
-        self._rank_again((np.cumsum(kept) - 1)[merged])
-        return result
-
-    def _keep(self, kept: npt.NDArray[np.bool_], words: npt.NDArray[np.bool_]) -> None:
-        """Remove all other symbols: all of the other words, and one of each of these words."""
-        self.symbols, self.origins, self.ranks = self.symbols[kept], self.origins[kept], self.ranks[kept]
-        self._lengths = self._lengths[words] - 1
-        self._starts = np.cumsum(self._lengths) - self._lengths
-
-    def _rank_again(self, merged: IntArray) -> None:
-        """Find the ranks of the merges on both sides of the merged symbol of each word."""
-        self.ranks[merged] = NO_MERGE
-        after_first, before_last = merged > self._starts, merged < self._starts + self._lengths - 1
-        lefts = np.concatenate((merged[after_first] - 1, merged[before_last]))
-        self.ranks[lefts] = self._merges.rank(self.symbols[lefts], self.symbols[lefts + 1])
+        symbols, origins, ranks = symbols[kept], origins[kept], ranks[kept]
+        lengths = lengths[goes_on] - 1
+        starts = np.cumsum(lengths) - lengths
+        merged = (np.cumsum(kept) - 1)[merged]
+        ranks[merged] = NO_MERGE
+        lefts = np.concatenate((merged[merged > starts] - 1, merged[merged < starts + lengths - 1]))
+        ranks[lefts] = merges.rank(symbols[lefts], symbols[lefts + 1])
+        step += 1
+    return pieces

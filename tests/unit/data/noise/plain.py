@@ -1,6 +1,5 @@
 """Plain definitions of noise and of its random numbers, one sentence and one word at a time."""
 
-import math
 from itertools import pairwise
 from zlib import crc32
 
@@ -72,13 +71,3 @@ def _merged(
         _, index = min(possible)
         parts[index : index + 2] = [(parts[index][0], parts[index][1] + parts[index + 1][1])]
         step += 1
-
-
-def is_plausible(count: int, total: int, share: float) -> bool:
-    """Return whether a count lies inside the middle 99.9999% of its exact binomial distribution."""
-    logs = (math.lgamma(total + 1), math.log(share), math.log1p(-share))
-    mass = [
-        math.exp(logs[0] - math.lgamma(k + 1) - math.lgamma(total - k + 1) + k * logs[1] + (total - k) * logs[2])
-        for k in range(total + 1)
-    ]
-    return sum(mass[: count + 1]) > 5e-7 and sum(mass[count:]) > 5e-7

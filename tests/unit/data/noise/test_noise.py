@@ -69,27 +69,18 @@ def test_pairs_that_noise_makes_too_long_stay_as_they_were(tokenizer: Tokenizer,
     assert limited == expected
 
 
-def test_noise_needs_a_tokenizer_that_fits() -> None:
+def test_noise_that_cannot_be_applied_is_refused() -> None:
     text = [side for pair in PAIRS for side in pair]
     unigram = Tokenizer(train(iter(text), len(text), TokenizerConfig(vocab_size=100, model_type="unigram"))[0])
     with pytest.raises(UserError, match=r"noise\.bpe_dropout needs a BPE tokenizer, .*model_type=bpe"):
         make_noise(NoiseConfig(bpe_dropout=0.1), unigram, 1, 99)
-
-
-def test_noise_that_cannot_be_applied_is_refused() -> None:
-    dropout, unigram = "noise.bpe_dropout=0.1", "tokenizer.model_type=unigram"
+    dropout, unigram_setting = "noise.bpe_dropout=0.1", "tokenizer.model_type=unigram"
     with pytest.raises(ConfigError, match=r"noise\.bpe_dropout=0\.1 needs tokenizer\.model_type=bpe"):
-        compose([dropout, unigram])
-    compose([dropout, unigram, "training.init_from=old"])  # the tokenizer may be of another type than the settings say
-    trees = [
-        "data.target_lang=trees",
-        "tokenizer.joint=false",
-        "training.valid_sentences=0",
-        "model.tie_embeddings=false",
-    ]
-    compose(trees)
+        compose([dropout, unigram_setting])
+    compose([dropout, unigram_setting, "training.init_from=old"])  # it may be of another type than the settings say
+    trees = ["data.target_lang=trees", "tokenizer.joint=false", "training.valid_sentences=0"]
     with pytest.raises(ConfigError, match="needs text"):
-        compose([*trees, "noise.bpe_dropout=0.1"])
+        compose([*trees, "model.tie_embeddings=false", dropout])
 
 
 def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore) -> None:
