@@ -173,7 +173,7 @@ def as_text(config: Config, figures: Figures) -> str:
         ("memory", _memory(figures)),
         (
             "time",
-            f"about {duration(time.hours)} on {figures.devices} x {time.device}, if training reaches "
+            f"about {duration(3600 * time.hours)} on {figures.devices} x {time.device}, if training reaches "
             f"{time.share:.0%} of {time.peak / 1e12:.3g} TFLOP/s in {time.precision}",
         ),
     ]

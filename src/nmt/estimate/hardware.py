@@ -46,7 +46,6 @@ DEVICES = {
     "l4": Device((8, 9), 121e12, 60e12, 24e9),
     "rtx4090": Device((8, 9), 165e12, 82.6e12, 24e9),
     "v100": Device((7, 0), 125e12, 15.7e12, 16e9),
-    "v100-32gb": Device((7, 0), 125e12, 15.7e12, 32e9),
     "t4": Device((7, 5), 65e12, 8.1e12, 16e9),
     "p100": Device((6, 0), 9.5e12, 9.5e12, 16e9),
 }
@@ -100,8 +99,8 @@ def measured_peak(machine: Machine) -> float:
     return 2 * size**3 / fastest
 
 
-def duration(hours: float) -> str:
-    """Return a time in words."""
-    if 60 * hours < 1.5:
-        return f"{3600 * hours:.0f} seconds"
-    return f"{60 * hours:.0f} minutes" if hours < 1.5 else f"{hours:.1f} hours"
+def duration(seconds: float) -> str:
+    """Return a time with a suitable unit."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"

@@ -54,11 +54,6 @@ class Storage(NamedTuple):
         return 2 if self.half else FLOAT32_BYTES
 
     @property
-    def padded(self) -> bool:
-        """Whether attention multiplies padded blocks: GPUs have other attention in 16 bits only."""
-        return not self.half if self.gpu else not self.fused
-
-    @property
     def mask(self) -> int:
         """Bytes per coordinate of a dropout mask: random numbers of 16 bits in C, torch's own on GPUs."""
         return 1 if self.gpu else 2
@@ -92,11 +87,11 @@ def training_memory(
     widest = max(tokens)
     if config.architecture == DECODER_ONLY:
         widest = source + target
-        saved = config.decoder_depth * widest * _layer(config, 2 * length, on)
+        saved = config.decoder_depth * widest * _saved_bytes(config, 2 * length, on)[0]
     else:
-        layer, cross = _layer(config, length, on), _cross_attention(config, length, on)
+        layer, cross, keys_values = _saved_bytes(config, length, on)
         saved = config.encoder_depth * source * layer
-        saved += config.decoder_depth * (target * (layer + cross) + source * _keys_values(config, on))
+        saved += config.decoder_depth * (target * (layer + cross) + source * keys_values)
     activations = (
         saved
         + (source + target) * config.d_model * (on.mask if config.dropout else 0)
@@ -114,53 +109,57 @@ def training_memory(
     )
 
 
-def _layer(config: ModelConfig, keys: int, on: Storage) -> int:
-    """Return the bytes per token that self-attention and feed-forward save."""
-    padded = on.padded or needs_padded_attention(config)
-    attention = _query(config, keys, on, padded=padded) + positions_of(config).bias_saved_numbers() * FLOAT32_BYTES
-    attention += 0 if padded else _keys_values(config, on)
-    if positions_of(config).rotates:  # the values keep the product that queries and keys were rotated from
-        attention += (config.heads + config.key_value_heads) * config.key_size * on.width
-    dropped = on.width + on.mask if config.activation_dropout else 0
-    feed_forward = (activation_of(config).saved_tensors * on.width + dropped) * config.d_ff
-    return attention + feed_forward + 2 * _residual(config, on)
+def _saved_bytes(config: ModelConfig, keys: int, on: Storage) -> tuple[int, int, int]:
+    """Return the bytes per token that forward saves in a layer if each query has this many keys.
 
+    They are those of self-attention and feed-forward, of cross-attention per target token, and of keys and values.
+    """
+    heads, positions, width = config.heads, positions_of(config), on.width
+    query = heads * (config.key_size + config.value_size) * width
+    keys_values = config.key_value_heads * (config.key_size + config.value_size) * width
+    # in padded blocks a query, its weights (before and after dropout, and the mask) and a key have 32 bits
+    weights = keys * (3 if config.attention_dropout else 1)
+    in_block = 2 * config.key_size + config.value_size + weights
+    padded_query = heads * (config.value_size * width + in_block * FLOAT32_BYTES)
+    # GPUs have other attention than in padded blocks in 16 bits only
+    padded = not on.half if on.gpu else not on.fused
 
-def _cross_attention(config: ModelConfig, keys: int, on: Storage) -> int:
-    """Return the bytes per target token that cross-attention saves, without the keys and values of the source."""
-    padded = on.padded or config.attention_dropout > 0
-    return _query(config, keys, on, padded=padded) + _residual(config, on)
-
-
-def _query(config: ModelConfig, keys: int, on: Storage, *, padded: bool) -> int:
-    """Return the bytes per query: itself and the mixed values; in padded blocks float32, its weights and a key."""
-    if not padded:
-        return config.heads * (config.key_size + config.value_size) * on.width
-    weights = keys * (3 if config.attention_dropout else 1)  # before and after dropout, and the mask
-    numbers = 2 * config.key_size + config.value_size + weights
-    return config.heads * (config.value_size * on.width + numbers * FLOAT32_BYTES)
-
-
-def _keys_values(config: ModelConfig, on: Storage) -> int:
-    return config.key_value_heads * (config.key_size + config.value_size) * on.width
-
-
-def _residual(config: ModelConfig, on: Storage) -> int:
-    """Return the bytes per token: a sub-layer's input and output, or with pre-norm the sum and its norm; the mask."""
+    attention = padded_query if padded or needs_padded_attention(config) else query + keys_values
+    attention += positions.bias_saved_numbers() * FLOAT32_BYTES
+    if positions.rotates:  # the values keep the product that queries and keys were rotated from
+        attention += (heads + config.key_value_heads) * config.key_size * width
+    dropped = width + on.mask if config.activation_dropout else 0
+    feed_forward = (activation_of(config).saved_tensors * width + dropped) * config.d_ff
+    # a residual connection saves the input and output of its sub-layer, or with pre-norm the sum and its norm
     drawn_again = on.gpu and on.fused
     mask = on.mask if config.dropout and not drawn_again else 0
-    # PyTorch's RMSNorm saves its input and a step in float32
-    read = on.width if config.norm == "layer" or drawn_again else 2 * FLOAT32_BYTES
-    return config.d_model * (on.width + read + mask)
+    read = width if config.norm == "layer" or drawn_again else 2 * FLOAT32_BYTES  # PyTorch's RMSNorm saves float32
+    residual = config.d_model * (width + read + mask)
+    cross = padded_query if padded or config.attention_dropout > 0 else query
+    return attention + feed_forward + 2 * residual, cross + residual, keys_values
 
 
 def run_memory(config: Config, size: ParameterCounts, words: int, devices: int, length: int, on: Storage) -> Memory:
-    """Estimate the memory of a run per device; see `training_memory`."""
-    training, divided = config.training, divides_weights(config) and devices > 1
+    """Estimate the memory of a run per device; see `training_memory`.
+
+    If the devices divide weights, gradients and averages, each also holds gathered weights in the precision of
+    training: those outside of layers with their gradient, two layers, and the gradient of one. Gradients are added up
+    in float32, those of a layer at a time.
+    """
+    training, model = config.training, config.model
     tokens = passes_per_batch(training) * micro_batches(config, devices)[1]
     state = state_numbers(training, size, devices if training.shard_optimizer else 1)
-    memory = training_memory(config.model, size.total, words, (tokens, tokens), length, on, state)
-    return _divided(memory, config.model, size, on, devices) if divided else memory
+    whole = training_memory(model, size.total, words, (tokens, tokens), length, on, state)
+    if devices == 1 or not load("runtime.shard", config.runtime.shard).divides_weights:
+        return whole
+    layer = max(math.ceil(size.encoder / model.encoder_depth), math.ceil(size.decoder / model.decoder_depth))
+    part = math.ceil(FLOAT32_BYTES * size.total / devices)
+    added_up = FLOAT32_BYTES * max(layer, size.embedding)
+    return whole._replace(
+        parameters=part + on.width * (size.embedding + GATHERED_LAYERS * layer),
+        gradients=part + on.width * (size.embedding + layer) + added_up,
+        optimizer=math.ceil(whole.optimizer / devices),
+    )
 
 
 def micro_batches(config: Config, devices: int) -> tuple[int, int]:
@@ -170,32 +169,10 @@ def micro_batches(config: Config, devices: int) -> tuple[int, int]:
     return accumulation, math.ceil(batch / (devices * accumulation))
 
 
-def divides_weights(config: Config) -> bool:
-    """Return whether the devices divide the weights between them."""
-    return bool(load("runtime.shard", config.runtime.shard).divides_weights)
-
-
 def state_numbers(training: TrainingConfig, size: ParameterCounts, shards: int = 1) -> int:
     """Return how many numbers the optimizer and a moving average keep on each device.
 
     Adam keeps two per parameter, which `shards` devices may divide between them. Muon keeps one per weight of a layer.
     """
     means = 2 * size.total - (training.optimizer == "muon") * (size.encoder + size.decoder)
-    moving_average = size.total if training.ema else 0
-    return -(-means // shards) + moving_average
-
-
-def _divided(whole: Memory, config: ModelConfig, size: ParameterCounts, on: Storage, devices: int) -> Memory:
-    """Return the memory per device if devices divide weights, gradients and averages.
-
-    A device also holds gathered weights in the precision of training: those outside of layers with their gradient, two
-    layers, and the gradient of one. Gradients are added up in float32, those of a layer at a time.
-    """
-    layer = max(math.ceil(size.encoder / config.encoder_depth), math.ceil(size.decoder / config.decoder_depth))
-    part = math.ceil(FLOAT32_BYTES * size.total / devices)
-    added_up = FLOAT32_BYTES * max(layer, size.embedding)
-    return whole._replace(
-        parameters=part + on.width * (size.embedding + GATHERED_LAYERS * layer),
-        gradients=part + on.width * (size.embedding + layer) + added_up,
-        optimizer=math.ceil(whole.optimizer / devices),
-    )
+    return -(-means // shards) + (size.total if training.ema else 0)

@@ -31,23 +31,23 @@ def count_parameters(config: ModelConfig, source_vocabulary: int, target_vocabul
     One layer of each stack is built, without memory, and counts as often as the settings say.
     """
     depths = {"encoder": config.encoder_depth, "decoder": config.decoder_depth}
-    shallow = replace(config, layers=1, encoder_layers=0, decoder_layers=0)
     counts = {"embedding": 0, "encoder": 0, "decoder": 0}
     with torch.device("meta"):
-        model = build_model(shallow, source_vocabulary, target_vocabulary)
+        model = build_model(
+            replace(config, layers=1, encoder_layers=0, decoder_layers=0), source_vocabulary, target_vocabulary
+        )
     for name, parameter in model.named_parameters():
         part, _, rest = name.partition(".")
-        part, repeated = part.removesuffix("_norm"), rest.startswith("0.")
+        part = part.removesuffix("_norm")
         part = part if part in depths else "embedding"
-        counts[part] += parameter.numel() * (depths[part] if repeated and part in depths else 1)
+        counts[part] += parameter.numel() * (depths.get(part, 1) if rest.startswith("0.") else 1)
     return ParameterCounts(**counts)
 
 
 def describe_depth(config: ModelConfig) -> str:
     """Return the number of layers of each stack: "6 + 6" for the paper's base model."""
-    if config.architecture == DECODER_ONLY:
-        return str(config.decoder_depth)
-    return f"{config.encoder_depth} + {config.decoder_depth}"
+    decoder = str(config.decoder_depth)
+    return decoder if config.architecture == DECODER_ONLY else f"{config.encoder_depth} + {decoder}"
 
 
 def passes_per_batch(training: TrainingConfig) -> int:

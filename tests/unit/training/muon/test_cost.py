@@ -9,7 +9,7 @@ from nmt.estimate.memory import state_numbers
 from nmt.estimate.parameters import count_parameters
 from nmt.model.build import build_model
 from nmt.training.trainer import Trainer
-from tests.unit.estimate.test_memory import BASE, WORDS
+from tests.unit.estimate.test_estimate import BASE, WORDS
 from tests.unit.training.test_trainer import training_with
 
 
