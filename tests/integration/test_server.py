@@ -166,10 +166,7 @@ def test_model_processes_that_are_killed_are_replaced(server: Server, expected: 
     before = model_processes(server)
     for pid in before:
         os.kill(pid, signal.SIGKILL)
-    assert post(server, "/v1/translate", {"text": LINES[0]})[0] in (
-        200,
-        503,
-    )  # 200 if it came before the end was noticed
+    assert post(server, "/v1/translate", {"text": LINES[0]})[0] in (500, 503)
     wait_for(lambda: post(server, "/v1/translate", {"text": LINES[0]})[0] == 200, seconds=120)
     assert translate(server, LINES[0]) == expected[0]
     assert not model_processes(server) & before
@@ -230,15 +227,3 @@ def test_what_cannot_be_served_is_refused_in_one_line(run_folder: Path, tmp_path
             assert done.returncode == 2
             assert words in done.stderr
             assert len(done.stderr.splitlines()) == 1
-
-
-@pytest.mark.slow
-def test_sigterm_while_models_are_loaded_ends_the_server(run_folder: Path) -> None:
-    command = [sys.executable, "-m", "nmt", "serve", f"serve.models=[tiny:{run_folder}]", *SETTINGS]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), cwd=run_folder.parent
-    )
-    wait_for(lambda: bool(processes_of_models(process.pid)))
-    process.send_signal(signal.SIGTERM)
-    output, errors = process.communicate(timeout=60)
-    assert (process.returncode, output, errors) == (0, "", "")

@@ -4,10 +4,12 @@ import json
 import re
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from mimetypes import guess_type
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
-from nmt.serving.app import PAGE_HEADERS, read_page
+from nmt.serving.app import PAGE
+from nmt.serving.server import HEADERS
 
 Json = dict[str, Any]
 
@@ -35,7 +37,6 @@ class StandIn(ThreadingHTTPServer):
 
     def __init__(self, *, key: str = "", models: tuple[str, ...] = ("base", "big", "int8")) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files = {path: (content, kind) for path, content, kind in read_page()}
         self.key = key
         self.models = models
         self.delays: dict[str, float] = {}
@@ -63,8 +64,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/v1/models":
             self.server.models_arrive.wait(60)
             self.send({"models": [model(name) for name in self.server.models]})
-        elif file := self.server.files.get(self.path):
-            self.answer(200, file[0], {**PAGE_HEADERS, "Content-Type": file[1]})
+        elif (file := PAGE / (self.path[1:] or "index.html")).is_file():
+            self.answer(200, file.read_bytes(), {**HEADERS, "Content-Type": str(guess_type(file.name)[0])})
         else:
             self.send({"error": "there is no such page"}, 404)
 

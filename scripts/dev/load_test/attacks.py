@@ -80,8 +80,7 @@ async def four_long_requests(port: int, address: str) -> None:
 def attacks(source: str, target: str) -> dict[str, Attack]:
     """Return all attacks by name, given the languages of a model."""
     head, languages = HEAD % b"/v1/translate", {"source": source, "target": target}
-    words, marks = "a " * (SENTENCE // 2 - 1) + "a\n", "#" * SENTENCE + "\n"
-    near_terms = [["#" * length + end, "y"] for length in range(1, 20) for end in "abcde"]
+    words = "a " * (SENTENCE // 2 - 1) + "a\n"
     form = f"&source={source}&target={target}".encode()
     return {
         "vanish": sending(request("/v1/translate", {"text": "A man is walking his dog."})),
@@ -105,8 +104,6 @@ def attacks(source: str, target: str) -> dict[str, Attack]:
         "60,000 letters without a space": asking("/v1/translate", {"text": "q" * 60_000}),
         "next words after a long word": asking("/v1/choices", {"text": "a", "beginning": PIECES, "count": 50}),
         "a long beginning": asking("/v1/translate", {"text": "a", "beginnings": [PIECES]}),
-        "terms that nearly match": asking("/v1/translate", {"text": marks * 250, "terms": near_terms}),
-        "a long term": asking("/v1/translate", {"text": "a", "terms": [["a", "x" * 300]]}),
         "markup left open": asking("/translate", {"q": "<a " * 60_000, "format": "html", **languages}),
         "very many elements": asking("/translate", {"q": "<p>a" * 45_000, "format": "html", **languages}),
         "a form of escaped letters": asking("/translate", b"q=" + b"%41" * 60_000 + form),

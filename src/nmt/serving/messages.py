@@ -1,19 +1,14 @@
-"""What the server asks of the process of a model, what that answers, and how requests are refused."""
+"""What the server asks of the process of a model, and what that answers."""
 
 import contextlib
 import sys
 import traceback
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from nmt.decoding.translation import Request
-
 Answer = dict[str, Any]
-"""What a model answers for one sentence, ready for JSON."""
+"""What a model answers for one sentence, ready for JSON. A sentence without an answer has an HTTPException."""
 RETRY = {"Retry-After": "5"}
-CLOSE = {"Connection": "close"}
-"""The header after which a connection is closed: the rest of the request is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,50 +23,25 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Sentences for one call of a model."""
-
-    task: Task
-    requests: list[Request]
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """The reason why a sentence has no answer."""
-
-    message: str
-    status: int = 500
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class ModelFacts:
     """What the server knows of a model."""
 
+    pid: int
+    """The id of its process."""
     source: str
     target: str
     engine: str
     """The engine that translates, such as torch."""
     attention: bool
     """Whether details include attention, and likely words can be named."""
-    terms: bool
-    """Whether it can require terms."""
     hypotheses: int
     """Hypotheses per sentence of its search."""
-    weights: tuple[str, ...]
-    """The checksums of its weights, and the number format of an export."""
 
-
-class RequestError(Exception):
-    """A request that is refused, with the status and the one line that the client gets."""
-
-    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.status, self.message, self.headers = status, message, dict(headers or {})
-
-
-class LostError(Exception):
-    """The process of a model has ended, or has no answer in time, so a batch has no answers."""
+    @property
+    def shown(self) -> dict[str, object]:
+        """What clients are told."""
+        names = ("source", "target", "engine", "attention")
+        return {name: getattr(self, name) for name in names} | {"choices": self.attention}
 
 
 def report_error(error: BaseException) -> None:

@@ -1,16 +1,19 @@
 """What the process of a model does: it loads the model, and answers one batch after the other."""
 
+import os
+from collections.abc import Sequence
+
 import torch
+from starlette.exceptions import HTTPException
 
 from nmt.compute.machine import free_cached_memory, is_out_of_memory, prepare_machine
-from nmt.config.decoding import DecodingConfig
 from nmt.config.tree import Config
 from nmt.decoding.attention import word_attention
 from nmt.decoding.load import LoadedModel, load, load_engine
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.decoding.translation import Candidate, word_probabilities
+from nmt.decoding.translation import Candidate, Request, word_probabilities
 from nmt.errors import ConfigError, LimitError, UserError
-from nmt.serving.messages import RETRY, Answer, Batch, Failure, ModelFacts, Task, report_error
+from nmt.serving.messages import Answer, ModelFacts, Task, report_error
 from nmt.text.special import BOS, EOS
 from nmt.text.words import match_words
 
@@ -27,62 +30,54 @@ def load_model(config: Config, folder: str) -> LoadedModel:
 
 def facts_of(model: LoadedModel) -> ModelFacts:
     """Describe a model to the server."""
-    is_torch, record, search = isinstance(model.engine, TorchEngine), model.checkpoint, model.engine.config.search
+    search = model.engine.config.search
     return ModelFacts(
+        os.getpid(),
         *model.languages,
         engine=model.engine.name,
-        attention=is_torch,
-        terms=is_torch and search.strategy == "beam",  # samples cannot have terms
-        hypotheses=_hypotheses(search),
-        weights=(record.quantization, record.sha256, *(member.sha256 for member in record.ensemble)),
+        attention=isinstance(model.engine, TorchEngine),
+        hypotheses=search.beam if search.strategy == "beam" else search.nbest,
     )
 
 
-def _hypotheses(search: DecodingConfig) -> int:
-    return search.beam if search.strategy == "beam" else search.nbest
-
-
-def answer(model: LoadedModel, batch: Batch) -> list[Answer | Failure]:
+def answer(model: LoadedModel, task: Task, requests: Sequence[Request]) -> list[Answer | HTTPException]:
     """Return an answer per sentence. If a batch fails, each of its sentences is translated alone."""
     try:
-        return [*_answers(model, batch)]
+        return [*_answers(model, task, requests)]
     except Exception as error:  # any error: the model stays usable
-        failure = _failure(error, batch)
+        failure = _failure(error, requests)
     # after the block, because the error keeps the memory of its frames
-    if failure.status == 500:
+    if failure.status_code == 500:
         torch.ones(1, device=model.engine.device).item()  # fails on a GPU that is lost: another process takes over
     free_cached_memory(model.engine.device)
-    if len(batch.requests) == 1:
+    if len(requests) == 1:
         return [failure]
-    return [found for request in batch.requests for found in answer(model, Batch(batch.task, [request]))]
+    return [found for request in requests for found in answer(model, task, [request])]
 
 
-def _failure(error: Exception, batch: Batch) -> Failure:
+def _failure(error: Exception, requests: Sequence[Request]) -> HTTPException:
     """Explain why a batch has no answer."""
     if any(isinstance(each, Exception) and is_out_of_memory(each) for each in (error, error.__cause__)):
-        if batch.task == Task():
-            return Failure("the model has too little memory at the moment: try again", 503, RETRY)
-        return Failure("the model has too little memory for this: ask for fewer candidates or no details", 413)
+        return HTTPException(503, "the model has too little memory for this: try again later, or ask for less")
     if isinstance(error, LimitError):
-        return Failure(str(error), 413)
+        return HTTPException(413, str(error))
     if isinstance(error, UserError):
-        asked = any(request.terms or request.beginning for request in batch.requests)
-        return Failure(str(error), 400 if asked or isinstance(error, ConfigError) else 500)
-    if len(batch.requests) == 1:
+        asked = isinstance(error, ConfigError) or any(request.beginning for request in requests)
+        return HTTPException(400 if asked else 500, str(error))
+    if len(requests) == 1:
         report_error(error)
-    return Failure("the model failed")
+    return HTTPException(500, "the model failed")
 
 
-def _answers(model: LoadedModel, batch: Batch) -> list[Answer]:
-    task, config = batch.task, model.engine.config
+def _answers(model: LoadedModel, task: Task, requests: Sequence[Request]) -> list[Answer]:
+    config, usual = model.engine.config, facts_of(model).hypotheses
     if task.choices:
-        found = (model.next_words(each.text, each.beginning, count=task.choices) for each in batch.requests)
+        found = (model.next_words(each.text, each.beginning, count=task.choices) for each in requests)
         return [
             {"choices": [{"text": word.text, "probability": word.probability} for word in words]} for words in found
         ]
-    usual = _hypotheses(config.search)
     translations = model.translate(
-        batch.requests,
+        requests,
         nbest=task.nbest,
         batch_tokens=max(1, config.batch_tokens * usual // max(usual, task.nbest)),  # as much memory as usual
         token_scores=task.details,
@@ -90,14 +85,14 @@ def _answers(model: LoadedModel, batch: Batch) -> list[Answer]:
         **({"beam": max(config.beam, task.nbest)} if config.strategy == "beam" else {}),
     )
     return [
-        {"candidates": [_candidate(model, task, request.text, each) for each in translation.candidates]}
-        for request, translation in zip(batch.requests, translations, strict=True)
+        {
+            "candidates": [
+                {"text": each.text, "score": each.score} | (_details(model, request.text, each) if task.details else {})
+                for each in translation.candidates
+            ]
+        }
+        for request, translation in zip(requests, translations, strict=True)
     ]
-
-
-def _candidate(model: LoadedModel, task: Task, source: str, candidate: Candidate) -> Answer:
-    found: Answer = {"text": candidate.text, "score": candidate.score}
-    return found | _details(model, source, candidate) if task.details else found
 
 
 def _details(model: LoadedModel, source: str, candidate: Candidate) -> Answer:
