@@ -15,8 +15,7 @@ import pytest
 from nmt import cli
 from nmt.config.compose import compose
 from nmt.config.saved import from_yaml, read_settings
-from nmt.data.layout import MANIFEST
-from nmt.data.manifest import PreparationTasks, read_manifest
+from nmt.data.manifest import MANIFEST, Task, read_manifest, run_tasks
 from nmt.data.store import PairStore, writing
 from nmt.errors import ConfigError, UserError
 from nmt.storage.files import checksum, seal
@@ -64,9 +63,8 @@ def test_manifest_cannot_name_files_outside_its_folder(tmp_path: Path) -> None:
     folder, victim = tmp_path / "data", tmp_path / "victim"
     folder.mkdir()
     victim.write_text("stays")
-    tasks = PreparationTasks(folder, {}, lambda _: None)
     (folder / "out").write_text("text")
-    tasks.run("step", {}, ["out"], dict)
+    run_tasks(read_manifest(folder), [Task("step", {}, ["out"], dict)], {}, lambda _: None)
     written = json.loads((folder / MANIFEST).read_text())
     assert {name: asdict(record) for name, record in read_manifest(folder).tasks.items()} == written["steps"]
     forged = json.loads((folder / MANIFEST).read_text())
@@ -74,7 +72,7 @@ def test_manifest_cannot_name_files_outside_its_folder(tmp_path: Path) -> None:
     for content in (forged, forged | {"seal": seal({"steps": forged["steps"]})}, {**forged, "seal": None}):
         (folder / MANIFEST).write_text(json.dumps(content))
         with pytest.raises(UserError, match="is damaged"):
-            PreparationTasks(folder, {}, lambda _: None).finish()
+            run_tasks(read_manifest(folder), [], {}, lambda _: None)
     assert victim.read_text() == "stays"
     del written["seal"]
     (folder / MANIFEST).write_text(json.dumps(written))

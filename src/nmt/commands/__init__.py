@@ -28,8 +28,9 @@ class Command(NamedTuple):
     """True if it changes the prepared corpus, which all other commands only read."""
     corpus: bool = True
     """Whether the prepared corpus is fetched if paths.data is an address."""
-    run: bool = True
-    """Whether the run is fetched if paths.outputs is an address."""
+    weights: str = "named"
+    """The weights that are fetched if paths.outputs is an address: those of the checkpoints that the settings name
+    (named), of the newest one, with its training state (newest), of all (all), or nothing of the run (none)."""
 
 
 COMMON = ("name", "seed", "paths", "runtime")
@@ -59,7 +60,7 @@ COMMANDS = {
         "fetch, filter and tokenise a corpus",
         ("data", "tokenizer", "own", *COMMON),
         prepares=True,
-        run=False,
+        weights="none",
     ),
     "train": Command(
         "nmt.commands.train",
@@ -67,14 +68,15 @@ COMMANDS = {
         (*LEARNING, *COMMON),
         trains=True,
         distributed=True,
+        weights="newest",
     ),
     "batch": Command(
         "nmt.commands.batch",
         "print the sentences of one training step",
         ("batch", "training.batch_tokens", "noise", "own", *COMMON),
-        run=False,
+        weights="none",
     ),
-    "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *COMMON)),
+    "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *COMMON), weights="all"),
     "eval": Command(
         "nmt.commands.evaluate", "translate and score", ("evaluation", "tracking", *SEARCH), distributed=True
     ),
@@ -85,7 +87,7 @@ COMMANDS = {
         trains=True,
         distributed=True,
         corpus=False,  # its commands have needs of their own
-        run=False,
+        weights="none",
     ),
     "translate": Command(
         "nmt.commands.translate",
@@ -99,7 +101,7 @@ COMMANDS = {
         "estimate the size, memory and time of a run",
         ("describe", "output", "model", "training"),
         corpus=False,
-        run=False,
+        weights="none",
     ),
     "demo": Command(
         "nmt.demo.command",
@@ -109,7 +111,7 @@ COMMANDS = {
         trains=True,
         distributed=True,
         corpus=False,  # its commands have needs of their own
-        run=False,
+        weights="none",
     ),
     "doctor": Command(
         "nmt.doctor.command",

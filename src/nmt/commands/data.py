@@ -11,11 +11,9 @@ from nmt.config.saved import differences, flatten, is_adjustable, read_saved, re
 from nmt.config.tree import Config
 from nmt.data.corpora import is_training_text, naming_corpus, training_splits
 from nmt.data.filters.pipeline import filter_counts
-from nmt.data.layout import text_names
 from nmt.data.make_tokenizer import earlier_tokenizer
-from nmt.data.manifest import read_manifest
+from nmt.data.manifest import Manifest, collect_task, read_manifest
 from nmt.data.prepare import prepare
-from nmt.data.records import Manifest, collect_task
 from nmt.data.sources import registry
 from nmt.data.sources.files import has_one_side, named_languages, uncompressed_name
 from nmt.data.sources.source import languages
@@ -89,7 +87,7 @@ def warnings(config: Config, manifest: Manifest) -> Iterator[str]:
     """Yield a line for everything about the text that makes models or their scores worse than they look."""
     for split in training_splits(config.data):
         outputs = manifest.outputs(collect_task(split.name))
-        if len({outputs[name] for name in text_names(split.name, split.languages)}) == 1:
+        if len({outputs[name] for name in split.texts[:2]}) == 1:
             yield f"both sides of {split.name} are the same text, so the model learns to copy it: check the files"
     others = [split for split in manifest.splits("encode") if not is_training_text(split)]
     counts = {split: manifest.encoded(split).pairs for split in others}
@@ -154,7 +152,7 @@ def summary(manifest: Manifest, config: Config) -> list[str]:
     if not trained.lines and (earlier := earlier_tokenizer(config)):
         asked = config.tokenizer.vocab_size
         own = "" if asked in sizes else f", with its own pieces, not tokenizer.vocab_size={asked}"
-        lines.append(f"tokenizer kept from {earlier.kept_from}{own}")
+        lines.append(f"tokenizer kept from {earlier.setting}{own}")
     return lines
 
 

@@ -13,11 +13,9 @@ from nmt.config.data import is_text
 from nmt.config.tree import Config
 from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.corpora import training_splits
-from nmt.data.layout import CorpusLayout
-from nmt.data.manifest import read_manifest
+from nmt.data.manifest import encode_task, read_manifest
 from nmt.data.mixture import open_training_text
 from nmt.data.prepared import prepared_tokenizer
-from nmt.data.records import encode_task
 from nmt.errors import ConfigError, for_this_installation
 from nmt.estimate.hardware import Estimate, duration, estimate, find_device, measured_peak, precision_on
 from nmt.estimate.memory import Memory, Storage, micro_batches, run_memory
@@ -143,9 +141,9 @@ def _device_count(config: Config) -> int:
 
 def _epoch(config: Config) -> Epoch | None:
     """Return the figures of an epoch, or None if the data, or one of several corpora, is not prepared or not here."""
-    tasks, layout = read_manifest(config.data_folder).tasks, CorpusLayout(config.data_folder)
-    names = [each.name for each in training_splits(config.data)]
-    if not all(encode_task(name) in tasks and layout.store(name).is_file() for name in names):
+    manifest = read_manifest(config.data_folder)
+    files = [manifest.outputs(encode_task(each.name)) for each in training_splits(config.data)]
+    if not all(found and all((config.data_folder / name).is_file() for name in found) for found in files):
         return None
     store = open_training_text(config.data_folder, config.data)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)

@@ -15,7 +15,7 @@ from nmt.model.backends.chosen import backend
 from nmt.own_text.prepare import plan_training
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout
-from nmt.runs.tracker import Tracker, start_tracker
+from nmt.runs.tracker import NullTracker, start_tracker
 from nmt.storage.lock import exclusive_folder
 from nmt.training.build import build_trainer, training_batches
 from nmt.training.checkpointing import checkpoint_manager
@@ -59,7 +59,7 @@ def run(config: Config) -> None:
         batches = prefetched(training_batches(trainer, data.train, noise), pin_memory=machine.device.type == "cuda")
         with (
             closing(checkpoint_manager(config, data, begun_from, in_background=in_background)) as manager,
-            start_tracker(config, trainer.step, begun_from, precision) if is_main else Tracker() as tracker,
+            start_tracker(config, trainer.step, begun_from, precision) if is_main else NullTracker() as tracker,
             closing(batches),
         ):
             tracker.log("start", trainer.step)

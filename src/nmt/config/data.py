@@ -47,8 +47,8 @@ class DataConfig(Group):
     """Name of the prepared data, which is stored in `<paths.data>/<corpus>/`."""
     source: str = "hub"
     """Kind of source."""
-    engine: str = field(default="processes", metadata=ADJUSTABLE)
-    """Where the text is filtered and encoded, which does not change it."""
+    engine: Annotated[str, one_of("processes", "ray")] = field(default="processes", metadata=ADJUSTABLE)
+    """Where the text is filtered and encoded, which does not change it: processes of this machine, or a Ray cluster."""
     source_lang: Annotated[str, check_language] = "en"
     """Language to translate from."""
     target_lang: Annotated[str, check_language] = "de"

@@ -75,10 +75,6 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
             "bracketed files: files, folders, patterns such as parsed/*.mrg, and sections such as wsj:02-21",
         ),
     },
-    "data.engine": {
-        "processes": Choice("nmt.data.engine:Engine", "those of this machine"),
-        "ray": Choice("nmt.data.ray_engine:RayEngine", "a Ray cluster"),
-    },
     "decoding.utility": {
         "chrf": Choice("nmt.decoding.risk:by_chrf", "chrF"),
         "comet": Choice("nmt.evaluation.comet:by_comet", "COMET, by decoding.comet"),

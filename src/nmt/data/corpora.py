@@ -40,6 +40,11 @@ class CorpusSplit(NamedTuple):
         return [alignments.NAME] if self.is_training_text and self.data.train_alignments else []
 
     @property
+    def texts(self) -> list[str]:
+        """The names of its text files, with one sentence per line: source, target, and further columns."""
+        return [f"{self.name}.{each}" for each in (*self.languages, *self.columns)]
+
+    @property
     def is_training_text(self) -> bool:
         """Whether models are trained on this split."""
         return self.split == "train"

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.data.alignments import encode_alignments
+from nmt.data.corpora import CorpusSplit
 from nmt.data.engine import Engine, map_chunks
 from nmt.data.filters.pipeline import PIECES
-from nmt.data.layout import CorpusLayout, column_name
-from nmt.data.records import Encoded, EncodedSide
+from nmt.data.manifest import Encoded, EncodedSide
 from nmt.data.store import Ids, LengthArray, id_type, writing
 from nmt.errors import UserError
 from nmt.text.special import UNK
@@ -39,30 +39,22 @@ class EncodedChunk(NamedTuple):
 
 
 def encode_split(
-    folder: Path,
-    split: str,
-    languages: tuple[str, str],
-    *,
-    max_pieces: int,
-    columns: Sequence[str],
-    engine: Engine,
-    advance: Callable[[int], None],
+    folder: Path, split: CorpusSplit, max_pieces: int, engine: Engine, advance: Callable[[int], None]
 ) -> Encoded:
     """Encode a split's text files into its store; return the record for the manifest.
 
     Args:
         folder: The folder of the corpus.
         split: The split.
-        languages: The source and the target language.
         max_pieces: Pairs with more word pieces on a side are dropped; 0 keeps all.
-        columns: The names of the columns that are prepared beside the two sides.
         engine: Where the work is done.
         advance: Called with the number of pairs done since the last call.
     """
     tokenizer = Tokenizer.load(folder)
-    paths = *CorpusLayout(folder).texts(split, languages), *(folder / column_name(split, name) for name in columns)
+    paths = [folder / name for name in split.texts]
+    vocabulary = max(tokenizer.source_size, tokenizer.target_size)
     dropped, tokens, longest, unknown = 0, [0, 0], [0, 0], [0, 0]
-    with writing(folder, split, languages, max(tokenizer.source_size, tokenizer.target_size), columns) as writer:
+    with writing(folder, split.name, split.languages, vocabulary, split.columns) as writer:
         chunk: EncodedChunk
         for chunk in map_chunks(engine, "encodes text", _chunks(paths), encoding, tokenizer.models, max_pieces):
             writer.append(*chain.from_iterable(chunk.columns))
@@ -73,7 +65,9 @@ def encode_split(
                 unknown[side] += int(np.count_nonzero(ids == UNK))
             advance(len(chunk.columns[0][1]) + chunk.dropped)
         if not writer.pairs:
-            raise UserError(f"no pair of {split} has {max_pieces} pieces or fewer per side: raise data.max_pieces.")
+            raise UserError(
+                f"no pair of {split.name} has {max_pieces} pieces or fewer per side: raise data.max_pieces."
+            )
     sides = [
         EncodedSide(count, round(count / writer.pairs, 2), *each)
         for count, *each in zip(tokens, longest, unknown, strict=True)

@@ -1,12 +1,11 @@
 """The references of a test set after the first one: <split>.references.jsonl, one list per sentence."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.config.tree import Config
 from nmt.data.corpora import CorpusSplit
-from nmt.data.manifest import PreparationTasks, verify_task
-from nmt.data.records import JsonObject
+from nmt.data.manifest import JsonObject, Manifest, Task, verify_task
 from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint
 from nmt.errors import UserError
@@ -19,26 +18,24 @@ def _names(split: str) -> tuple[str, str]:
     return f"references {split}", f"{split}.references.jsonl"
 
 
-def write_further_references(
-    config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerprint: Fingerprint
-) -> None:
-    """Write the further references of a split, if there are any."""
+def references_tasks(manifest: Manifest, split: CorpusSplit, fingerprint: Fingerprint) -> Iterator[Task]:
+    """Yield the task that writes the further references of a split, if there are any."""
     found = registry.further_references(split.data, split.split)
     task, file = _names(split.name)
 
     def write() -> JsonObject:
-        sentences = tasks.manifest.collected(split.name).kept
+        sentences = manifest.collected(split.name).kept
         for column in found:
             if len(column) != sentences:
                 raise UserError(
                     f"data.{split.split} has {sentences:,} sentences, but a reference has {len(column):,} lines"
                 )
         lines = (json.dumps(row, ensure_ascii=False) for row in zip(*found, strict=True))
-        write_text(config.data_folder / file, "".join(f"{line}\n" for line in lines))
+        write_text(manifest.folder / file, "".join(f"{line}\n" for line in lines))
         return {"references": 1 + len(found)}
 
     if found:
-        tasks.run(task, {"source": fingerprint}, [file], write)
+        yield Task(task, {"source": fingerprint}, [file], write)
 
 
 def read_further_references(folder: Path, split: str) -> list[list[str]]:

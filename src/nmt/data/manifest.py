@@ -1,116 +1,264 @@
-"""Run each task of preparation once: skip it while its inputs are unchanged and its outputs whole."""
+"""The manifest of a prepared corpus: the tasks of preparation, with what each depends on, wrote and found."""
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-from nmt.data.layout import CorpusLayout
-from nmt.data.records import JsonObject, Manifest, TaskRecord, read_as
 from nmt.errors import UserError
 from nmt.storage.files import PARTIAL, checksums, is_plain_name, read_json, remove, seal, write_json
 from nmt.storage.lock import exclusive_folder
+from nmt.text.train_tokenizer import LinesSeen
+
+MANIFEST = "manifest.json"
+TOKENIZER_TASK, OVERLAP_TASK = "tokenizer", "overlap"
+JsonObject = Mapping[str, object]
+Record = TypeVar("Record")
 
 
-class PreparationTasks:
-    """The tasks of a corpus and their record, the manifest."""
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The result of collecting a split: how many pairs were read, kept and dropped."""
 
-    def __init__(self, folder: Path, about: JsonObject, say: Callable[[str], None]) -> None:
-        """Continue from the tasks recorded in a folder.
+    read: int
+    kept: int
+    dropped: dict[str, int]
+    """Pairs dropped by each filter, in the order of the filters."""
+    line_breaks: int = 0
+    """Sentences whose line breaks became spaces."""
 
-        Args:
-            folder: The folder of the corpus.
-            about: Entries at the beginning of the manifest.
-            say: Takes a line about a task that runs again, or that is done.
-        """
-        self._folder, self._say, self._new_about = folder, say, about
-        self.manifest = read_manifest(folder)
-        # until all tasks are done, the manifest keeps the settings of the preparation that was finished last
-        self._about = self.manifest.about or about
-        self._names: list[str] = []
 
-    def run(
-        self,
-        name: str,
-        inputs: JsonObject,
-        outputs: Sequence[str],
-        task: Callable[[], Any],
-        minor: Collection[str] = (),
-    ) -> None:
-        """Run a task unless its record says that it is done.
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Sentences of a split that the training text also holds, by side and as a pair."""
 
-        Args:
-            name: The task's name in the manifest.
-            inputs: Everything on which the outputs depend, as JSON; None equals a missing input.
-            outputs: The names of the files that the task writes.
-            task: Writes the outputs and returns the result for the manifest, a dataclass or JSON.
-            minor: Inputs that may change without a reason to run the task again.
-        """
-        self._names.append(name)
-        inputs = json.loads(json.dumps(inputs))
-        earlier = self.manifest.tasks.get(name)
-        before = earlier.inputs if earlier else inputs
-        changed = [key for key in sorted({*inputs, *before}) if inputs.get(key) != before.get(key)]
-        reason = self._reason(earlier, [key for key in changed if key not in minor], outputs)
-        if not reason:
-            if changed:
-                self._say(f"{name}: kept, although its {' and '.join(changed)} changed")
-            return
-        if earlier:
-            self._say(f"{name}: {reason}")
-        start = time.perf_counter()
-        result = task()
-        result = result if isinstance(result, dict) else asdict(result)
-        seconds = round(time.perf_counter() - start, 2)
-        files = dict(zip(outputs, checksums([self._folder / output for output in outputs]), strict=True))
-        if earlier:  # before the new record is saved, after which nobody would know these files
-            self._remove_outputs(earlier, kept=outputs)
-        self.manifest.tasks[name] = TaskRecord(dict(inputs), files, result, seconds)
-        self._save()
-        self._say(f"{name}: done in {seconds:.1f} s")
+    sentences: int
+    source: int
+    target: int
+    pair: int
 
-    def finish(self) -> Manifest:
-        """Remove the records and files of all tasks that were not asked for; return the manifest."""
-        needed = {output for name in self._names for output in self.manifest.tasks[name].outputs}
-        for name in set(self.manifest.tasks) - set(self._names):
-            self._remove_outputs(self.manifest.tasks.pop(name), needed)
-        self._about = self._new_about
-        self._save()
-        return self.manifest
 
-    def _reason(self, record: TaskRecord | None, changed: Sequence[str], outputs: Sequence[str]) -> str:
-        """Return why a task must run; empty if it need not."""
-        if record is None:
-            return "new"
-        if changed or list(record.outputs) != list(outputs):
-            return f"running again: its {' and '.join(changed) or 'files'} changed"
-        wrong = wrong_file(self._folder, record)
-        return f"running again: {wrong[0]} is {wrong[1]}" if wrong else ""
+@dataclass(frozen=True, slots=True)
+class TrainedTokenizer:
+    """The result of making the tokenizer."""
 
-    def _save(self) -> None:
-        path = CorpusLayout(self._folder).manifest
-        content = {**self._about, "steps": {name: asdict(record) for name, record in self.manifest.tasks.items()}}
+    checksum: str
+    source_vocabulary: int
+    target_vocabulary: int
+    lines: list[LinesSeen]
+    """One entry per trained model: one for a joint vocabulary, else one per language."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedSide:
+    """Figures of one side of an encoded split, in word pieces."""
+
+    tokens: int
+    mean_length: float
+    max_length: int
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The result of encoding a split."""
+
+    pairs: int
+    dropped: dict[str, int]
+    source: EncodedSide
+    target: EncodedSide
+
+
+class Task(NamedTuple):
+    """A task of preparation, which runs unless the manifest says that it is done."""
+
+    name: str
+    inputs: JsonObject
+    """Everything on which the outputs depend, as JSON; None equals a missing input."""
+    outputs: Sequence[str]
+    """The names of the files that it writes."""
+    run: Callable[[], Any]
+    """Write the files, and return the result for the manifest, a dataclass or JSON."""
+    outside: Mapping[str, Sequence[str]] = {}
+    """Inputs that identify files outside the corpus, which may be gone later, and the settings that name these."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """A task that is done."""
+
+    inputs: dict[str, object]
+    outputs: dict[str, str]
+    """Checksums of the files that it wrote, by name."""
+    result: dict[str, Any]
+    seconds: float = 0.0
+
+
+def collect_task(split: str) -> str:
+    """Return the name of the task that collects a split's text."""
+    return f"collect {split}"
+
+
+def encode_task(split: str) -> str:
+    """Return the name of the task that encodes a split."""
+    return f"encode {split}"
+
+
+@dataclass
+class Manifest:
+    """The tasks of a corpus that are done, by name."""
+
+    folder: Path
+    tasks: dict[str, TaskRecord] = field(default_factory=dict)
+    about: JsonObject = field(default_factory=dict)
+    """The head of the manifest: the source and the settings of the preparation that was finished last."""
+
+    @property
+    def settings(self) -> JsonObject:
+        """The settings of the preparation, by group."""
+        found = self.about.get("settings")
+        return found if isinstance(found, dict) else {}
+
+    def splits(self, task: str) -> list[str]:
+        """Return the splits that a task ("collect" or "encode") was done for, in order."""
+        return [name.removeprefix(f"{task} ") for name in self.tasks if name.startswith(f"{task} ")]
+
+    def outputs(self, task: str) -> dict[str, str]:
+        """Return the checksums of the files of a task, by name; none if it is not done."""
+        return self.tasks[task].outputs if task in self.tasks else {}
+
+    def collected(self, split: str) -> Collected:
+        """Return the result of collecting a split."""
+        return self._result(collect_task(split), lambda result: Collected(**result))
+
+    def encoded(self, split: str) -> Encoded:
+        """Return the result of encoding a split."""
+        return self._result(
+            encode_task(split),
+            lambda result: Encoded(**result | {side: EncodedSide(**result[side]) for side in ("source", "target")}),
+        )
+
+    def tokenizer(self) -> TrainedTokenizer:
+        """Return the result of making the tokenizer."""
+        return self._result(
+            TOKENIZER_TASK,
+            lambda result: TrainedTokenizer(**result | {"lines": [LinesSeen(**each) for each in result["lines"]]}),
+        )
+
+    def overlap(self) -> dict[str, Overlap]:
+        """Return the overlap of each development and test split with the training text."""
+        return self._result(OVERLAP_TASK, lambda result: {name: Overlap(**each) for name, each in result.items()})
+
+    def _result(self, task: str, read: Callable[[dict[str, Any]], Record]) -> Record:
+        try:
+            return read(self.tasks[task].result)
+        except (TypeError, KeyError) as error:
+            raise UserError(
+                f"the manifest of the prepared corpus is of another version or damaged ({error}): "
+                "delete it and run `make data` with the same settings"
+            ) from error
+
+    def save(self) -> None:
+        """Write the manifest, unless it is written already."""
+        path = self.folder / MANIFEST
+        content = {**self.about, "steps": {name: asdict(record) for name, record in self.tasks.items()}}
         content["seal"] = seal(content)
         if not path.exists() or read_json(path) != content:
             write_json(path, content)
 
-    def _remove_outputs(self, record: TaskRecord, kept: Collection[str]) -> None:
-        """Remove the files of an earlier record that no task writes any more."""
-        for output in record.outputs:
-            if output not in kept:
-                remove(self._folder / output)
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a corpus; it is empty if there is none."""
+    path = folder / MANIFEST
+    if not path.exists():
+        return Manifest(folder)
+    content = read_json(path)
+    if not isinstance(content, dict) or not isinstance(content.get("steps"), dict):
+        raise UserError(f"{path} is not a manifest of prepared data. Delete it and run again.")
+    recorded_seal = content.pop("seal", None)
+    try:
+        tasks = {name: TaskRecord(**record) for name, record in content["steps"].items()}
+        names = [name for record in tasks.values() for name in dict(record.outputs)]
+        if recorded_seal != seal(content) or not all(map(is_plain_name, names)):
+            raise TypeError("not what was written")
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{path} is damaged: its content is not what was written. Delete it and run again.") from error
+    return Manifest(folder, tasks, {name: value for name, value in content.items() if name != "steps"})
+
+
+def run_tasks(manifest: Manifest, tasks: Iterable[Task], about: JsonObject, say: Callable[[str], None]) -> None:
+    """Run the tasks of a corpus that are not done, and forget all others with their files.
+
+    Args:
+        manifest: The record; it is saved after each task.
+        tasks: All tasks of the corpus, in order. Each may be made from the records of those before it.
+        about: The new head of the manifest, which replaces the one of the last preparation when all tasks are done.
+        say: Takes a line about a task that runs again, or that is done.
+    """
+    manifest.about = manifest.about or about
+    names = set[str]()
+    for task in tasks:
+        names.add(task.name)
+        _run_unless_done(manifest, task, say)
+    for name in manifest.tasks.keys() - names:
+        kept = {output for other in names for output in manifest.outputs(other)}
+        _remove_outputs(manifest.folder, manifest.tasks.pop(name), kept)
+    manifest.about = about
+    manifest.save()
+
+
+def _run_unless_done(manifest: Manifest, task: Task, say: Callable[[str], None]) -> None:
+    record = manifest.tasks.get(task.name)
+    if record:
+        changed = different_inputs(task, record) or (["files"] if list(record.outputs) != list(task.outputs) else [])
+        wrong = None if changed else wrong_file(manifest.folder, record)
+        if not changed and not wrong:
+            return
+        reason = f"{wrong[0]} is {wrong[1]}" if wrong else f"its {' and '.join(changed)} changed"
+        say(f"{task.name}: running again: {reason}")
+    start = time.perf_counter()
+    result = task.run()
+    seconds = round(time.perf_counter() - start, 2)
+    files = checksums([manifest.folder / output for output in task.outputs])
+    if record:  # before the new record is saved, after which nobody would know these files
+        _remove_outputs(manifest.folder, record, task.outputs)
+    manifest.tasks[task.name] = TaskRecord(
+        as_json(task.inputs),
+        dict(zip(task.outputs, files, strict=True)),
+        result if isinstance(result, dict) else asdict(result),
+        seconds,
+    )
+    manifest.save()
+    say(f"{task.name}: done in {seconds:.1f} s")
+
+
+def _remove_outputs(folder: Path, record: TaskRecord, kept: Collection[str]) -> None:
+    for output in record.outputs:
+        if output not in kept:
+            remove(folder / output)
+
+
+def as_json(inputs: JsonObject) -> dict[str, Any]:
+    """Return inputs as they are after writing and reading them."""
+    found: dict[str, Any] = json.loads(json.dumps(inputs))
+    return found
+
+
+def different_inputs(task: Task, record: TaskRecord) -> list[str]:
+    """Return the names of the inputs of a task that are not the recorded ones."""
+    return [name for name, value in as_json(task.inputs).items() if record.inputs.get(name) != value]
 
 
 def wrong_file(folder: Path, record: TaskRecord) -> tuple[str, str] | None:
     """Return a file of a task that is missing or damaged, and which of the two; None if all are as it wrote them."""
-    missing = next((name for name in record.outputs if not (folder / name).is_file()), None)
-    if missing:
-        return missing, "missing"
-    found = zip(record.outputs, checksums([folder / name for name in record.outputs]), strict=True)
-    return next(((name, "damaged") for name, sum_ in found if sum_ != record.outputs[name]), None)
+    paths = [folder / name for name in record.outputs]
+    if missing := [path.name for path in paths if not path.is_file()]:
+        return missing[0], "missing"
+    found = zip(record.outputs.items(), checksums(paths), strict=True)
+    return next(((name, "damaged") for (name, expected), sum_ in found if sum_ != expected), None)
 
 
 def verify_task(folder: Path, name: str) -> bool:
@@ -119,25 +267,6 @@ def verify_task(folder: Path, name: str) -> bool:
     if record and (wrong := wrong_file(folder, record)):
         raise UserError(f"{folder / wrong[0]} is not what was prepared: run `make data` with the same settings")
     return record is not None
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a corpus; it is empty if there is none."""
-    path = CorpusLayout(folder).manifest
-    if not path.exists():
-        return Manifest()
-    content = read_json(path)
-    if not isinstance(content, dict) or not isinstance(content.get("steps"), dict):
-        raise UserError(f"{path} is not a manifest of prepared data. Delete it and run again.")
-    recorded_seal = content.pop("seal", None)
-    try:
-        tasks = read_as(dict[str, TaskRecord], content["steps"])
-        names = [name for record in tasks.values() for name in record.outputs]
-        if recorded_seal != seal(content) or not all(map(is_plain_name, names)):
-            raise TypeError("not what was written")
-    except TypeError as error:
-        raise UserError(f"{path} is damaged: its content is not what was written. Delete it and run again.") from error
-    return Manifest(tasks, {name: value for name, value in content.items() if name != "steps"})
 
 
 @contextmanager

@@ -1,89 +1,148 @@
-"""Prepare a corpus, from its source to token ids: collect text, train the tokenizer, encode; each task runs once."""
+"""Prepare a corpus, from its source to token ids: collect text, make the tokenizer, encode; each task runs once."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
+from typing import Any
 
+from tqdm import tqdm
+
+from nmt.config.data import is_text
 from nmt.config.tree import Config
-from nmt.data.alignments import alignment_line
+from nmt.data import alignments
 from nmt.data.corpora import CorpusSplit, check_all_is_read, corpus_splits, naming_corpus
 from nmt.data.encode import encode_split
-from nmt.data.engine import Engine, open_engine
+from nmt.data.engine import Engine
 from nmt.data.filters import pipeline
 from nmt.data.filters.overlap import count_overlap, learn, read_splits
-from nmt.data.further_references import write_further_references
-from nmt.data.gold_alignments import write_gold_alignments
-from nmt.data.layout import CorpusLayout, column_name, text_names
-from nmt.data.make_tokenizer import make_tokenizer
-from nmt.data.manifest import PreparationTasks, exclusive_corpus
-from nmt.data.prepared import encode_inputs, held_out_splits, inputs_of
-from nmt.data.progress import counting_pairs
-from nmt.data.records import OVERLAP_TASK, Collected, Encoded, JsonObject, Manifest, collect_task, encode_task
+from nmt.data.further_references import references_tasks
+from nmt.data.gold_alignments import align_tasks
+from nmt.data.make_tokenizer import tokenizer_task
+from nmt.data.manifest import (
+    OVERLAP_TASK,
+    Collected,
+    Encoded,
+    JsonObject,
+    Manifest,
+    Task,
+    collect_task,
+    encode_task,
+    exclusive_corpus,
+    read_manifest,
+    run_tasks,
+)
 from nmt.data.sources import registry
-from nmt.data.sources.source import Pair
+from nmt.data.sources.source import Fingerprint, Pair
 from nmt.data.store import file_names
 from nmt.data.tags import TAGS_TASK, check_tags, tags_of
 from nmt.errors import UserError
 from nmt.storage.files import replacing
 
+SECONDS_PER_LINE = 60
+"""Time between two lines of progress, if it is not shown on a terminal."""
 
-def prepare(config: Config, say: Callable[[str], None] = print, given_engine: Engine | None = None) -> Manifest:
-    """Bring the prepared corpus up to date with the settings; return its manifest.
 
-    Args:
-        config: All settings.
-        say: Takes a line of progress.
-        given_engine: Does the work and is closed at the end; by default the one that the settings name.
-    """
+def prepare(config: Config, say: Callable[[str], None] = print) -> Manifest:
+    """Bring the prepared corpus up to date with the settings; return its manifest. `say` takes lines of progress."""
     check_all_is_read(config.data)
-    folder = config.data_folder
-    with exclusive_corpus(folder, say), closing(given_engine or open_engine(config)) as engine:
-        tasks = PreparationTasks(folder, _about(config), say)
-        splits, sources = corpus_splits(config.data), {}
-        for split in splits:
-            with naming_corpus(split.prefix):
-                sources[split.name] = registry.fingerprint(split.data, split.split)
-        for split in sorted(splits, key=lambda each: each.is_training_text):
-            with naming_corpus(split.prefix):
-                tasks.run(
-                    collect_task(split.name),
-                    inputs_of(config, tasks.manifest, split, sources[split.name]),
-                    [*text_names(split.name, split.languages), *(column_name(split.name, c) for c in split.columns)],
-                    partial(_collect, config, engine, split),
-                )
-                write_further_references(config, tasks, split, sources[split.name])
-        for split in splits:
-            write_gold_alignments(config, tasks, split, sources[split.name])
-        _count_overlap(config, tasks, splits)
-        make_tokenizer(config, tasks)
-        for split in splits:
-            tasks.run(
-                encode_task(split.name),
-                encode_inputs(tasks.manifest, split),
-                file_names(split.name, split.languages, split.columns),
-                partial(_encode, config, engine, split, tasks.manifest),
-            )
-        if tags := tags_of(splits):
-            tokens = {each.name: tasks.manifest.outputs(encode_task(each.name)) for each in splits}
-            tasks.run(TAGS_TASK, {"tags": tags, "tokens": tokens}, [], lambda: check_tags(folder, splits))
-        return tasks.finish()
+    data = asdict(config.data)
+    recorded = {setting: data[setting] for setting in registry.source_named(config.data.source).settings}
+    about = {
+        "corpus": config.data.corpus,
+        "source": {"kind": config.data.source, **recorded},
+        "languages": [config.data.source_lang, config.data.target_lang],
+        "settings": {"data": data, "tokenizer": asdict(config.tokenizer)},
+    }
+    with exclusive_corpus(config.data_folder, say):
+        manifest = read_manifest(config.data_folder)
+        run_tasks(manifest, tasks_of(config, manifest), about, say)
+    return manifest
 
 
-def _collect(config: Config, engine: Engine, split: CorpusSplit) -> Collected:
+def tasks_of(config: Config, manifest: Manifest, *, checking: bool = False) -> Iterator[Task]:
+    """Yield all tasks of a corpus in order, with what they depend on, as far as the tasks before them are recorded.
+
+    When `checking` what was prepared, text and other files that are not here have no fingerprints.
+    """
+    splits = corpus_splits(config.data)
+    yield from text_tasks(config, manifest, splits, checking=checking)
+    text: dict[str, object] = {each.name: manifest.outputs(collect_task(each.name)) for each in splits}
+    yield Task(OVERLAP_TASK, {"text": text}, [], partial(_count_overlap, manifest, splits))
+    yield tokenizer_task(config, manifest, checking=checking)
+    for split in splits:
+        inputs = {
+            "text": manifest.outputs(collect_task(split.name)),
+            "tokenizer": manifest.tokenizer().checksum,
+            "max_pieces": _max_pieces(split),
+        }
+        outputs = file_names(split.name, split.languages, split.columns)
+        yield Task(encode_task(split.name), inputs, outputs, partial(_encode, config, split, manifest))
+    if tags := tags_of(splits):
+        tokens = {each.name: manifest.outputs(encode_task(each.name)) for each in splits}
+        yield Task(TAGS_TASK, {"tags": tags, "tokens": tokens}, [], lambda: check_tags(manifest.folder, splits))
+
+
+def text_tasks(
+    config: Config, manifest: Manifest, splits: Iterable[CorpusSplit], *, checking: bool = False
+) -> Iterator[Task]:
+    """Yield the tasks that write the text of some splits, the training text last."""
+    found: dict[str, Fingerprint | None] = {}
+    for split in splits:
+        with naming_corpus(split.prefix):
+            fingerprint = registry.fingerprint_if_here if checking else registry.fingerprint
+            found[split.name] = fingerprint(split.data, split.split)
+    for split in sorted(splits, key=lambda each: each.is_training_text):
+        named, source = naming_corpus(split.prefix), found[split.name]
+        inputs = _collect_inputs(config, manifest, split, source)
+        outside = {"source": [f"{split.prefix}{name}" for name in registry.text_settings(split.data, split.split)]}
+        run = named(partial(_collect, config, split))
+        yield Task(collect_task(split.name), inputs, split.texts, run, outside)
+        if source and not checking:
+            yield from references_tasks(manifest, split, source)
+    for split in splits:
+        yield from align_tasks(manifest.folder, split, found[split.name], checking=checking)
+
+
+def _collect_inputs(config: Config, manifest: Manifest, split: CorpusSplit, source: Fingerprint | None) -> JsonObject:
+    """Return all that the text of a split depends on, given the fingerprint of its source.
+
+    The development and test text that some filters compare the training text with must be collected.
+    """
+    data, held_out, is_training_text = split.data, registry.held_out(split.data), split.is_training_text
+    is_divided = held_out and split.split in ("train", *held_out)
+    compared = _held_out_splits(config) if is_training_text and data.drop_overlap else []
+    return {
+        "source": source,
+        "languages": list(split.languages),
+        "tag": data.tag or None,
+        "filters": pipeline.filter_settings(data) if is_training_text else {},
+        "columns": data.columns or None,
+        alignments.NAME: (is_training_text and bool(data.train_alignments)) or None,
+        "hold_out": {"share": data.hold_out, "splits": held_out} if is_divided else None,
+        "pos_tags": None if is_text(data.target_lang) else data.pos_tags,
+        "held_out_text": {each.name: manifest.outputs(collect_task(each.name)) for each in compared} or None,
+    }
+
+
+def _held_out_splits(config: Config) -> list[CorpusSplit]:
+    """Return the development and test text of all corpora."""
+    return [each for each in corpus_splits(config.data) if not each.is_training_text]
+
+
+def _collect(config: Config, split: CorpusSplit) -> Collected:
     """Read a split from its source and write its text, filtered, one sentence per line."""
-    data, layout = split.data, CorpusLayout(config.data_folder)
+    data, folder = split.data, config.data_folder
     filters = pipeline.filters_of(data, split.split, registry.held_out(data))
     learns = split.is_training_text and data.drop_overlap
-    held_out = learn(read_splits(layout.folder, held_out_splits(config.data))) if learns else None
+    held_out = learn(read_splits(folder, _held_out_splits(config))) if learns else None
     read = kept = line_breaks = 0
     dropped: dict[str, int] = {}
     with ExitStack() as stack:
-        paths = list(layout.texts(split.name, split.languages))
-        paths += [layout.folder / column_name(split.name, each) for each in split.columns]
-        partials = [stack.enter_context(replacing(path)) for path in paths]
+        partials = [stack.enter_context(replacing(folder / name)) for name in split.texts]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
-        progress = stack.enter_context(counting_pairs(collect_task(split.name)))
+        progress = stack.enter_context(_counting_pairs(collect_task(split.name)))
 
         def counted() -> Iterator[list[Pair]]:
             nonlocal read, line_breaks
@@ -93,7 +152,7 @@ def _collect(config: Config, engine: Engine, split: CorpusSplit) -> Collected:
                 progress.update(len(chunk))
                 yield chunk
 
-        for pairs in pipeline.apply(filters, data, counted(), dropped, held_out, engine):
+        for pairs in pipeline.apply(filters, data, counted(), dropped, held_out, Engine.of(config)):
             if not filters:
                 _refuse_control_characters(pairs, kept, split.name)
             for file, lines in zip(files, _columns(pairs, split), strict=True):
@@ -109,7 +168,7 @@ def _columns(pairs: list[Pair], split: CorpusSplit) -> list[list[str]]:
     start = f"{split.data.tag} " if split.data.tag else ""
     columns = [[f"{start}{pair[0]}" for pair in pairs], [pair[1] for pair in pairs]]
     if split.columns:
-        columns.append([alignment_line(pair[-1], split.data) for pair in pairs])
+        columns.append([alignments.alignment_line(pair[-1], split.data) for pair in pairs])
     return columns
 
 
@@ -128,43 +187,29 @@ def _no_pairs_message(split: CorpusSplit, read: int, dropped: Mapping[str, int])
     return f"the filters leave none of the {read} pairs of {split.name} (dropped: {counts}): loosen them."
 
 
-def _count_overlap(config: Config, tasks: PreparationTasks, splits: list[CorpusSplit]) -> None:
+def _count_overlap(manifest: Manifest, splits: list[CorpusSplit]) -> JsonObject:
     """Count the development and test sentences that are also in the training text."""
-    splits, manifest = sorted(splits, key=lambda each: not each.is_training_text), tasks.manifest
-
-    def count() -> JsonObject:
-        pairs = sum(manifest.collected(each.name).kept for each in splits if each.is_training_text)
-        with counting_pairs(OVERLAP_TASK, pairs) as progress:
-            found = count_overlap(config.data_folder, splits, progress.update)
-        return {split: asdict(overlap) for split, overlap in found.items()}
-
-    inputs: dict[str, object] = {"text": {each.name: manifest.outputs(collect_task(each.name)) for each in splits}}
-    if len({each.languages for each in splits}) > 1:
-        inputs["by_language"] = True  # earlier versions compared the sides without regard to their languages
-    tasks.run(OVERLAP_TASK, inputs, [], count)
+    pairs = sum(manifest.collected(each.name).kept for each in splits if each.is_training_text)
+    with _counting_pairs(OVERLAP_TASK, pairs) as progress:
+        found = count_overlap(manifest.folder, splits, progress.update)
+    return {split: asdict(overlap) for split, overlap in found.items()}
 
 
-def _encode(config: Config, engine: Engine, split: CorpusSplit, manifest: Manifest) -> Encoded:
+def _max_pieces(split: CorpusSplit) -> int:
+    """Return how many word pieces the sentences of a split may have; 0 keeps all."""
+    return split.data.max_pieces if split.is_training_text else 0
+
+
+def _encode(config: Config, split: CorpusSplit, manifest: Manifest) -> Encoded:
     """Write the token ids of a split."""
-    with counting_pairs(encode_task(split.name), manifest.collected(split.name).kept) as progress:
-        return encode_split(
-            config.data_folder,
-            split.name,
-            split.languages,
-            max_pieces=split.data.max_pieces if split.is_training_text else 0,
-            columns=split.columns,
-            engine=engine,
-            advance=progress.update,
-        )
+    with _counting_pairs(encode_task(split.name), manifest.collected(split.name).kept) as progress:
+        return encode_split(manifest.folder, split, _max_pieces(split), Engine.of(config), progress.update)
 
 
-def _about(config: Config) -> JsonObject:
-    """Return the head of the manifest: the source of the text and the settings of its preparation."""
-    data = asdict(config.data)
-    recorded = {setting: data[setting] for setting in registry.source_named(config.data.source).settings}
-    return {
-        "corpus": config.data.corpus,
-        "source": {"kind": config.data.source, **recorded},
-        "languages": [config.data.source_lang, config.data.target_lang],
-        "settings": {"data": data, "tokenizer": asdict(config.tokenizer)},
-    }
+def _counting_pairs(name: str, total: int | None = None) -> Any:
+    """Return a bar of progress for a `with` statement, whose `update` takes numbers of pairs that are done.
+
+    Without a terminal, it is a line about every minute.
+    """
+    pause = 0.1 if sys.stderr.isatty() else SECONDS_PER_LINE
+    return tqdm(desc=name, total=total, unit=" pairs", unit_scale=True, leave=False, mininterval=pause, delay=pause)

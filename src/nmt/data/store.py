@@ -4,7 +4,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
@@ -13,8 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batches import Batching, IntArray, PairLengths, PlanOf, plan_epoch
-from nmt.data.layout import CorpusLayout, array_names, store_name
-from nmt.data.records import ArrayFile, StoreDescription, read_as
 from nmt.errors import UserError
 from nmt.storage.files import checksums, is_plain_name, read_json, remove, replacing, write_json
 
@@ -31,6 +29,8 @@ SIDES = SOURCE, TARGET = "source", "target"
 """The columns that every store has; that of the training text may have alignments, too (`nmt.data.alignments`)."""
 OFFSET_TYPE = np.dtype("<i8")
 TOKEN_TYPES = (np.dtype("<u2"), np.dtype("<u4"))
+DESCRIPTION = ".store.json"
+"""The end of the name of the file that describes the arrays of a split."""
 
 
 def id_type(vocabulary: int) -> np.dtype[Any]:
@@ -40,7 +40,8 @@ def id_type(vocabulary: int) -> np.dtype[Any]:
 
 def file_names(split: str, languages: tuple[str, str], columns: Sequence[str] = ()) -> list[str]:
     """Return the names of the files of a split's store; the last one is written last and describes the others."""
-    return [*array_names(split, languages, columns), store_name(split)]
+    arrays = [f"{split}.{each}.{array}" for each in (*languages, *columns) for array in ("tokens", "offsets")]
+    return [*arrays, f"{split}{DESCRIPTION}"]
 
 
 class Column(NamedTuple):
@@ -115,28 +116,32 @@ class PairStore(Pairs):
     columns: Mapping[str, Column]
     """SOURCE, TARGET, then further ones, in the order of their files."""
     folder: Path = Path()
-    description: StoreDescription = field(default_factory=lambda: StoreDescription(0, {}))
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The checksums of the arrays by file name, tokens and offsets of each column in turn."""
 
     @classmethod
     def open(cls, folder: Path, split: str) -> "PairStore":
         """Map a split's arrays, after a check of the names and sizes of their files."""
-        path = CorpusLayout(folder).store(split)
+        path = folder / f"{split}{DESCRIPTION}"
         if not path.exists():
             raise UserError(f"there is no prepared {split} data in {folder}: run `make data` with the same settings.")
         try:
-            description: StoreDescription = read_as(StoreDescription, read_json(path))
-            names = list(description.files)
-            arrays = [_map(folder, *described) for described in description.files.items()]
-            further = [name.removeprefix(f"{split}.").removesuffix(".tokens") for name in names[4::2]]
-            columns = map(Column, arrays[::2], arrays[1::2])
-            store = cls(dict(zip([SOURCE, TARGET, *further], columns, strict=True)), folder, description)
+            described = read_json(path)
+            files = {name: entry["sha256"] for name, entry in described["files"].items()}
+            arrays = [_map(folder, name, entry) for name, entry in described["files"].items()]
+            names = [
+                SOURCE,
+                TARGET,
+                *(name.removeprefix(f"{split}.").removesuffix(".tokens") for name in [*files][4::2]),
+            ]
+            columns = dict(zip(names, map(Column, arrays[::2], arrays[1::2]), strict=True))
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise _damaged(path) from error
-        for name, (tokens, offsets) in zip(names[1::2], store.columns.values(), strict=True):
+        for name, (tokens, offsets) in zip([*files][1::2], columns.values(), strict=True):
             agree = tokens.dtype in TOKEN_TYPES and offsets.dtype == OFFSET_TYPE
-            if not agree or len(offsets) != description.pairs + 1 or offsets[0] != 0 or offsets[-1] != len(tokens):
+            if not agree or len(offsets) != described["pairs"] + 1 or offsets[0] != 0 or offsets[-1] != len(tokens):
                 raise _damaged(folder / name)
-        return store
+        return cls(columns, folder, files)
 
     def __len__(self) -> int:
         """Return the number of pairs."""
@@ -145,7 +150,7 @@ class PairStore(Pairs):
     @property
     def checksums(self) -> list[str]:
         """See `Pairs`."""
-        return [entry.sha256 for entry in self.description.files.values()]
+        return [*self.files.values()]
 
     def lengths(self, column: str) -> LengthArray:
         """See `Pairs`; without 64-bit copies of the offsets."""
@@ -165,10 +170,9 @@ class PairStore(Pairs):
 
     def verify(self) -> None:
         """Compare all files with the checksums taken when they were written, and check the offsets."""
-        files = self.description.files
-        found = checksums([self.folder / name for name in files])
-        damaged = [name for name, sum_ in zip(files, found, strict=True) if sum_ != files[name].sha256]
-        for name, column in zip(list(files)[1::2], self.columns.values(), strict=True):
+        found = checksums([self.folder / name for name in self.files])
+        damaged = [name for name, sum_ in zip(self.files, found, strict=True) if sum_ != self.files[name]]
+        for name, column in zip([*self.files][1::2], self.columns.values(), strict=True):
             if (column.offsets[1:] < column.offsets[:-1]).any():
                 damaged.append(name)
         if damaged:
@@ -228,24 +232,20 @@ def writing(
             writer = PairWriter([files.enter_context(partial.open("wb")) for partial in partials], dtypes)
             yield writer
     paths = [folder / name for name in arrays]
-    kinds = [kind.str for dtype in dtypes for kind in (dtype, OFFSET_TYPE)]
+    types = [each.str for dtype in dtypes for each in (dtype, OFFSET_TYPE)]
     entries = [
-        ArrayFile(kind, path.stat().st_size, sum_)
-        for kind, path, sum_ in zip(kinds, paths, checksums(paths), strict=True)
+        {"dtype": kind, "bytes": path.stat().st_size, "sha256": sum_}
+        for kind, path, sum_ in zip(types, paths, checksums(paths), strict=True)
     ]
-    write_json(folder / description, asdict(StoreDescription(writer.pairs, dict(zip(arrays, entries, strict=True)))))
+    write_json(folder / description, {"pairs": writer.pairs, "files": dict(zip(arrays, entries, strict=True))})
 
 
-def _map(folder: Path, name: str, entry: ArrayFile) -> npt.NDArray[Any]:
-    path = folder / name
-    kind = np.dtype(entry.dtype)
-    if not is_plain_name(name) or not path.is_file() or path.stat().st_size != entry.bytes:
+def _map(folder: Path, name: str, entry: Mapping[str, Any]) -> npt.NDArray[Any]:
+    path, dtype = folder / name, np.dtype(entry["dtype"])
+    is_known = is_plain_name(name) and dtype in (*TOKEN_TYPES, OFFSET_TYPE)
+    if not is_known or not path.is_file() or path.stat().st_size != entry["bytes"]:
         raise _damaged(path)
-    if kind not in (*TOKEN_TYPES, OFFSET_TYPE):
-        raise _damaged(path)
-    if not entry.bytes:
-        return np.zeros(0, kind)
-    return np.memmap(path, dtype=kind, mode="r").view(np.ndarray)
+    return np.memmap(path, dtype=dtype, mode="r").view(np.ndarray) if entry["bytes"] else np.zeros(0, dtype)
 
 
 def _damaged(path: Path) -> UserError:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.data.corpora import CorpusSplit
-from nmt.data.records import JsonObject
+from nmt.data.manifest import JsonObject
 from nmt.data.sources.registry import read_from
 from nmt.data.store import SIDES, Column, PairStore
 from nmt.errors import UserError

@@ -12,8 +12,7 @@ from nmt.config.keys import all_keys, value_of, with_values
 from nmt.config.saved import flatten, from_yaml, read_saved
 from nmt.config.tree import Config
 from nmt.data.filters import pipeline
-from nmt.data.manifest import read_manifest
-from nmt.data.records import TOKENIZER_TASK, collect_task
+from nmt.data.manifest import TOKENIZER_TASK, collect_task, read_manifest
 from nmt.data.sources import registry
 from nmt.data.sources.files import named_languages
 from nmt.data.sources.source import Pair
@@ -132,7 +131,7 @@ def _prepared_with(config: Config, here: object) -> dict[str, object]:
     found: dict[str, object] = dict(zip(LANGUAGES, inputs["languages"], strict=True))
     if divided := inputs.get("hold_out"):
         found[HOLD_OUT] = divided["share"]
-    if "text" in trained and collected.outputs.items() <= trained["text"].items():
+    if trained.get("text") and collected.outputs.items() <= trained["text"].items():
         found[VOCABULARY] = trained["settings"]["vocab_size"]
     return found
 
@@ -174,7 +173,7 @@ def measure_text(config: Config) -> TextSize:
 
 def _training_pairs(data: DataConfig) -> Iterator[Pair]:
     """Yield the first training pairs that are not held out, and that the quick filters of pairs keep."""
-    quick = [name for name in pipeline.filters_of(data, "train") if name in pipeline.QUICK]
+    quick = [each for each in pipeline.filters_of(data, "train") if each.is_quick]
     pairs = islice(registry.pairs(data, "train"), MAX_PAIRS)
     chunks = (chunk for chunk, _ in pipeline.read_chunks(pairs))
     return chain.from_iterable(pipeline.apply(quick, data, chunks, {}))

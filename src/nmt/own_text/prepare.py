@@ -15,9 +15,8 @@ from nmt.config.data import is_text
 from nmt.config.keys import value_of, with_values, written
 from nmt.config.tree import Config
 from nmt.data.corpora import training_splits
-from nmt.data.manifest import read_manifest
+from nmt.data.manifest import TOKENIZER_TASK, encode_task, read_manifest
 from nmt.data.mixture import open_training_text
-from nmt.data.records import TOKENIZER_TASK, encode_task
 from nmt.data.sources import registry
 from nmt.data.store import Pairs
 from nmt.errors import CommonError

@@ -78,9 +78,14 @@ def scored_checkpoint(record: EvaluationRecord) -> str:
 
 
 def machine(environment: Environment | None) -> str:
-    """Return the GPUs that a run was trained on last, or the CPU and the number of threads; and the precision."""
+    """Return the machines that a run was trained on, one after the other."""
     if environment is None:
         return "unknown machine"
+    return ", then ".join(dict.fromkeys(map(_machine, [*environment.earlier, environment])))
+
+
+def _machine(environment: Environment) -> str:
+    """Return GPUs, or a CPU and the number of threads; and the precision."""
     if environment.devices:
         name = ", ".join(f"{count} × {device}" for device, count in Counter(environment.devices).items())
     else:

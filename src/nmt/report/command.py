@@ -27,7 +27,7 @@ def run(config: Config) -> None:
         scores = build_section(lambda: compare_scores(runs))
         print(as_text(runs, scores))
         page, first = comparison(runs, scores), config.runs_folder / names[0]
-        usual_path = first / f"compared-{plain_name('-'.join(name.replace('/', '-') for name in names[1:]))}.html"
+        usual_path = RunLayout(first).comparison(plain_name("-".join(name.replace("/", "-") for name in names[1:])))
     else:
         single_run = _read(config)
         page = report(single_run, lambda: _load_model(single_run, config.checkpoint))

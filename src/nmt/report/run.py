@@ -9,8 +9,7 @@ from nmt.config.saved import from_yaml, read_saved
 from nmt.config.tree import Config
 from nmt.data.corpora import split_languages, split_settings
 from nmt.data.further_references import read_further_references
-from nmt.data.manifest import read_manifest
-from nmt.data.records import Manifest
+from nmt.data.manifest import Manifest, read_manifest
 from nmt.data.tags import untagged
 from nmt.errors import UserError, nearest
 from nmt.evaluation.record import EvaluationRecord, read_evaluation

@@ -9,10 +9,9 @@ from nmt.compute import distributed
 from nmt.config.saved import check_resumable, flatten, read_settings
 from nmt.config.training import SCHEDULES_WITHOUT_END
 from nmt.config.tree import Config
-from nmt.data.manifest import verify_task
+from nmt.data.manifest import TOKENIZER_TASK, collect_task, verify_task
 from nmt.data.mixture import open_training_text
 from nmt.data.prepared import require_prepared
-from nmt.data.records import TOKENIZER_TASK, collect_task
 from nmt.data.store import Pairs
 from nmt.errors import UserError
 from nmt.evaluation.bleu import check_tokenizers

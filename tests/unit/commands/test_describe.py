@@ -10,7 +10,7 @@ from nmt.config.compose import compose
 from nmt.data import make_tokenizer
 from nmt.data.prepare import prepare
 from nmt.errors import ConfigError
-from tests.unit.data.test_prepare import text
+from tests.unit.data.corpus import text
 
 
 def test_json_has_the_figures_of_the_base_model(

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
-from nmt.data import make_tokenizer, prepare
+from nmt.data import prepare
 from nmt.errors import UserError
 from nmt.evaluation.split import read_split
 from tests.integration.toy import pairs
@@ -18,11 +18,6 @@ TEST = [
     ("two birds", "zwei Vögel", "2 Vögel"),
 ]
 """Source and two references."""
-
-
-@pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
 
 
 def write(path: Path, lines: list[str]) -> str:

@@ -3,135 +3,96 @@
 import fcntl
 import json
 import os
-import random
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from queue import Queue
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 
 from nmt.commands import data as command
 from nmt.compute.processes import run_in_process
-from nmt.config.data import DataConfig, TokenizerConfig
+from nmt.config.data import DataConfig
 from nmt.config.saved import to_yaml
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import encode, make_tokenizer, prepare
 from nmt.data.filters import pipeline
-from nmt.data.manifest import read_manifest
+from nmt.data.manifest import MANIFEST, Task, read_manifest, run_tasks
 from nmt.data.prepared import require_prepared
 from nmt.data.sources import registry
 from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.storage.files import checksum
 from nmt.text.tokenizer import Tokenizer
+from tests.unit.data.corpus import KilledError, append, killed, run, table, text, with_data, with_tokenizer
 
-SYLLABLES = ["ba", "ken", "til", "o", "rum", "sche", "ver", "ß", "ing", "pra"]
+GOLDEN = Path(__file__).parents[2] / "golden" / "format-1" / "data" / "toy"
 COLLECTED = ["collect test", "collect valid", "collect train", "overlap"]
 ENCODED = ["encode test", "encode valid", "encode train"]
 ALL = [*COLLECTED, "tokenizer", *ENCODED]
 
 
-@pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Train tokenizers in this process, which is faster; one test does it in another process, as `nmt data` does."""
-    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
-
-
-def text(count: int, seed: int) -> list[str]:
-    generator = random.Random(seed)
-    words = ["".join(generator.choices(SYLLABLES, k=3)) for _ in range(60)]
-    return [" ".join(generator.choices(words, k=generator.randint(2, 9))) for _ in range(count)]
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Config:
-    """Give a corpus of 300 + 20 + 20 pairs, with one pair of each unusual kind."""
-    raw = tmp_path / "raw"
-    raw.mkdir()
-    names: dict[str, Any] = {}
-    for number, (split, count) in enumerate((("train", 300), ("valid", 20), ("test", 20))):
-        sides = [text(count, 2 * number), text(count, 2 * number + 1)]
-        sides[0] += ["", " odd  spacing ", " ".join(text(10, 9))]
-        sides[1] += ["x", "\u2028 ", "y"]
-        names[split] = [str(raw / f"{split}.{language}") for language in ("en", "de")]
-        for name, lines in zip(names[split], sides, strict=True):
-            Path(name).write_text("".join(f"{line}\n" for line in lines))
-    return Config(
-        data=DataConfig(corpus="toy", source="files", max_pieces=40, **names),
-        tokenizer=TokenizerConfig(vocab_size=100),
-        runtime=RuntimeConfig(workers=1),
-        paths=PathsConfig(data=str(tmp_path / "data")),
-    )
-
-
-def run(config: Config) -> list[str]:
-    """Prepare, and return the names of the tasks that ran."""
-    said: list[str] = []
-    prepare.prepare(config, said.append)
-    return [line.split(":")[0] for line in said if ": done" in line]
-
-
 def content(config: Config) -> dict[str, str]:
     """Return the checksums of all the prepared files except the manifest, which holds times."""
-    return {path.name: checksum(path) for path in config.data_folder.iterdir() if path.name != "manifest.json"}
+    return {path.name: checksum(path) for path in config.data_folder.iterdir() if path.name != MANIFEST}
 
 
-def records(config: Config) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((config.data_folder / "manifest.json").read_text())["steps"]
-    return found
+def lines_of(config: Config, split: str) -> list[list[str]]:
+    """Return the prepared lines of both sides of a split."""
+    return [(config.data_folder / f"{split}.{each}").read_text().split("\n")[:-1] for each in ("en", "de")]
 
 
-def test_text_and_ids_agree_with_the_source(config: Config) -> None:
+def test_text_and_ids_agree_with_the_source_and_the_record(config: Config) -> None:
     assert run(config) == ALL
-    folder = config.data_folder
+    folder, manifest = config.data_folder, read_manifest(config.data_folder)
     tokenizer = Tokenizer.load(folder)
-    for language, raw in zip(("en", "de"), config.data.test, strict=True):
-        assert (folder / f"test.{language}").read_bytes() == Path(raw).read_bytes()
+    assert [(folder / f"test.{each}").read_bytes() for each in ("en", "de")] == [
+        Path(raw).read_bytes() for raw in config.data.test
+    ]
     for split, pairs in (("train", 300), ("valid", 23), ("test", 23)):
         store = PairStore.open(folder, split)
         store.verify()
-        assert len(store) == pairs
-        sides = [(folder / f"{split}.{language}").read_text().split("\n")[:-1] for language in ("en", "de")]
+        sides = lines_of(config, split)
         expected = list(zip(tokenizer.encode_source(sides[0]), tokenizer.encode_target(sides[1]), strict=True))
         if split == "train":
             expected = [pair for pair in expected if max(map(len, pair)) <= 40]
         assert [(store.source(i).tolist(), store.target(i).tolist()) for i in range(len(store))] == expected
+        found = manifest.encoded(split)
+        assert (len(store), found.pairs, found.dropped) == (pairs, pairs, {"pieces": int(split == "train")})
+        assert (found.source.tokens, found.source.max_length) == (
+            store.source_lengths.sum(),
+            store.source_lengths.max(),
+        )
+        assert found.target.unknown == (store.columns["target"].tokens == 0).sum()
+    collected = manifest.collected("train")
+    dropped = {"empty": 2, "control characters": 0, "words": 0}
+    assert (collected.read, collected.kept, collected.dropped) == (303, 301, dropped)
+    assert [each.offered for each in manifest.tokenizer().lines] == [602]
+    for record in manifest.tasks.values():
+        assert record.outputs == {name: checksum(folder / name) for name in record.outputs}
 
 
-def test_manifest_records_the_counts_of_each_task(config: Config) -> None:
-    run(config)
-    folder = config.data_folder
-    manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["source"] == {"kind": "files", **{s: getattr(config.data, s) for s in ("train", "valid", "test")}}
-    tasks = manifest["steps"]
-    assert list(tasks) == ALL
-    collected, encoded = tasks["collect train"]["result"], tasks["encode train"]["result"]
-    assert (collected["read"], collected["kept"]) == (303, 301)
-    assert collected["dropped"] == {"empty": 2, "control characters": 0, "words": 0}
-    assert (encoded["pairs"], encoded["dropped"]) == (300, {"pieces": 1})
-    store = PairStore.open(folder, "train")
-    assert encoded["source"]["tokens"] == store.source_lengths.sum()
-    assert encoded["source"]["max_length"] == store.source_lengths.max()
-    assert encoded["source"]["unknown"] == 0
-    assert (
-        tasks["encode test"]["result"]["target"]["unknown"]
-        == (PairStore.open(folder, "test").columns["target"].tokens == 0).sum()
-        > 0
-    )
-    for record in tasks.values():
-        for name, sum_ in record["outputs"].items():
-            assert checksum(folder / name) == sum_
-    assert tasks["tokenizer"]["result"]["lines"][0]["offered"] == 602
+def test_an_existing_manifest_is_read_without_loss() -> None:
+    found, written = read_manifest(GOLDEN), json.loads((GOLDEN / MANIFEST).read_text())["steps"]
+    assert {name: asdict(record) for name, record in found.tasks.items()} == written
+    for split in ("train", "valid", "test"):
+        assert asdict(found.collected(split)) == {"line_breaks": 0, **written[f"collect {split}"]["result"]}
+        assert asdict(found.encoded(split)) == written[f"encode {split}"]["result"]
+        assert found.encoded(split).pairs == len(PairStore.open(GOLDEN, split))
+    assert asdict(found.tokenizer()) == written["tokenizer"]["result"]
+
+
+def test_result_of_another_version_is_one_error(tmp_path: Path) -> None:
+    run_tasks(read_manifest(tmp_path), [Task("collect train", {}, [], lambda: {"read": 1})], {}, lambda _: None)
+    with pytest.raises(UserError, match=r"manifest .* delete it and run `make data`"):
+        read_manifest(tmp_path).collected("train")
 
 
 def test_second_run_without_changes_does_nothing(config: Config) -> None:
@@ -143,18 +104,10 @@ def test_second_run_without_changes_does_nothing(config: Config) -> None:
     assert {path: path.stat().st_mtime_ns for path in config.data_folder.iterdir()} == before
 
 
-def with_data(config: Config, **changes: Any) -> Config:
-    return replace(config, data=replace(config.data, **changes))
-
-
-def append(path: str, line: str) -> None:
-    Path(path).write_text(Path(path).read_text() + line)
-
-
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda c: replace(c, tokenizer=replace(c.tokenizer, vocab_size=90)), ["tokenizer", *ENCODED]),
+        (lambda c: with_tokenizer(c, vocab_size=90), ["tokenizer", *ENCODED]),
         (lambda c: with_data(c, max_pieces=50), ["encode train"]),
         (lambda c: with_data(c, deduplicate=True), ["collect train"]),
         (lambda c: with_data(c, max_words=3), ["collect train", "overlap", "tokenizer", *ENCODED]),
@@ -165,48 +118,42 @@ def test_changed_settings_run_dependent_tasks_again(
     config: Config, change: Callable[[Config], Config], expected: list[str]
 ) -> None:
     run(config)
-    changed = change(config)
-    assert run(changed) == expected
-    assert run(changed) == []
+    assert run(change(config)) == expected
+    assert run(change(config)) == []
 
 
 def test_changed_text_runs_dependent_tasks_again(config: Config) -> None:
     run(config)
-    size = Path(config.data.test[0]).stat()
-    Path(config.data.test[0]).write_text(Path(config.data.test[0]).read_text().swapcase())
-    os.utime(config.data.test[0], ns=(size.st_atime_ns, size.st_mtime_ns))
+    before, file = Path(config.data.test[0]).stat(), Path(config.data.test[0])
+    file.write_text(file.read_text().swapcase())
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert run(config) == ["collect test", "overlap", "encode test"]
     for raw in config.data.train:
         append(raw, "new\n")
     assert run(config) == ["collect train", "overlap", "tokenizer", *ENCODED]
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("train.en", ["collect train"]),
-        ("tokenizer.model", ["tokenizer"]),
-        ("valid.de.tokens", ["encode valid"]),
-        ("train.store.json", ["encode train"]),
-    ],
-)
-@pytest.mark.parametrize("damage", ["gone", "flipped"])
-def test_damaged_output_is_written_again(config: Config, name: str, expected: list[str], damage: str) -> None:
+def test_damaged_outputs_are_written_again(config: Config) -> None:
     run(config)
-    before = content(config)
-    path = config.data_folder / name
-    if damage == "gone":
-        path.unlink()
-    else:
-        whole = bytearray(path.read_bytes())
+    before, folder = content(config), config.data_folder
+    for name in ("train.en", "valid.de.tokens"):
+        (folder / name).unlink()
+    for name in ("tokenizer.model", "train.store.json"):
+        whole = bytearray((folder / name).read_bytes())
         whole[len(whole) // 2] ^= 1
-        path.write_bytes(whole)
-    assert run(config) == expected
+        (folder / name).write_bytes(whole)
+    said: list[str] = []
+    prepare.prepare(config, said.append)
+    reasons = [
+        "collect train: running again: train.en is missing",
+        "tokenizer: running again: tokenizer.model is damaged",
+    ]
+    reasons += ["encode valid: running again: valid.de.tokens is missing"]
+    assert [line for line in said if "again" in line] == [
+        *reasons,
+        "encode train: running again: train.store.json is damaged",
+    ]
     assert content(config) == before
-
-
-class KilledError(BaseException):
-    """Simulates the end of the process: no code may catch it."""
 
 
 @pytest.mark.parametrize("write", range(1, 30, 9))
@@ -216,8 +163,7 @@ def test_interrupted_run_resumes_to_the_same_corpus(
     """Stop at the n-th rename; the next run gives the same corpus as an uninterrupted one."""
     whole = with_data(config, corpus="whole")
     run(whole)
-    left = write
-    rename = Path.replace
+    left, rename = write, Path.replace
 
     def counting(self: Path, target: Path) -> Path:
         nonlocal left
@@ -234,67 +180,53 @@ def test_interrupted_run_resumes_to_the_same_corpus(
     assert content(config) == content(whole)
 
 
+def test_no_file_of_earlier_settings_stays_if_a_run_is_killed(tmp_path: Path) -> None:
+    def run_task(outputs: list[str], say: Callable[[str], None] = lambda _: None) -> None:
+        task = Task("task", {}, outputs, lambda: {name: (tmp_path / name).write_text("text") for name in outputs})
+        run_tasks(read_manifest(tmp_path), [task], {}, lambda line: say(line) if "done" in line else None)
+
+    run_task(["source.model", "target.model"])
+    with pytest.raises(KilledError):
+        run_task(["joint.model"], killed)
+    run_task(["joint.model"])
+    assert [path.name for path in tmp_path.glob("*.model")] == ["joint.model"]
+
+
 SCRIPT = """
 import sys, time
-import nmt.data.{module} as module
-from tests_config import config
-original = module.{function}
+import nmt.data.encode as module
+from nmt.config.saved import from_yaml
+from nmt.data.prepare import prepare
 def slow(*args, **kwargs):
     print("here", flush=True)
     time.sleep(60)
-module.{function} = slow
-from nmt.data.prepare import prepare
-prepare(config, lambda line: None)
+module._flat = slow
+prepare(from_yaml(sys.argv[1]), lambda line: None)
 """
 
 
-@pytest.mark.parametrize(
-    ("module", "function", "done"),
-    [
-        ("filters.pipeline", "read_chunks", []),
-        ("make_tokenizer", "run_in_process", COLLECTED),
-        ("encode", "_flat", [*COLLECTED, "tokenizer"]),
-    ],
-)
-def test_killed_run_repeats_unfinished_tasks(
-    config: Config, tmp_path: Path, module: str, function: str, done: list[str]
-) -> None:
-    saved = f"from nmt.config.saved import from_yaml\nconfig = from_yaml({to_yaml(config)!r})\n"
-    (tmp_path / "tests_config.py").write_text(saved, encoding="utf-8")
-    script = SCRIPT.format(module=module, function=function)
-    process = subprocess.Popen(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+def test_killed_process_leaves_what_the_next_one_continues_with(config: Config) -> None:
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, to_yaml(config)], stdout=subprocess.PIPE)
     assert process.stdout
     assert process.stdout.readline() == b"here\n"
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert list(records(config) if done else {}) == done
-    assert list(config.data_folder.glob("*.partial")) or module == "make_tokenizer"
-    assert run(config) == [task for task in ALL if task not in done]
-    assert not list(config.data_folder.glob("*.partial"))
-    run(with_data(config, corpus="whole"))
-    assert content(config) == content(with_data(config, corpus="whole"))
+    assert list(read_manifest(config.data_folder).tasks) == [*COLLECTED, "tokenizer"]
+    assert list(config.data_folder.glob("*.partial"))
+    assert run(config) == ENCODED
+    whole = with_data(config, corpus="whole")
+    run(whole)
+    assert content(config) == content(whole)
 
 
-def test_several_processes_give_the_same_corpus_as_one(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_corpus_does_not_depend_on_processes_and_chunks(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     run(config)
     monkeypatch.setattr(encode, "CHUNK_PAIRS", 40)
+    monkeypatch.setattr(pipeline.read_chunks, "__defaults__", (70,))
     monkeypatch.setattr(make_tokenizer, "run_in_process", run_in_process)
     several = with_data(replace(config, runtime=RuntimeConfig(workers=2)), corpus="several")
     run(several)
     assert content(several) == content(config)
-
-
-def test_corpus_does_not_depend_on_the_size_of_chunks(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(config)
-    monkeypatch.setattr(pipeline.read_chunks, "__defaults__", (7,))
-    other = with_data(config, corpus="other")
-    run(other)
-    assert content(other) == content(config)
 
 
 def test_second_process_waits_for_the_first(config: Config) -> None:
@@ -307,12 +239,6 @@ def test_second_process_waits_for_the_first(config: Config) -> None:
             assert "toy is being prepared by another process: waiting" in said.get(timeout=60)
             assert not list(config.data_folder.glob("*.json"))
         assert list(preparing.result(timeout=60).tasks) == ALL
-
-
-def test_folder_that_cannot_be_created_is_named(config: Config, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"cannot write to .*file.toy: Not a directory.* paths\.data"):
-        run(replace(config, paths=PathsConfig(data=str(tmp_path / "file"))))
 
 
 @contextmanager
@@ -333,68 +259,28 @@ def test_full_disk_leaves_no_incomplete_file(config: Config) -> None:
     assert run(config) == ALL[2:]
 
 
-def test_missing_input_is_found_before_anything_is_written(config: Config) -> None:
-    Path(config.data.train[0]).unlink()
-    with pytest.raises(UserError, match=r"train\.en does not exist"):
-        run(config)
-    assert not list(config.data_folder.glob("test*"))
+HELD_OUT: dict[str, Any] = {"valid": [], "test": [], "hold_out": 0.1}
 
 
-def test_failed_collection_leaves_no_text(config: Config) -> None:
-    append(config.data.train[1], "one more\n")
-    with pytest.raises(UserError, match=r"has 303 sentences, but .* has 304"):
-        run(config)
-    assert not list(config.data_folder.glob("train*"))
-
-
-def test_filters_that_leave_no_pair_are_an_error(config: Config) -> None:
-    with pytest.raises(UserError, match=r"leave none of the 303 pairs of train .*words 301.*loosen"):
-        run(with_data(config, max_words=1))
-    with pytest.raises(UserError, match="no pair of train has 2 pieces or fewer"):
-        run(with_data(config, max_pieces=2))
-
-
-def test_nul_in_a_test_pair_is_refused(config: Config, tmp_path: Path) -> None:
-    for side, content_ in zip((0, 1), ("a\nb\0c\n", "a\nb\n"), strict=True):
-        Path(config.data.test[side]).write_text(content_)
-    with pytest.raises(UserError, match="pair 2 of test holds a NUL"):
-        run(config)
-
-
-def test_vocabulary_too_large_for_the_text_is_refused(config: Config) -> None:
-    with pytest.raises(UserError, match="vocab_size=9000 is more than the text allows: set it to"):
-        run(replace(config, tokenizer=replace(config.tokenizer, vocab_size=9000)))
-
-
-def test_corpus_of_other_settings_is_refused(config: Config) -> None:
-    with pytest.raises(UserError, match=r"is not prepared .* run `make data`"):
-        require_prepared(config)
-    run(config)
-    require_prepared(config)
-    with pytest.raises(UserError, match=r"prepared with tokenizer\.vocab_size=100, not 80: run `make data`"):
-        require_prepared(replace(config, tokenizer=replace(config.tokenizer, vocab_size=80)))
-    with pytest.raises(UserError, match=r"prepared with data\.max_pieces=40, not 41: "):
-        require_prepared(with_data(config, max_pieces=41))
-
-
-def test_two_files_and_hold_out_make_three_splits(config: Config) -> None:
-    held_out = with_data(config, valid=[], test=[], hold_out=0.1)
-    run(held_out)
-    kept = {split: records(held_out)[f"collect {split}"]["result"] for split in ("train", "valid", "test")}
-    assert sum(result["read"] for result in kept.values()) == 303
-    assert sum(result["dropped"]["empty"] for result in kept.values()) == 2
-    require_prepared(held_out)
-    assert run(held_out) == []
-    with pytest.raises(UserError, match=r"prepared with data\.hold_out=0\.1, not 0\.2: "):
-        require_prepared(with_data(held_out, hold_out=0.2))
-    with pytest.raises(UserError, match=r"data\.hold_out=1e-06 takes no pair of the training text for test"):
-        run(with_data(held_out, hold_out=1e-6))
-
-
-def table(path: Path, pairs: Sequence[tuple[str, str]], columns: tuple[str, str] = ("en", "de")) -> str:
-    """Write pairs as a Parquet file, and return its name."""
-    pyarrow.parquet.write_table(pyarrow.table(dict(zip(columns, zip(*pairs, strict=True), strict=True))), path)
-    return str(path)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: Path(c.data.train[0]).unlink(), r"train\.en does not exist"),
+        (lambda c: append(c.data.train[1], "one more\n"), r"has 303 sentences, but .* has 304"),
+        (lambda c: [append(each, "a\0b\n") for each in c.data.test], "pair 24 of test holds a NUL"),
+        (lambda c: with_data(c, max_words=1), r"leave none of the 303 pairs of train .*words 301.*loosen"),
+        (lambda c: with_data(c, max_pieces=2), "no pair of train has 2 pieces or fewer"),
+        (lambda c: with_data(c, **HELD_OUT | {"hold_out": 1e-6}), "hold_out=1e-06 takes no pair of the training text"),
+        (lambda c: with_tokenizer(c, vocab_size=9000), "vocab_size=9000 is more than the text allows: set it to"),
+        (lambda c: replace(c, paths=PathsConfig(data=c.data.train[0])), r"cannot write to .*: Not a dir.* paths\.data"),
+    ],
+)
+def test_mistakes_are_one_line(config: Config, change: Callable[[Config], object], message: str) -> None:
+    changed = change(config)
+    with pytest.raises(UserError, match=message) as error:
+        run(changed if isinstance(changed, Config) else config)
+    assert "\n" not in str(error.value)
+    assert not list(config.data_folder.glob("*.partial"))
 
 
 def test_held_out_text_keeps_what_training_drops(config: Config, tmp_path: Path) -> None:
@@ -402,24 +288,25 @@ def test_held_out_text_keeps_what_training_drops(config: Config, tmp_path: Path)
     pairs += [(f"long {number} " + "ba ken " * 30, "til") for number in range(100)]  # too many words
     pairs += [(f"ken {number}", f"ken {number}") for number in range(100)]  # copies
     pairs += [(f"ver {number}", " ") for number in range(100)]  # no reference
-    strict = {"max_words": 20, "max_ratio": 2.0, "drop_copies": True, "deduplicate": True, "max_pieces": 40}
+    strict = {"max_words": 20, "max_ratio": 2.0, "drop_copies": True, "deduplicate": True}
     train = [table(tmp_path / "own.parquet", [*pairs, *pairs[:300]])]
-    held_out = with_data(config, train=train, valid=[], test=[], hold_out=0.2, **strict)
+    held_out = with_data(config, train=train, **HELD_OUT | {"hold_out": 0.2}, **strict)
     run(held_out)
+    manifest = read_manifest(held_out.data_folder)
+    assert sum(manifest.collected(split).read for split in ("train", "valid", "test")) == len(pairs) + 300
     for split in ("valid", "test"):
-        result, folder = records(held_out)[f"collect {split}"]["result"], held_out.data_folder
         drawn = list(registry.pairs(held_out.data, split))
         whole = [pair for pair in drawn if pair[1].strip()]
-        sides = [(folder / f"{split}.{language}").read_text().split("\n")[:-1] for language in ("en", "de")]
-        assert list(zip(*sides, strict=True)) == whole
-        assert len(PairStore.open(folder, split)) == len(whole)
-        assert (result["read"], result["dropped"]["empty"]) == (len(drawn), len(drawn) - len(whole))
+        assert list(zip(*lines_of(held_out, split), strict=True)) == whole
+        assert len(PairStore.open(held_out.data_folder, split)) == len(whole)
+        assert manifest.collected(split).dropped["empty"] == len(drawn) - len(whole)
         assert any(source.startswith("long") for source, _ in whole)
         assert any(source == target for source, target in whole)
-    assert records(held_out)["collect train"]["result"]["dropped"]["words"] > 0
-    assert f"left out of test: {records(held_out)['collect test']['result']['dropped']['empty']} pairs" in "\n".join(
-        command.summary(read_manifest(held_out.data_folder), held_out)
-    )
+    assert manifest.collected("train").dropped["words"] > 0
+    left_out = f"left out of test: {manifest.collected('test').dropped['empty']} pairs"
+    assert left_out in "\n".join(command.summary(manifest, held_out))
+    with pytest.raises(UserError, match=r"prepared with data\.hold_out=0\.2, not 0\.3: "):
+        require_prepared(with_data(held_out, hold_out=0.3))
 
 
 def test_cells_with_line_breaks_are_one_line_each(
@@ -428,17 +315,15 @@ def test_cells_with_line_breaks_are_one_line_each(
     cells = [("one\r\n\r\ntwo", "eins\u2028zwei"), ("three\n", "drei")]
     pairs = [*zip(text(200, 1), text(200, 2), strict=True), *cells]
     train = [table(tmp_path / "own.parquet", pairs, ("src", "tgt"))]
-    own = with_data(config, train=train, columns=["src", "tgt"])
-    own = with_data(own, valid=own.data.train, test=own.data.train)
+    own = with_data(config, train=train, valid=train, test=train, columns=["src", "tgt"])
     command.run(own)
     for split in ("train", "test"):
-        sides = [(own.data_folder / f"{split}.{language}").read_text() for language in ("en", "de")]
-        assert [side.splitlines()[-2:] for side in sides] == [["one two", "three"], ["eins zwei", "drei"]]
-        assert [len(side.splitlines()) for side in sides] == [202, 202]
-        assert records(own)[f"collect {split}"]["result"]["line_breaks"] == 2
-    assert "2 sentences of test held line breaks, which became spaces" in capsys.readouterr().out
-    with pytest.raises(UserError, match=r"prepared with data\.columns=\[src,tgt\], not \[\]: "):
-        require_prepared(with_data(own, columns=[]))
+        sides = lines_of(own, split)
+        assert [side[-2:] for side in sides] == [["one two", "three"], ["eins zwei", "drei"]]
+        assert [len(side) for side in sides] == [202, 202]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith("data: test 202, valid 202, train 202 pairs in ")
+    assert "2 sentences of test held line breaks, which became spaces" in printed
 
 
 def test_sentences_that_differ_in_line_breaks_stay_in_one_split(tmp_path: Path) -> None:
@@ -446,25 +331,7 @@ def test_sentences_that_differ_in_line_breaks_stay_in_one_split(tmp_path: Path) 
     data = DataConfig(source="files", train=[table(tmp_path / "own.parquet", pairs)], valid=[], test=[], hold_out=0.3)
     places: dict[str, set[str]] = {}
     for split in ("train", "valid", "test"):
-        for source, _ in registry.pairs(data, split):
+        for source, *_ in registry.pairs(data, split):
             places.setdefault(" ".join(source.split()), set()).add(split)
     assert len(places) == 300
     assert all(len(splits) == 1 for splits in places.values())
-
-
-def test_command_prints_the_figures_of_the_corpus(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
-    command.run(config)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("data: ")
-    assert "train 300" in lines[0]
-    assert "filters dropped 3 of 303 pairs of train: 2 empty, 1 pieces (data.max_pieces=40)" in lines
-    command.run(config)
-    assert "running again" not in capsys.readouterr().out
-
-
-def test_killed_worker_process_is_an_error() -> None:
-    with pytest.raises(UserError, match=r"ended early, perhaps because memory ran out"):
-        run_in_process(os._exit, 7)
-    with pytest.raises(ZeroDivisionError):
-        run_in_process(divmod, 1, 0)
-    assert run_in_process(divmod, 7, 2) == (3, 1)

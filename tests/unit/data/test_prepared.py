@@ -2,205 +2,150 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 
-from nmt.config.data import DataConfig, TokenizerConfig
-from nmt.config.tree import Config, PathsConfig, RuntimeConfig
-from nmt.data import make_tokenizer, prepare
+from nmt.config.tree import Config, PathsConfig
+from nmt.data import prepare
 from nmt.data.prepared import require_prepared, require_text
 from nmt.errors import UserError
 from nmt.storage.files import seal
+from tests.unit.data.corpus import KilledError, append, killed, with_data, with_tokenizer
 
 SPLITS = ("train", "valid", "test")
 
 
-@pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
-
-
-def write_pairs(path: Path, first: int, count: int = 40) -> str:
-    numbers = range(first, first + count)
-    sides = {"en": [f"number {n} goes" for n in numbers], "de": [f"zahl {n} geht" for n in numbers]}
-    pyarrow.parquet.write_table(pyarrow.table(sides), path)
-    return str(path)
-
-
-def with_data(config: Config, **settings: Any) -> Config:
-    return replace(config, data=replace(config.data, **settings))
-
-
 @pytest.fixture
-def config(tmp_path: Path) -> Config:
-    """Prepare a small corpus and return its settings."""
-    names: dict[str, Any] = {
-        split: [write_pairs(tmp_path / f"{split}.parquet", 100 * n)] for n, split in enumerate(SPLITS)
-    }
-    config = Config(
-        data=DataConfig(corpus="toy", source="files", **names),
-        tokenizer=TokenizerConfig(vocab_size=60),
-        runtime=RuntimeConfig(workers=1),
-        paths=PathsConfig(data=str(tmp_path / "data")),
-    )
+def prepared(config: Config) -> Config:
     prepare.prepare(config, lambda _: None)
     return config
 
 
-@pytest.mark.parametrize("split", SPLITS)
-def test_other_files_are_refused_with_both_names(config: Config, tmp_path: Path, split: str) -> None:
-    other = write_pairs(tmp_path / "other.parquet", 500)
-    changed = with_data(config, **{split: [other]})
-    expected = rf"data\.{split}=\[.*/{split}\.parquet\], not \[.*/other\.parquet\]: run `make data` .*data\.corpus\.$"
+@pytest.mark.parametrize(
+    ("changes", "of_test", "message"),
+    [
+        ({"max_pieces": 41}, False, r"data\.max_pieces=40, not 41"),
+        ({"train": ["no.en", "no.de"]}, False, r"data\.train=\[.*en.*de\], not \[no\.en,no\.de\]"),
+        ({"test": ["no.en", "no.de"]}, True, r"data\.test=\[.*en.*de\], not \[no\.en,no\.de\]"),
+        ({"target_lang": "fr"}, True, r"data\.target_lang=de, not fr"),
+        ({"tag": "@de@"}, True, r"data\.tag=, not @de@"),
+        (
+            {"source": "hub", "train": ["train"]},
+            False,
+            r"data\.source=files, not hub; data\.train=\[.*\], not \[train\]",
+        ),
+    ],
+)
+def test_changed_settings_are_refused_with_both_values(
+    prepared: Config, changes: dict[str, Any], of_test: bool, message: str
+) -> None:
+    require_prepared(prepared)
+    changed, expected = with_data(prepared, **changes), f"prepared with {message}: run `make data` .*data.corpus"
     with pytest.raises(UserError, match=expected) as refused:
         require_prepared(changed)
     assert "\n" not in str(refused.value)
-    with pytest.raises(UserError, match=expected):
-        require_text(changed, [split])
-    prepare.prepare(changed, lambda _: None)
-    require_prepared(changed)
+    if of_test:
+        with pytest.raises(UserError, match=expected):
+            require_text(changed, ["test"])
+    else:
+        require_text(changed, ["valid"])
 
 
-def test_text_that_changed_under_the_same_name_is_refused(config: Config) -> None:
-    write_pairs(Path(config.data.train[0]), 7)
-    with pytest.raises(
-        UserError, match=r"prepared from other text of train than data\.train=\[.*\] has now: run `make"
-    ):
+def test_other_text_under_the_same_name_is_refused(prepared: Config) -> None:
+    for raw in prepared.data.train:
+        append(raw, "more\n")
+    with pytest.raises(UserError, match=r"prepared from other files \(collect train\) than there are now: run `make"):
+        require_prepared(prepared)
+    require_text(prepared, ["test"])
+
+
+def test_unprepared_and_interrupted_corpora_are_refused(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match=r"is not prepared \(collect test\): run `make data`"):
         require_prepared(config)
-    require_text(config, ["test"])
-
-
-class KilledError(BaseException):
-    """Simulates the end of the process: no code may catch it."""
-
-
-def killed(*_: object) -> NoReturn:
-    raise KilledError
-
-
-def test_token_ids_of_text_that_was_collected_again_are_refused(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_pairs(Path(config.data.train[0]), 7)
-    with monkeypatch.context() as patch:
-        patch.setattr(prepare, "make_tokenizer", killed)
-        with pytest.raises(KilledError):
-            prepare.prepare(config, lambda _: None)
-    with pytest.raises(UserError, match=r"is not prepared \(encode train\): run `make data`"):
-        require_prepared(config)
+    require_text(config, SPLITS)
+    prepare.prepare(config, lambda _: None)
+    for raw in config.data.train:
+        append(raw, "more\n")
+    for function in ("tokenizer_task", "_encode"):
+        with monkeypatch.context() as patch:
+            patch.setattr(prepare, function, killed)
+            with pytest.raises(KilledError):
+                prepare.prepare(config, lambda _: None)
+        with pytest.raises(UserError, match=r"is not prepared \((tokenizer|encode test)\): run `make data`"):
+            require_prepared(config)
     prepare.prepare(config, lambda _: None)
     require_prepared(config)
 
 
-def test_raw_files_may_be_moved_away_or_elsewhere(config: Config, tmp_path: Path) -> None:
-    moved = {
-        split: [shutil.copy(getattr(config.data, split)[0], f"{tmp_path}/moved-{split}.parquet")] for split in SPLITS
-    }
-    for split in SPLITS:
-        Path(getattr(config.data, split)[0]).unlink()
-    require_prepared(config)
-    require_text(config, SPLITS)
-    require_prepared(with_data(config, **moved))
-
-
-def test_prepared_folder_may_be_moved(config: Config, tmp_path: Path) -> None:
-    shutil.move(tmp_path / "data", tmp_path / "elsewhere")
-    require_prepared(replace(config, paths=PathsConfig(data=str(tmp_path / "elsewhere"))))
-
-
-def test_other_source_is_refused(config: Config) -> None:
-    with pytest.raises(UserError, match=r"data\.source=files, not hub; data\.train=\[.*\], not \[train\]"):
-        require_prepared(with_data(config, source="hub", train=["train"]))
-
-
-@pytest.mark.parametrize("setting", ["hub_dataset", "hub_config", "hub_revision"])
-def test_other_data_set_of_the_hub_is_refused(config: Config, setting: str) -> None:
-    hub = with_data(config, source="hub", hub_dataset="someone/corpus", hub_config="de-en", hub_revision="a" * 40)
-    hub = with_data(hub, train=["train"], valid=["validation"], test=["test"])
-    edit_manifest(config, lambda content: as_if_from_the_hub(content, hub.data))
-    require_prepared(hub)
-    with pytest.raises(UserError, match=rf"data\.{setting}=.*, not other: "):
-        require_prepared(with_data(hub, **{setting: "other"}))
-    with pytest.raises(UserError, match=r"data\.test=\[test\], not \[validation\]: "):
-        require_text(with_data(hub, test=["validation"]), ["test"])
-
-
-def as_if_from_the_hub(content: dict[str, Any], data: DataConfig) -> None:
-    content["settings"]["data"] |= {name: getattr(data, name) for name in ("source", "train", "valid", "test")}
-    content["settings"]["data"] |= {n: getattr(data, n) for n in ("hub_dataset", "hub_config", "hub_revision")}
-    for split in SPLITS:
-        content["steps"][f"collect {split}"]["inputs"]["source"] = {
-            "dataset": data.hub_dataset,
-            "config": data.hub_config,
-            "revision": data.hub_revision,
-            "splits": getattr(data, split),
-        }
-
-
-def edit_manifest(config: Config, edit: Callable[[dict[str, Any]], None]) -> None:
-    path = config.data_folder / "manifest.json"
-    content = json.loads(path.read_text())
-    edit(content)
-    content.pop("seal")
-    content["seal"] = seal(content)
-    path.write_text(json.dumps(content))
-
-
-def test_other_languages_and_tags_of_the_test_text_are_refused(config: Config) -> None:
-    with pytest.raises(UserError, match=r"data\.target_lang=de, not fr"):
-        require_text(with_data(config, target_lang="fr"), ["test"])
-    with pytest.raises(UserError, match=r"data\.tag=, not @de@"):
-        require_text(with_data(config, tag="@de@"), ["test"])
-
-
-def test_interrupted_preparation_keeps_the_settings_of_the_finished_one(config: Config, tmp_path: Path) -> None:
-    other = with_data(config, train=[write_pairs(tmp_path / "other.parquet", 500)])
+def test_interrupted_preparation_keeps_the_settings_of_the_finished_one(prepared: Config) -> None:
+    other = with_data(prepared, train=prepared.data.valid)
     with pytest.raises(UserError, match="vocab_size=9000"):
-        prepare.prepare(replace(other, tokenizer=TokenizerConfig(vocab_size=9000)), lambda _: None)
-    with pytest.raises(UserError, match="from other text of train than"):
-        require_prepared(config)
-    (tmp_path / "other.parquet").unlink()
-    with pytest.raises(UserError, match=r"data\.train=\[.*\], not \[.*other\.parquet\]"):
-        require_prepared(other)
+        prepare.prepare(with_tokenizer(other, vocab_size=9000), lambda _: None)
+    with pytest.raises(UserError, match=r"from other files \(collect train\)"):
+        require_prepared(prepared)
+
+
+def test_raw_files_and_prepared_folders_may_be_moved(prepared: Config, tmp_path: Path) -> None:
+    moved = {split: [shutil.copy(raw, f"{raw}.moved") for raw in getattr(prepared.data, split)] for split in SPLITS}
+    for split in SPLITS:
+        for raw in getattr(prepared.data, split):
+            Path(raw).unlink()
+    require_prepared(prepared)
+    require_text(prepared, SPLITS)
+    require_prepared(with_data(prepared, **moved))
+    shutil.move(tmp_path / "data", tmp_path / "elsewhere")
+    require_prepared(replace(prepared, paths=PathsConfig(data=str(tmp_path / "elsewhere"))))
+
+
+def as_if_from(prepared: Config, **settings: Any) -> Config:
+    """Return the settings of a data set of the Hub, after editing the manifest as if it came from there."""
+    names = {"train": ["train"], "valid": ["validation"], "test": ["test"]}
+    hub = with_data(prepared, source="hub", **names, **settings)
+    path = prepared.data_folder / "manifest.json"
+    content = json.loads(path.read_text())
+    content["settings"]["data"] |= {name: getattr(hub.data, name) for name in ("source", *names, *settings)}
+    for split, splits in names.items():
+        source = {name.removeprefix("hub_"): value for name, value in settings.items()}
+        content["steps"][f"collect {split}"]["inputs"]["source"] = {**source, "splits": splits}
+    del content["seal"]
+    path.write_text(json.dumps({**content, "seal": seal(content)}))
+    return hub
+
+
+def test_other_data_set_of_the_hub_is_refused(prepared: Config) -> None:
+    hub = as_if_from(prepared, hub_dataset="someone/corpus", hub_config="de-en", hub_revision="a" * 40)
+    require_prepared(hub)
+    for setting in ("hub_dataset", "hub_config", "hub_revision"):
+        with pytest.raises(UserError, match=rf"data\.{setting}=.*, not other: "):
+            require_prepared(with_data(hub, **{setting: "other"}))
 
 
 def test_tokenizer_of_another_folder_is_refused(
-    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = replace(config, tokenizer=replace(config.tokenizer, folder=str(tmp_path / "first")))
-    shutil.copytree(config.data_folder, tmp_path / "first")
-    larger = replace(config, tokenizer=replace(config.tokenizer, vocab_size=58))
-    prepare.prepare(larger, lambda _: None)
-    shutil.copytree(config.data_folder, tmp_path / "second")
+    shutil.copytree(prepared.data_folder, tmp_path / "first")
+    with pytest.raises(UserError, match=r"prepared with tokenizer\.vocab_size=100, not 80: run `make data`"):
+        require_prepared(with_tokenizer(prepared, vocab_size=80))
+    prepare.prepare(with_tokenizer(prepared, vocab_size=90), lambda _: None)
+    shutil.copytree(prepared.data_folder, tmp_path / "second")
+    kept = with_tokenizer(prepared, folder=str(tmp_path / "first"))
     prepare.prepare(kept, lambda _: None)
-    require_prepared(kept)
     monkeypatch.setenv("HOME", str(tmp_path))
-    at_home = replace(kept, tokenizer=replace(kept.tokenizer, folder="~/first"))
-    require_prepared(at_home)
-    for each in (at_home, kept):
-        prepare.prepare(each, lambda _: None)
-    other = replace(kept, tokenizer=replace(kept.tokenizer, folder=str(tmp_path / "second")))
-    with pytest.raises(UserError, match=r"tokenizer\.folder=.*/first, not .*/second: "):
-        require_prepared(other)
-    gone = replace(kept, tokenizer=replace(kept.tokenizer, folder=str(tmp_path / "gone")))
-    with pytest.raises(UserError, match=r"tokenizer\.folder=.*/first, not .*/gone: "):
-        require_prepared(gone)
+    for same in (kept, with_tokenizer(kept, folder="~/first")):
+        require_prepared(same)
+        prepare.prepare(same, lambda _: None)
+    prepare.prepare(kept, lambda _: None)
+    for other in ("second", "gone"):
+        with pytest.raises(UserError, match=rf"tokenizer\.folder=.*/first, not .*/{other}: "):
+            require_prepared(with_tokenizer(kept, folder=str(tmp_path / other)))
     shutil.move(tmp_path / "first", tmp_path / "moved")
     require_prepared(kept)
-    require_prepared(replace(kept, tokenizer=replace(kept.tokenizer, folder=str(tmp_path / "moved"))))
-
-
-def test_tokenizer_with_another_number_of_vocabularies_is_not_kept(config: Config, tmp_path: Path) -> None:
-    shutil.copytree(config.data_folder, tmp_path / "joint")
-    apart = replace(config, model=replace(config.model, tie_embeddings=False))
-    apart = replace(apart, tokenizer=replace(config.tokenizer, joint=False, folder=str(tmp_path / "joint")))
+    require_prepared(with_tokenizer(kept, folder=str(tmp_path / "moved")))
+    apart = replace(kept, model=replace(kept.model, tie_embeddings=False))
     with pytest.raises(
         UserError, match=r"has one vocabulary, but .*set tokenizer\.joint=true, or tokenizer\.folder=''"
     ):
-        prepare.prepare(apart, lambda _: None)
+        prepare.prepare(with_tokenizer(apart, joint=False, folder=str(tmp_path / "moved")), lambda _: None)

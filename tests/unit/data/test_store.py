@@ -106,7 +106,7 @@ def test_unknown_number_type_is_refused(tmp_path: Path) -> None:
     fill(tmp_path)
     path = tmp_path / "train.store.json"
     path.write_text(path.read_text().replace('"<u2"', "[]"))
-    with pytest.raises(UserError, match=r"train\.store\.json is missing, damaged"):
+    with pytest.raises(UserError, match=r"train\.en\.tokens is missing, damaged"):
         PairStore.open(tmp_path, "train")
 
 

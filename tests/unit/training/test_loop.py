@@ -14,7 +14,7 @@ from nmt.data.store import PairStore
 from nmt.estimate.parameters import count_parameters
 from nmt.runs.checkpoint import Checkpoint
 from nmt.runs.checkpoints import Checkpoints, load_last_good
-from nmt.runs.tracker import Tracker
+from nmt.runs.tracker import NullTracker
 from nmt.training import stopping
 from nmt.training.checkpointing import CheckpointManager
 from nmt.training.loop import Loop
@@ -97,7 +97,7 @@ def build(folder: Path, ours: Clock, settings: dict[str, Any], checkpoint: Check
             ours.now += ours.validation
         return {"loss": 1 / (1 + state.trainer.step)}
 
-    return Training(state, Tracker(), validate, checkpoint_manager)
+    return Training(state, NullTracker(), validate, checkpoint_manager)
 
 
 @pytest.mark.parametrize("started", [0.0, 40.0])

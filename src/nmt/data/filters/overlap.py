@@ -9,8 +9,7 @@ from pathlib import Path
 
 from nmt.config.data import SIDE, DataConfig, is_text
 from nmt.data.corpora import CorpusSplit
-from nmt.data.layout import CorpusLayout
-from nmt.data.records import Overlap
+from nmt.data.manifest import Overlap
 from nmt.data.sources.source import Languages, languages
 from nmt.data.tags import untagged
 from nmt.text.lines import read_lines
@@ -20,8 +19,8 @@ HeldOut = set[bytes]
 """What filters know of the development and test text: the keys of all sentences and pairs."""
 CHUNK_PAIRS = 10_000
 """Pairs between two reports of progress."""
-Keeps = Callable[[str, str], bool]
-"""Returns whether a training pair is kept, given its source and its target."""
+Keeps = Callable[..., bool]
+"""Returns whether a training pair is kept, given its source, its target, and what else it has."""
 
 
 def keys_of(sides: Languages, source: str, target: str) -> tuple[bytes, bytes, bytes]:
@@ -33,7 +32,7 @@ def keys_of(sides: Languages, source: str, target: str) -> tuple[bytes, bytes, b
 def read_splits(folder: Path, splits: Iterable[CorpusSplit]) -> Iterator[tuple[Languages, str, str]]:
     """Yield the languages and both sides of all pairs of prepared splits, without the tags of their corpora."""
     for split in splits:
-        sources, targets = map(read_lines, CorpusLayout(folder).texts(split.name, split.languages))
+        sources, targets = (read_lines(folder / name) for name in split.texts[:2])
         for source, target in zip(sources, targets, strict=True):
             yield split.languages, untagged(source, split.data.tag), target
 
@@ -68,4 +67,4 @@ def sentences_differ(data: DataConfig, held_out: HeldOut) -> Keeps:
     sides = languages(data)
     # different sentences often have the same tree
     chosen = slice(2, 3) if data.drop_overlap != SIDE else slice(0, 2) if is_text(data.target_lang) else slice(0, 1)
-    return lambda source, target: held_out.isdisjoint(keys_of(sides, source, target)[chosen])
+    return lambda source, target, *_: held_out.isdisjoint(keys_of(sides, source, target)[chosen])

@@ -11,8 +11,7 @@ import pytest
 
 from nmt.cli import main
 from nmt.data.gold_alignments import align_task
-from nmt.data.layout import CorpusLayout
-from nmt.data.records import TaskRecord
+from nmt.data.manifest import MANIFEST, TaskRecord
 from nmt.decoding.attention import align
 from nmt.decoding.engine import Engine
 from nmt.decoding.load import load
@@ -62,7 +61,7 @@ def test_eval_scores_alignments_if_the_true_ones_are_known(run: Path, capsys: py
     sums = {"test.alignments": checksum(folder / "test.alignments")}
     record = asdict(TaskRecord(inputs={}, outputs=sums, result={}))
     steps = {"steps": {align_task("test"): record}}
-    write_json(CorpusLayout(folder).manifest, {**steps, "seal": seal(steps)})
+    write_json(folder / MANIFEST, {**steps, "seal": seal(steps)})
     assert main(["eval", *overrides(run)]) == 0
     found = align(engine_of(run), SOURCES, REFERENCES)
     score = score_links(*count_links((line, read_gold(truth)) for line, truth in zip(found, gold, strict=True)))
@@ -75,7 +74,7 @@ def test_damaged_alignments_are_refused_before_translation(run: Path, capsys: py
     write(folder / "test.alignments", ["0-0"])
     record = asdict(TaskRecord(inputs={}, outputs={"test.alignments": "0"}, result={}))
     steps = {"steps": {align_task("test"): record}}
-    write_json(CorpusLayout(folder).manifest, {**steps, "seal": seal(steps)})
+    write_json(folder / MANIFEST, {**steps, "seal": seal(steps)})
     assert main(["eval", *overrides(run)]) == 2
     assert "test.alignments is not what was prepared" in capsys.readouterr().err
     assert not (run / "eval").exists()

@@ -9,9 +9,8 @@ import pytest
 
 from nmt.config.data import DataConfig
 from nmt.config.tree import Config
-from nmt.data import make_tokenizer, prepare
+from nmt.data import prepare
 from nmt.data.alignments import NAME, piece_links
-from nmt.data.layout import column_name
 from nmt.data.mixture import open_training_text
 from nmt.data.prepared import require_prepared
 from nmt.data.sources import registry
@@ -24,11 +23,6 @@ from tests.unit.data.test_further_references import config_with, say_nothing, wr
 
 PAIRS = pairs(120, 1)
 TRANSLATED = {target: source for source, target in WORDS.items()}
-
-
-@pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
 
 
 def truth(source: str, target: str) -> list[tuple[int, int]]:
@@ -107,7 +101,7 @@ def test_other_alignments_are_prepared_anew(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"was prepared with data\.train_alignments=.*, not : "):
         require_prepared(without)
     prepare.prepare(without, say_nothing)
-    assert not list(config.data_folder.glob(f"{column_name('train', NAME)}*"))
+    assert not list(config.data_folder.glob("train.alignments*"))
     assert PairStore.open(config.data_folder, "train").columns.keys() == {SOURCE, TARGET}
 
 

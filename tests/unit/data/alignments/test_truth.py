@@ -7,20 +7,14 @@ import pytest
 
 from nmt.config.data import DataConfig
 from nmt.config.tree import Config
-from nmt.data import make_tokenizer, prepare
+from nmt.data import prepare
 from nmt.data.gold_alignments import alignments_of
-from nmt.data.layout import column_name
 from nmt.data.prepared import require_text
 from nmt.errors import ConfigError, UserError
 from nmt.text.alignments import read_gold
 from tests.unit.data.test_further_references import TEST, config_with, say_nothing, write
 
 GOLD = ["0-0 1-1", "0p0 1-1", ""]
-
-
-@pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
 
 
 def config_of(folder: Path, gold: list[str], **data: object) -> Config:
@@ -44,7 +38,7 @@ def test_alignments_are_prepared_with_the_test_set(tmp_path: Path) -> None:
     assert alignments_of(config.data_folder, "test")[2] == read_gold("0-0")
     prepare.prepare(with_file(config, ""), say_nothing)
     assert alignments_of(config.data_folder, "test") == []
-    assert not (config.data_folder / column_name("test", "alignments")).exists()
+    assert not (config.data_folder / "test.alignments").exists()
 
 
 def test_a_tag_counts_as_a_word_of_the_source(tmp_path: Path) -> None:
@@ -69,7 +63,7 @@ def test_alignments_of_other_sentences_are_refused(tmp_path: Path, gold: list[st
 def test_changed_alignments_are_refused(tmp_path: Path) -> None:
     config = config_of(tmp_path, GOLD)
     prepare.prepare(config, say_nothing)
-    write(config.data_folder / column_name("test", "alignments"), ["0-0"] * 3)
+    write(config.data_folder / "test.alignments", ["0-0"] * 3)
     with pytest.raises(UserError, match="is not what was prepared"):
         alignments_of(config.data_folder, "test")
 
@@ -92,5 +86,3 @@ def test_other_alignments_of_the_test_text_are_refused(tmp_path: Path) -> None:
         require_text(with_file(config, second), ["test"])
     first.unlink()
     require_text(config, ["test"])
-    with pytest.raises(UserError, match=r"data\.test_alignments=.*gold, not : "):
-        require_text(with_file(config, ""), ["test"])

@@ -12,9 +12,8 @@ from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data.corpora import CorpusSplit
 from nmt.data.filters.overlap import count_overlap, learn, read_splits
-from nmt.data.manifest import read_manifest
+from nmt.data.manifest import Overlap, read_manifest
 from nmt.data.prepared import require_prepared
-from nmt.data.records import Overlap
 from nmt.data.sources.source import Languages, Pair
 from tests.integration import toy
 from tests.unit.data.filters.test_pipeline import run
@@ -37,11 +36,6 @@ PAIRS: list[Pair] = [
     ("?!", "!"),
     ("A dog.", "Ein Hund."),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.data.make_tokenizer.run_in_process", lambda function, *args: function(*args))
 
 
 def pairs(count: int, seed: int) -> Texts:
@@ -74,13 +68,23 @@ def test_sentences_are_compared_by_letters_in_their_languages(settings: dict[str
     assert kept(data(**settings), PAIRS, []) == PAIRS
 
 
-def test_sides_are_compared_in_each_direction_but_not_trees() -> None:
+def test_pairs_of_the_other_direction_are_the_same_pairs() -> None:
     assert kept(data(drop_overlap="pair", target_lang="fr"), [("A dog.", "un chien")]) == []
     other = data(drop_overlap="side", target_lang="cs")
     assert kept(other, [("new", "Un chien."), ("a dog", "")]) == [("new", "Un chien.")]
+
+
+def test_targets_that_repeat_anyway_are_not_compared() -> None:
     text = [(("en", "trees"), "a b c d", "(S (X x))")]
     repeated: list[Pair] = [("new", "(S (X x))"), ("a b c d", "(S)")]
     assert kept(data(drop_overlap="side", target_lang="trees"), repeated, text) == repeated[:1]
+
+
+def test_vowel_signs_make_a_difference() -> None:
+    text = [(("hi", "zh"), "वह का है", "我非常喜欢我家里的那只狗,它也喜欢我。")]
+    found: list[Pair] = [("वह की है", "他"), ("वह का है।", "他"), ("हाँ", "你说,我非常喜欢我家里的那只猫。")]
+    languages = {"source_lang": "hi", "target_lang": "zh"}
+    assert kept(data(drop_overlap="side", **languages), found, text) == [found[0], found[2]]
 
 
 def write(folder: Path, name: str, text: Texts, languages: Languages = EN_DE) -> list[str]:
@@ -118,7 +122,7 @@ def test_dropped_pairs_are_counted_and_the_warning_goes_away(
         assert (expected in said.err) is warned
         assert ("(data.drop_overlap=side drops such pairs)" in said.err) is warned
         assert (f"overlap (data.drop_overlap={drop})" in said.out) is bool(drop)
-        assert ("held_out_text" in manifest.tasks["collect train"].inputs) is bool(drop)
+        assert bool(manifest.tasks["collect train"].inputs["held_out_text"]) is bool(drop)
         require_prepared(config)
     config = replace(config, data=replace(config.data, test=write(tmp_path, "other", train[:15])))
     command.run(config)
