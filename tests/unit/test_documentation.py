@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -118,3 +119,8 @@ def test_make_help_lists_the_targets_of_the_documents() -> None:
     listed = set(re.findall(r"^  ([a-z0-9-]+) ", done.stdout, re.MULTILINE))
     found = [words for document in DOCUMENTS for words in commands(document.read_text(encoding="utf-8"))]
     assert listed >= {word for words in found if words[0] == "make" for word in words[1:] if "=" not in word}
+
+
+def test_the_tables_of_results_are_those_of_their_json_files() -> None:
+    module = runpy.run_path(str(ROOT / "scripts" / "results"))
+    assert module["rendered"]() == (ROOT / "docs" / "results.md").read_text(encoding="utf-8"), "run scripts/results"
