@@ -6,33 +6,25 @@ from nmt.evaluation.alignment_error import count_links, score_links
 from nmt.text.alignments import read_gold
 
 
-def links(text: str) -> list[tuple[int, int]]:
-    return [(int(i), int(j)) for i, _, j in (link.partition("-") for link in text.split())]
-
-
 @pytest.mark.parametrize(
     ("gold", "found", "error_rate", "precision", "recall"),
     [
         (["0-0 1-1"], ["0-0 1-1"], 0, 100, 100),
-        (["0-0 1-1"], ["0-1 1-0"], 100, 0, 0),
         (["0-0 1-1"], [""], 100, 0, 0),
         # |A| = 3, |S| = 2, |A and S| = 1, |A and P| = 2: 1 - (1 + 2) / (3 + 2)
         (["0-0 1-1 2p1"], ["0-0 2-1 2-0"], 40, 200 / 3, 50),
-        # a possible link costs nothing where it is found, nor where it is not
+        # a possible link costs nothing if it is found, nor if it is not
         (["0-0 1p0"], ["0-0 1-0"], 0, 100, 100),
         (["0-0 1p0"], ["0-0"], 0, 100, 100),
         # counts are summed over sentences: |A| = 3, |S| = 3, |A and S| = 2 = |A and P|
         (["0-0 1-1", "0-0"], ["0-0 1-1", "0-1"], 100 / 3, 200 / 3, 200 / 3),
-        (["0-0 0-0"], ["0-0"], 0, 100, 100),
+        (["0-0"], ["0-0 0-0"], 0, 100, 100),
         ([""], [""], 0, 0, 0),
     ],
 )
 def test_error_rates_are_those_calculated_by_hand(
     gold: list[str], found: list[str], error_rate: float, precision: float, recall: float
 ) -> None:
-    score = score_links(*count_links((links(line), read_gold(truth)) for truth, line in zip(gold, found, strict=True)))
+    links = ([tuple(map(int, link.split("-"))) for link in line.split()] for line in found)
+    score = score_links(*count_links(zip(links, map(read_gold, gold), strict=True)))  # type: ignore[arg-type]
     assert (score.error_rate, score.precision, score.recall) == pytest.approx((error_rate, precision, recall))
-
-
-def test_a_link_that_is_found_twice_counts_once() -> None:
-    assert count_links([([(0, 0), (0, 0)], read_gold("0-0"))]) == [1, 1, 1, 1]

@@ -14,7 +14,7 @@ from nmt.config.compose import compose
 from nmt.config.model import ModelConfig
 from nmt.data.alignments import NAME
 from nmt.data.batches import Batching, PairLengths, plan_epoch
-from nmt.data.loader import CPU_SHAPES, GlobalBatch, Links, global_batches
+from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import SIDES, PairStore, writing
 from nmt.decoding.attention import guided_layer
@@ -53,16 +53,11 @@ def store(tmp_path: Path) -> PairStore:
 def batches(
     store: PairStore, device_tokens: int = 0, rank: int = 0, devices: int = 1, shapes: Shapes = CPU_SHAPES
 ) -> Iterator[GlobalBatch]:
+    budget = Batching(TRAINING.batch_tokens, seed=1)
     return global_batches(
-        store,
-        Batching(TRAINING.batch_tokens, seed=1),
-        device_tokens=device_tokens,
-        start=START,
-        rank=rank,
-        devices=devices,
-        shapes=shapes,
+        store, budget, device_tokens=device_tokens, start=START, rank=rank, devices=devices, shapes=shapes,
         with_links=True,
-    )
+    )  # fmt: skip
 
 
 def plain_loss(model: TranslationModel, store: PairStore, sentences: list[int]) -> Tensor:
@@ -87,15 +82,12 @@ def sentences_of(store: PairStore, count: int) -> list[list[int]]:
     return [plan[index].tolist() for index in range(count)]
 
 
-@pytest.mark.parametrize(("parallel", "device_tokens"), [(1, 0), (1, 20), (2, 30)])
-@pytest.mark.parametrize("placement", ["post", "pre"])
+@pytest.mark.parametrize(("parallel", "device_tokens", "placement"), [(1, 0, "pre"), (2, 30, "post")])
 def test_updates_equal_a_plain_training_loop(
     store: PairStore, parallel: int, device_tokens: int, placement: str
 ) -> None:
-    config, model = (
-        replace(TRAINING, device_tokens=device_tokens, guided_weight=0.7),
-        replace(MODEL, norm_placement=placement),
-    )
+    config = replace(TRAINING, device_tokens=device_tokens, guided_weight=0.7)
+    model = replace(MODEL, norm_placement=placement)
     torch.manual_seed(3)
     built = build_model(model, VOCABULARY, VOCABULARY).double()
     ours = Trainer(built, config, CPU, seed=1, parallel=parallel)
@@ -144,27 +136,13 @@ def test_products_that_are_too_large_for_fp16_are_scaled_first(store: PairStore)
 
 def test_only_training_with_a_weight_learns_links(store: PairStore) -> None:
     model = build_model(MODEL, VOCABULARY, VOCABULARY).double()
+    usual, guided = Objective(model, 0.1), Objective(model, 0.1, guided_weight=0.7)
     batch = next(batches(store)).micro_batches[0]
-    usual = Objective(model, 0.1)(batch)
-    guided = Objective(model, 0.1, guided_weight=0.7)
-    assert guided(batch).smoothed > usual.smoothed
-    assert guided(batch).nll == usual.nll
-    assert guided.eval()(batch).smoothed == usual.smoothed
-
-
-def test_a_store_without_links_trains_as_usual(tmp_path: Path, store: PairStore) -> None:
-    model = build_model(MODEL, VOCABULARY, VOCABULARY).double()
-    batch = next(batches(PairStore({side: store.columns[side] for side in SIDES}))).micro_batches[0]
-    assert Objective(model, 0.1, guided_weight=0.7)(batch).smoothed == Objective(model, 0.1)(batch).smoothed
-
-
-def test_links_follow_their_micro_batch_to_a_device(store: PairStore) -> None:
-    batch = next(batches(store)).micro_batches[0]
-    moved = batch.to(CPU.device)
-    found, expected = (each.links for each in (moved, batch))
-    assert isinstance(found, Links)
-    assert isinstance(expected, Links)
-    assert torch.equal(found.targets, expected.targets)
+    assert guided(batch).smoothed > usual(batch).smoothed
+    assert guided(batch).nll == usual(batch).nll
+    assert guided.eval()(batch).smoothed == usual(batch).smoothed
+    unlinked = next(batches(PairStore({side: store.columns[side] for side in SIDES}))).micro_batches[0]
+    assert guided.train()(unlinked).smoothed == usual(unlinked).smoothed
 
 
 def test_the_last_layer_but_one_learns_alignments() -> None:
