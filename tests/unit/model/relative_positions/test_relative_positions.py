@@ -3,7 +3,7 @@
 import pytest
 
 from nmt.model import positions
-from tests.unit.estimate import test_parameters
+from tests.unit.estimate import test_estimate
 from tests.unit.model import test_transformer
 from tests.unit.model.reference import model_with
 
@@ -21,4 +21,4 @@ def test_clipped_distances_equal_the_plain_implementation(lengths: tuple[list[in
 
 
 def test_the_formula_of_the_size_counts_the_vectors() -> None:
-    test_parameters.test_formulas_equal_a_model_that_is_built(CLIPPED)
+    test_estimate.test_parameters_equal_those_of_a_model_that_is_built(CLIPPED)
