@@ -25,60 +25,41 @@ def bleu_of(config: Config) -> float:
     return float(corpus_bleu(hypotheses, [references(config)]).score)
 
 
-def test_a_complete_run_has_every_section(first: Config) -> None:
+def test_a_complete_run_has_every_section_in_one_file(first: Config) -> None:
     html = run_report(first)
     assert "Not shown" not in html
     assert html.count('<figure class="chart">') == 5
     assert html.count("<span>line ") == 30  # of 30 sentences, each is among the worst or the best ones
     assert f"<b>{bleu_of(first):.2f}</b>" in html
+    assert "<dt>Time</dt><dd>21 s; step 20 of 20</dd>" in html  # without the 1000 s before it was resumed
     found = re.search(r'<script id="data" type="application/json">(.*?)</script>', html, re.S)
     assert found
     attention = json.loads(found[1])
     assert (attention["heads"], {kind["layers"] for kind in attention["kinds"].values()}) == (2, {2})
-
-
-def test_the_page_has_the_scores_of_alignments(first: Config) -> None:
-    record = first.run_folder / "eval" / "test.json"
-    usual = record.read_text(encoding="utf-8")
-    aligned = {"error_rate": 10.5, "precision": 71.5, "recall": 62.5}
-    record.write_text(json.dumps({**json.loads(usual), "alignments": aligned}), encoding="utf-8")
-    try:
-        html = run_report(first)
-    finally:
-        record.write_text(usual, encoding="utf-8")
-    assert "test: word alignments of the references: error rate 10.5%, precision 71.5%, recall 62.5%" in html
-
-
-def test_all_scores_are_listed_and_the_named_checkpoints_sentences_are_shown(first: Config) -> None:
-    scored = renamed(first, "scored")
-    shutil.copytree(first.run_folder, scored.run_folder)
-    greedy = scored.run_folder / "eval" / "step-00000020"
-    greedy.mkdir()
-    report = json.loads((scored.run_folder / "eval" / "test.json").read_text(encoding="utf-8"))
-    (greedy / "test.json").write_text(json.dumps(report | {"chrf": report["chrf"] | {"score": 12.34}}), "utf-8")
-    (greedy / "test.hyp.txt").write_text("".join(f"{line}\n" for line in references(first)), "utf-8")
-    html = run_report(scored)
-    assert "<td>step-00000020/test</td>" in html
-    assert "<del>" in html + run_report(first)
-    html = run_report(scored, checkpoint="20")
-    assert "chrF 100.0" in html
-    assert "<del>" not in html.replace("<del>Struck words</del>", "")
-    titles = re.findall(r"<td>(\S*test)</td><td>chrF</td>", html)
-    assert titles == ["step-00000020/test", "test"]
-
-
-def test_markup_in_the_corpus_is_escaped(first: Config) -> None:
-    html = run_report(first)
+    assert not re.findall(r"""(?:src|href)=["'](?!#|data:)|@import|url\(""", html)
     assert SCRIPT_LIKE_SOURCE not in html
     assert "&lt;/script&gt;&lt;b&gt;&amp;amp; &lt;/script&gt;" in html
     assert html.count("</script>") == 2
 
 
-def test_a_page_loads_no_other_file(first: Config) -> None:
-    html = run_report(first)
-    assert not re.findall(r"""(?:src|href)=["'](?!#|data:)""", html)
-    assert "@import" not in html
-    assert "url(" not in html
+def test_all_scores_are_listed_and_the_named_checkpoints_sentences_are_shown(first: Config) -> None:
+    scored = renamed(first, "scored")
+    shutil.copytree(first.run_folder, scored.run_folder)
+    usual, other = scored.run_folder / "eval", scored.run_folder / "eval" / "step-00000020"
+    other.mkdir()
+    record = json.loads((usual / "test.json").read_text(encoding="utf-8"))
+    (other / "test.json").write_text(json.dumps(record | {"chrf": record["chrf"] | {"score": 12.34}}), "utf-8")
+    (other / "test.hyp.txt").write_text("".join(f"{line}\n" for line in references(first)), "utf-8")
+    aligned = {"error_rate": 10.5, "precision": 71.5, "recall": 62.5}
+    (usual / "test.json").write_text(json.dumps({**record, "alignments": aligned}), encoding="utf-8")
+    html = run_report(scored)
+    assert "test: word alignments of the references: error rate 10.5%, precision 71.5%, recall 62.5%" in html
+    assert "<td>step-00000020/test</td>" in html
+    assert "<ins>" in html.replace("<ins>underlined words</ins>", "")
+    html = run_report(scored, checkpoint="20")
+    assert "chrF 100.0" in html
+    assert "<ins>" not in html.replace("<ins>underlined words</ins>", "")
+    assert re.findall(r"<td>(\S*test)</td><td>chrF</td>", html) == ["step-00000020/test", "test"]
 
 
 def test_each_missing_section_gives_its_reason(first: Config, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,5 +86,6 @@ def test_a_page_without_data_and_checkpoint_has_the_other_sections(first: Config
         hidden.rename(data)
         shutil.rmtree(moved.run_folder)
     assert "there is no prepared data in" in html
+    assert "test.en is not there: run <code>make data</code>" in html
     assert "BLEU as in the paper" in html
     assert html.count('<figure class="chart">') == 5

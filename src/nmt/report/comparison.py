@@ -1,18 +1,17 @@
 """Compare runs: scores with their significance, settings, and the sentences that differ most."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from typing import NamedTuple
 
-from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest, Result
 
 from nmt.config.data import is_text
 from nmt.config.keys import written
 from nmt.errors import UserError, for_this_installation
 from nmt.evaluation.metrics import SACREBLEU_METRICS, TITLES, sacrebleu_metric
-from nmt.report import about, curves
+from nmt.report import about, charts
 from nmt.report.page import SENTENCES, Absent, build_section, render
 from nmt.report.run import Evaluated, Run
 from nmt.report.sentences import Sentence, sentences
@@ -26,15 +25,14 @@ Runs = Mapping[str, Run]
 """Runs by name; the others are compared with the first."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunScore:
+class RunScore(NamedTuple):
     """A score of a run, compared with the score of the first run."""
 
     run: str
     score: float
-    margin: float | None
+    margin: float | None = None
     """Half the width of the 95 % confidence interval; None if the metric cannot be resampled."""
-    p_value: float | None
+    p_value: float | None = None
     """p-value of the difference from the first run; None for the first run, or if the metric cannot be resampled."""
 
     @property
@@ -43,8 +41,7 @@ class RunScore:
         return self.p_value is not None and self.p_value < SIGNIFICANCE_LEVEL
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreComparison:
+class ScoreComparison(NamedTuple):
     """The scores of all runs by one metric on one split."""
 
     split: str
@@ -67,80 +64,70 @@ def by_name(runs: Sequence[Run]) -> Runs:
 
 
 def compare_scores(runs: Runs) -> list[ScoreComparison]:
-    """Compare the scores of every split that all runs have translated."""
-    shared = shared_splits(runs)
+    """Compare the scores of every split that all runs have translated with those of the first run."""
+    shared = _shared_splits(runs)
     if not shared:
         raise UserError("there is no split that all of these runs have translated: run `make eval` for each")
-    return [each for split in shared for each in _compare_split(split, read_same_text(runs, split))]
+    return [each for split in shared for each in _compare_split(split, _read_same_text(runs, split))]
 
 
-def shared_splits(runs: Runs) -> list[str]:
+def _shared_splits(runs: Runs) -> list[str]:
     """Return the splits that all runs have translated, test first."""
     first, *others = runs.values()
     return [split for split in first.splits() if all(split in run.splits() for run in others)]
 
 
-def read_same_text(runs: Runs, split: str) -> dict[str, Evaluated]:
+def _read_same_text(runs: Runs, split: str) -> dict[str, Evaluated]:
     """Return the translations of a split by each run; refuse runs whose text differs."""
     found = {name: run.evaluated(split) for name, run in runs.items()}
-    texts = {(tuple(each.sources), tuple(each.references)) for each in found.values()}
-    if len(texts) > 1:
+    if len({(*each.sources, *each.references) for each in found.values()}) > 1:
         raise UserError(f"the text of {split} differs between the runs, so their scores cannot be compared")
     return found
 
 
-def search_warnings(runs: Runs) -> list[str]:
+def _compare_split(split: str, evaluated: Mapping[str, Evaluated]) -> list[ScoreComparison]:
+    """Compare runs by the paired bootstrap of sacreBLEU; of trees, return the scores that `eval` wrote."""
+    first = next(iter(evaluated.values()))
+    if not is_text(first.scores.languages[1]):
+        return [
+            ScoreComparison(split, TITLES.get(name, name), found.signature, [
+                RunScore(run, each.scores.scores[name].score) for run, each in evaluated.items()
+            ])
+            for name, found in first.scores.scores.items()
+        ]  # fmt: skip
+    metrics = {name: sacrebleu_metric(name, first.scores.bleu_tokenizer) for name in SACREBLEU_METRICS}
+    systems: list[tuple[str, Sequence[str]]] = [(name, each.hypotheses) for name, each in evaluated.items()]
+    test = PairedTest(systems, metrics, first.all_references, test_type="bs", n_samples=BOOTSTRAP_SAMPLES)
+    signatures, results = test()
+    compared = []
+    for metric, (name, signature) in zip(metrics, signatures.items(), strict=True):  # `name` is sacreBLEU's own
+        found = [each for each in results[name] if isinstance(each, Result)]
+        scores = []
+        for run, each in zip(evaluated, found, strict=True):
+            # sacreBLEU calls equal scores significantly different
+            p_value = 1.0 if each.p_value is not None and each.score == found[0].score else each.p_value
+            scores.append(RunScore(run, float(each.score), float(each.ci or 0.0), p_value))
+        compared.append(ScoreComparison(split, TITLES[metric], str(signature), scores))
+    return compared
+
+
+def _search_warnings(runs: Runs) -> list[str]:
     """Name the settings of the search that differ between the translations of a split by these runs."""
     found = []
-    for split in shared_splits(runs):
+    for split in _shared_splits(runs):
         searches = {name: run.scores(split).decoding for name, run in runs.items()}
         known = {name: search_settings(search) for name, search in searches.items() if search is not None}
         for key in dict.fromkeys(chain.from_iterable(known.values())):
-            values = {name: written(each.get(key)) for name, each in known.items()}
+            values = {name: written(each[key]) for name, each in known.items()}
             if len(set(values.values())) > 1:
                 of_each = ", ".join(f"{value} for {name}" for name, value in values.items())
                 found.append(f"{split} was translated with different searches: decoding.{key} is {of_each}")
     return found
 
 
-def _compare_split(split: str, evaluated: Mapping[str, Evaluated]) -> list[ScoreComparison]:
-    """Compare all runs with the first run: by a test, or by their scores for a metric that cannot be resampled."""
-    first, compared = next(iter(evaluated.values())), []
-    if is_text(first.scores.languages[1]):
-        for name in SACREBLEU_METRICS:
-            metric = sacrebleu_metric(name, first.scores.bleu_tokenizer)
-            compared.append(_tested(split, TITLES[name], metric, evaluated))
-        return compared
-    for name, found in first.scores.scores.items():
-        recorded = {run: each.scores.scores.get(name) for run, each in evaluated.items()}
-        scores = [RunScore(run, each.score, None, None) for run, each in recorded.items() if each is not None]
-        compared.append(ScoreComparison(split, TITLES.get(name, name), found.signature, scores))
-    return compared
-
-
-def _tested(split: str, title: str, metric: Metric, evaluated: Mapping[str, Evaluated]) -> ScoreComparison:
-    """Compare all runs with the first run by the paired bootstrap of sacreBLEU."""
-    first = next(iter(evaluated.values()))
-    systems: list[tuple[str, Sequence[str]]] = [(name, each.hypotheses) for name, each in evaluated.items()]
-    test = PairedTest(systems, {"": metric}, first.all_references, test_type="bs", n_samples=BOOTSTRAP_SAMPLES)
-    signatures, results = test()
-    ((name, signature),) = signatures.items()  # sacreBLEU's own name for the metric
-    (_, baseline), *_ = found = list(zip(evaluated, results[name], strict=True))
-    scores = [_run_score(run, result, baseline) for run, result in found]
-    return ScoreComparison(split, title, str(signature), scores)
-
-
-def _run_score(run: str, result: Result | str, baseline: Result | str) -> RunScore:
-    """Return a score with its p-value, which is 1 for equal scores; sacreBLEU calls them significantly different."""
-    assert isinstance(result, Result)
-    assert isinstance(baseline, Result)
-    p_value = 1.0 if result.p_value is not None and result.score == baseline.score else result.p_value
-    return RunScore(run, float(result.score), float(result.ci or 0.0), p_value)
-
-
-def differing_sentences(runs: Runs, split: str) -> list[tuple[Sentence, Sentence]]:
+def _differing_sentences(runs: Runs, split: str) -> list[tuple[Sentence, Sentence]]:
     """Return the sentences of a split whose chrF differs most between two runs, largest difference first."""
-    first, second = map(sentences, read_same_text(runs, split).values())
+    first, second = map(sentences, _read_same_text(runs, split).values())
     gaps = [(abs(ours.chrf - theirs.chrf), ours, theirs) for ours, theirs in zip(first, second, strict=True)]
     gaps.sort(key=lambda gap: -gap[0])
     return [(ours, theirs) for gap, ours, theirs in gaps[:SENTENCES] if gap]
@@ -152,13 +139,12 @@ def comparison(runs: Runs, scores: Scores) -> str:
     return render(
         "comparison.html",
         runs=runs,
-        about=about,
         scores=scores,
-        notes=search_warnings(runs),
-        curves=build_section(lambda: curves.overlaid_curves(runs)),
+        notes=_search_warnings(runs),
+        curves=build_section(lambda: charts.overlaid_curves(runs)),
         differences=about.differences({name: run.config for name, run in runs.items()}),
         pair=list(pair),
-        sentences={split: build_section(partial(differing_sentences, pair, split)) for split in shared_splits(pair)},
+        sentences={split: build_section(partial(_differing_sentences, pair, split)) for split in _shared_splits(pair)},
     )
 
 
@@ -174,9 +160,9 @@ def as_text(runs: Runs, scores: Scores) -> str:
             margin = "" if each.margin is None else f" ± {each.margin:.2f}"
             p_value = "" if each.p_value is None else f"  p = {each.p_value:.3f}{' *' if each.is_significant else ''}"
             lines.append(f"  {each.run:<{width}}  {each.score:6.2f}{margin}{p_value}")
-    if any(each.p_value is not None for compared in scores for each in compared.scores):
+    if any(each.is_significant for compared in scores for each in compared.scores):
         lines.append(f"* differs significantly from {next(iter(runs))} (paired bootstrap, p < {SIGNIFICANCE_LEVEL})")
-    lines += [*(f"warning: {warning}" for warning in search_warnings(runs))]
+    lines += [f"warning: {warning}" for warning in _search_warnings(runs)]
     differing = about.differences({name: run.config for name, run in runs.items()})
     lines.append("settings that differ:" if differing else "no settings differ")
     lines += [f"  {key}: {', '.join(map(str, values))}" for key, values in differing]

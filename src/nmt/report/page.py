@@ -2,37 +2,39 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+import torch
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from nmt import __version__
 from nmt.config.data import TREES, is_text
 from nmt.config.keys import written
+from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
 from nmt.data.corpora import training_splits
 from nmt.data.filters.pipeline import filter_counts
-from nmt.decoding.attention import compute_attention
+from nmt.data.manifest import read_manifest
+from nmt.decoding.torch_engine import load_model
 from nmt.errors import UserError, for_this_installation
+from nmt.estimate.hardware import duration
 from nmt.estimate.parameters import count_parameters
-from nmt.model.interface import TranslationModel
-from nmt.report import about, attention, curves
+from nmt.report import about, charts
 from nmt.report.run import Run
-from nmt.report.sentences import Sentence, mark_differences, sentences, worst_and_best
-from nmt.report.trees import tree_pictures
-from nmt.text.tokenizer import Tokenizer
+from nmt.report.sentences import attention, mark_differences, sentences, worst_and_best
+from nmt.report.trees import tree_pairs
+from nmt.runs.checkpoint import load
+from nmt.runs.checkpoints import resolve
 
 T = TypeVar("T")
 BACKTICKS = re.compile("`([^`]+)`")
 """A command in a message, as a terminal shows it."""
 SENTENCES = 20
 """The number of worst translations, and of best ones, on the page."""
-LoadModel = Callable[[], tuple[TranslationModel, Tokenizer]]
-"""Loads the model that was scored; slow, and fails if the checkpoint was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,58 +52,52 @@ def build_section(build: Callable[[], T]) -> T | Absent:
         return Absent(str(error))
 
 
-def report(run: Run, load_model: LoadModel) -> str:
-    """Return the page of a run."""
+def report(run: Run, checkpoint: str) -> str:
+    """Return the page of a run, with the attention of a checkpoint."""
     evaluated = {split: build_section(partial(run.evaluated, split)) for split in run.splits()}
     found = {split: sentences(each) for split, each in evaluated.items() if not isinstance(each, Absent)}
-    shows_text = is_text(run.languages[1]) or not evaluated
+
+    def of_a_sentence() -> dict[str, Any]:
+        if not found:
+            raise UserError("no split has been translated yet: run `make eval`")
+        loaded = load(resolve(run.folder, checkpoint))
+        model, tokenizer = load_model(loaded, from_yaml(loaded.config_text).model, torch.device("cpu"))
+        return attention(next(iter(found.values())), model, tokenizer)
+
     return render(
         "report.html",
         run=run,
-        about=about,
         scores=build_section(lambda: about.scores(run)),
         scored=build_section(lambda: about.scored_checkpoint(run.scores(run.splits()[0])) if evaluated else ""),
-        curves=build_section(lambda: curves.training_curves(run)),
+        curves=build_section(lambda: charts.training_curves(run)),
         data=build_section(lambda: _data(run)),
         remarks={split: run.scores(split).remarks() for split in found},
         translations={
             split: each if isinstance(each, Absent) else worst_and_best(found[split], SENTENCES)
             for split, each in evaluated.items()
         },
-        shows_text=shows_text,
-        trees={split: each if isinstance(each, Absent) else tree_pictures(each) for split, each in evaluated.items()}
+        shows_text=is_text(run.languages[1]) or not evaluated,
+        trees={split: each if isinstance(each, Absent) else tree_pairs(each) for split, each in evaluated.items()}
         if run.languages[1] == TREES
         else {},
-        attention=build_section(lambda: _attention(found, load_model)),
+        attention=build_section(of_a_sentence),
         differences=about.differences({"": run.config, "base": Config()}),
     )
 
 
 def _data(run: Run) -> dict[str, Any]:
     """Return the size of the corpus and of the model, and what the filters dropped."""
-    manifest = run.manifest()
+    manifest = read_manifest(run.data_folder)
+    if not manifest.tasks:
+        raise UserError(f"there is no prepared data in {run.data_folder}: run `make data` with the same settings")
     tokenizer = manifest.tokenizer()
+    size = count_parameters(run.config.model, tokenizer.source_vocabulary, tokenizer.target_vocabulary)
     names = sorted(manifest.splits("encode"), key=lambda name: (name != "train", name != "valid", name))
     return {
         "filters": {each.name: filter_counts(manifest, each.name) for each in training_splits(run.config.data)},
         "splits": {name: manifest.encoded(name) for name in names},
-        "parameters": count_parameters(
-            run.config.model, tokenizer.source_vocabulary, tokenizer.target_vocabulary
-        )._asdict(),
+        "parameters": size._asdict(),
     }
-
-
-def _attention(found: Mapping[str, Sequence[Sentence]], load_model: LoadModel) -> dict[str, Any]:
-    """Return the attention weights of a sentence of the first split."""
-    if not found:
-        raise UserError("no split has been translated yet: run `make eval`")
-    model, tokenizer = load_model()
-    chosen = attention.choose_sentence(next(iter(found.values())), tokenizer)
-    if chosen is None:
-        raise UserError(
-            f"no sentence and translation have {attention.MIN_PIECES} to {attention.MAX_PIECES} word pieces"
-        )
-    return attention.encode(compute_attention(model, tokenizer, chosen.source, chosen.hypothesis))
 
 
 def render(template: str, **sections: Any) -> str:
@@ -114,7 +110,7 @@ def render(template: str, **sections: Any) -> str:
         lstrip_blocks=True,
     )
     filters: dict[str, Callable[[Any], str]] = {
-        "written": _written,
+        "written": lambda value: "—" if value in ("", None, []) else written(value),
         "json": _script_json,
         "signature": lambda text: Markup("|<wbr>").join(text.split("|")),  # allows a line break after each bar
         "commands": lambda text: Markup(BACKTICKS.sub(r"<code>\1</code>", str(escape(for_this_installation(text))))),
@@ -122,6 +118,8 @@ def render(template: str, **sections: Any) -> str:
     environment.filters |= filters
     environment.tests["absent"] = lambda value: isinstance(value, Absent)
     environment.globals |= {
+        "about": about,
+        "duration": duration,
         "mark": mark_differences,
         "version": __version__,
         "file": lambda name: Markup(environment.loader.get_source(environment, name)[0]),  # type: ignore[union-attr]
@@ -133,14 +131,3 @@ def _script_json(content: object) -> Markup:
     """Return JSON in which no text can end the script element."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
-
-
-def _written(value: object) -> str:
-    """Return a setting as text."""
-    match value:
-        case list():
-            return ", ".join(map(str, value)) or "none"
-        case "" | None:
-            return "—"
-        case _:
-            return written(value)

@@ -3,13 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from nmt.config.saved import from_yaml, read_saved
 from nmt.config.tree import Config
 from nmt.data.corpora import split_languages, split_settings
 from nmt.data.further_references import read_further_references
-from nmt.data.manifest import Manifest, read_manifest
 from nmt.data.tags import untagged
 from nmt.errors import UserError, nearest
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
@@ -23,7 +20,6 @@ from nmt.text.lines import read_lines
 class Evaluated:
     """A split with its translations and their scores."""
 
-    split: str
     scores: EvaluationRecord
     sources: list[str]
     """The source sentences, without tags."""
@@ -60,10 +56,6 @@ class Run:
         """Source and target language."""
         return self.config.data.source_lang, self.config.data.target_lang
 
-    def events_named(self, event: str) -> list[MetricsEvent]:
-        """Return the events of one kind: start, train or valid."""
-        return [line for line in self.events if line.event == event]
-
     def splits(self) -> list[str]:
         """Return the splits that were scored, test first."""
         found = {path.stem for path in self.scores_folder.glob("*.json")}
@@ -91,32 +83,19 @@ class Run:
         if not len(sources) == len(references) == len(hypotheses):
             raise UserError(f"the text of {split} has changed since it was translated: run `make eval` again")
         tag = split_settings(self.config.data, split).tag
-        sources = [untagged(source, tag) for source in sources]
         further = read_further_references(self.data_folder, split)
-        return Evaluated(split, self.scores(split), sources, references, further, hypotheses)
-
-    def manifest(self) -> Manifest:
-        """Return the manifest of the prepared data."""
-        manifest = read_manifest(self.data_folder)
-        if not manifest.tasks:
-            raise UserError(f"there is no prepared data in {self.data_folder}: run `make data` with the same settings")
-        return manifest
+        return Evaluated(
+            self.scores(split), [untagged(source, tag) for source in sources], references, further, hypotheses
+        )
 
     def training_seconds(self) -> float:
         """Return the seconds that training took, without the time between an interruption and a resume."""
         steps = zip(self.events, self.events[1:], strict=False)
-        return float(np.sum([after.time - before.time for before, after in steps if after.event != "start"]))
+        return sum(after.time - before.time for before, after in steps if after.event != "start")
 
 
 def read_run(outputs: Path, name: str, data: Path, scores: Path | None = None) -> Run:
-    """Read a run.
-
-    Args:
-        outputs: The folder of all runs.
-        name: The name of the run.
-        data: The folder of the prepared corpora.
-        scores: The folder of the scores to show; by default those of the run's own checkpoint.
-    """
+    """Read a run, given the folders of all runs, of all corpora, and of the scores to show instead of eval/."""
     folder = outputs / name
     layout = RunLayout(folder)
     if not layout.settings.is_file():
@@ -124,13 +103,6 @@ def read_run(outputs: Path, name: str, data: Path, scores: Path | None = None) -
         advice = nearest(folder.name, others) if others else "run `make train` first (with the same ARGS)"
         raise UserError(f"there is no run {folder.name} in {folder.parent}: {advice}")
     config = read_saved(layout.settings, from_yaml)
-    environment, metrics = layout.environment, layout.metrics
-    return Run(
-        name,
-        folder,
-        data / config.data.corpus,
-        config,
-        read_environment(environment) if environment.is_file() else None,
-        read_metrics(metrics) if metrics.is_file() else [],
-        scores or layout.evaluation,
-    )
+    environment = read_environment(layout.environment) if layout.environment.is_file() else None
+    events = read_metrics(layout.metrics) if layout.metrics.is_file() else []
+    return Run(name, folder, data / config.data.corpus, config, environment, events, scores or layout.evaluation)

@@ -1,14 +1,24 @@
-"""Score translations sentence by sentence, and mark how they differ from the reference."""
+"""Score translations sentence by sentence, mark how they differ from the reference, and show the attention of one."""
 
+import base64
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 from sacrebleu.metrics.chrf import CHRF
 
+from nmt.decoding.attention import KINDS, compute_attention
+from nmt.errors import UserError
+from nmt.model.interface import TranslationModel
 from nmt.report.run import Evaluated
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer
+
+MIN_PIECES, MAX_PIECES = 4, 31
+"""The range of word pieces that the longer side of a sentence with its attention may have, without marks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +61,26 @@ def mark_differences(left: str, right: str) -> tuple[Markup, Markup]:
             shared = operation == "equal" or not text
             lines[side] += text if shared else Markup("<{0}>{1}</{0}>").format(tag, text)
     return lines[0], lines[1]
+
+
+def attention(found: Sequence[Sentence], model: TranslationModel, tokenizer: Tokenizer) -> dict[str, Any]:
+    """Return the attention of the first sentence that is neither too short nor too long to draw.
+
+    The script of the page reads the weights in base64, one byte per weight; 255 means 1.
+    """
+    for sentence in found:
+        sides = *tokenizer.encode_input([sentence.source]), *tokenizer.encode_target([sentence.hypothesis])
+        if MIN_PIECES <= max(map(len, sides)) <= MAX_PIECES:
+            break
+    else:
+        raise UserError(f"no sentence and translation have {MIN_PIECES} to {MAX_PIECES} word pieces")
+    computed, kinds = compute_attention(model, tokenizer, sentence.source, sentence.hypothesis), {}
+    for kind in KINDS:
+        weights, queries, keys = computed.of_kind(kind)
+        kinds[kind] = {
+            "layers": len(weights),
+            "queries": [piece.replace(SPACE_MARK, "·") for piece in queries],
+            "keys": [piece.replace(SPACE_MARK, "·") for piece in keys],
+            "weights": base64.b64encode(np.round(255 * weights).astype(np.uint8).tobytes()).decode(),
+        }
+    return {"heads": computed.encoder.shape[1], "kinds": kinds}

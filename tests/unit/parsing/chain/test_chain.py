@@ -117,7 +117,7 @@ def test_report_draws_reference_beside_prediction(folder: Path) -> None:
     assert nmt(folder, "eval")[0] == 0
     assert nmt(folder, "report")[0] == 0
     page = (folder / "outputs/parser/report.html").read_text(encoding="utf-8")
-    assert page.count('<svg class="tree"') >= 2
+    assert page.count('<pre class="scroll">') >= 2
     assert 'class="invented"' in page
     assert 'class="missed"' in page
 

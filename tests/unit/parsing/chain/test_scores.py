@@ -61,13 +61,6 @@ def test_record_of_trees_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "test.json").read_text())["repairs"]["surplus_words"] == 4
 
 
-def test_record_of_trees_without_their_score_is_refused(tmp_path: Path) -> None:
-    record = EvaluationRecord(split="test", scores={"chrf": Score(1.0, "")}, languages=("en", TREES))
-    write_evaluation(tmp_path / "test.json", record)
-    with pytest.raises(UserError, match="holds no scores"):
-        read_evaluation(tmp_path / "test.json")
-
-
 @pytest.mark.parametrize("tree", ["(S XX XX )S", "(S XX XX XX XX )S", "(S XX XX XX", "XX XX XX"])
 def test_tree_that_does_not_fit_its_sentence_is_refused(tmp_path: Path, tree: str) -> None:
     (tmp_path / "test.en").write_text("a dog barks\na dog barks\n")
