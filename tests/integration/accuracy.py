@@ -94,9 +94,9 @@ def training_step(config: Config, machine: Machine) -> Step:
 
     parameters = list(trainer.model.parameters())
     trainer.optimizer.register_step_pre_hook(keep)
-    batch, scale = next(training_batches(trainer, _text(config.data.max_pieces))), trainer.loss_scale
+    batch = next(training_batches(trainer, _text(config.data.max_pieces)))
     trainer.update(batch)
-    while scale is not None and float(scale.scale) < float(scale.last_scale):  # fp16: the gradient overflowed
+    while trainer.loss_scale is not None and not trainer.gradient_norm.isfinite():  # fp16: it overflowed
         trainer.update(batch)  # nothing was changed but the scale
     return Step(trainer.take_statistics().loss, torch.cat(gradients))
 

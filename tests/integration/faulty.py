@@ -26,10 +26,6 @@ The other process must wait for it, and must not use what the previous attempt l
 """
 
 
-def _raise(_: Trainer) -> None:
-    raise ValueError("this process has gone mad")
-
-
 def _drift(trainer: Trainer) -> None:
     with torch.no_grad():
         next(trainer.model.parameters()).view(-1)[0] += 1e-3
@@ -64,7 +60,6 @@ def _noting(received: list[int], handler: Callable[..., object]) -> Callable[[in
 FAULTS: dict[str, Callable[[Trainer], None]] = {
     "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
     "stop": lambda _: os.kill(os.getpid(), signal.SIGSTOP),
-    "raise": _raise,
     "drift": _drift,
     "wait": _wait,
     "tell": _tell_and_sleep,
@@ -96,13 +91,6 @@ def linger(mark: Path) -> None:
     Objective.forward = slow  # type: ignore[method-assign]
 
 
-def once(fault: str, step: int, mark: Path) -> None:
-    """Inject the fault into the first process that arrives, and never again."""
-    if not mark.exists():
-        mark.touch()
-        inject(fault, step)
-
-
 def main(kind: str, number: str, *words: str) -> int:
     """Run `nmt` with a fault, if this process is to have it; return its exit code."""
     if (os.environ.get("RANK"), os.environ.get("TORCHELASTIC_RESTART_COUNT")) == ("0", "1"):
@@ -110,12 +98,8 @@ def main(kind: str, number: str, *words: str) -> int:
     if os.environ.get("RANK", FAULTY_RANK) == FAULTY_RANK:
         if kind == "settings":
             words += ("training.clip_norm=1",)
-        elif kind == "data":
-            words += (f"paths.data={os.environ['OTHER_DATA']}",)
         elif kind == "linger":
             linger(Path(os.environ["WAITING"]))
-        elif kind.startswith("once-"):
-            once(kind.removeprefix("once-"), int(number), Path(os.environ["MARK"]))
         else:
             inject(kind, int(number))
     return cli.main(words)

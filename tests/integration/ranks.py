@@ -11,7 +11,6 @@ import torch
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
-from nmt.compute.signals import Interruptible
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import RuntimeConfig
@@ -46,36 +45,29 @@ class Slow(Trainer):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-def run(folder: Path, settings: dict[str, Any], signal_step: int) -> dict[str, Any]:
+def run(folder: Path, signal_step: int) -> dict[str, Any]:
     """Train from the last checkpoint in the folder on, and return what happened."""
-    config = TrainingConfig(batch_tokens=300, warmup_steps=20, learning_rate=1e-2, **settings)
+    config = TrainingConfig(
+        batch_tokens=300, warmup_steps=20, learning_rate=1e-2, steps=60, valid_every=25, save_every=20
+    )
     torch.manual_seed(1)
     model = build_model(ModelConfig(layers=1, d_model=16, d_ff=32, heads=2), WORDS, WORDS)
     ours = Slow(model, config, Machine(torch.device("cpu"), torch.float32), seed=1)
     ours.signal_step = signal_step if distributed.rank() == distributed.world_size() - 1 else 0
     state = TrainingState(ours)
-    checkpoint = load_last_good(folder)
-    if checkpoint is not None:
+    if (checkpoint := load_last_good(folder)) is not None:
         state.restore(checkpoint)
-
-    def validate(_: Interruptible) -> dict[str, float]:
-        return {"loss": 1 / (1 + ours.step)}
-
-    checkpoints = Checkpoints(folder, config.keep_last, config.keep_best)
-    manager = CheckpointManager(checkpoints, TEMPLATE, in_background=False)
+    manager = CheckpointManager(Checkpoints(folder, config.keep_last, config.keep_best), TEMPLATE, in_background=False)
     batches = global_batches(
         store(), Batching(300, seed=1), device_tokens=0, start=ours.data_position,
         rank=distributed.rank(), devices=distributed.world_size(),
     )  # fmt: skip
-    ending = Loop(state, NullTracker(), validate, manager).run(batches)
+    ending = Loop(state, NullTracker(), lambda _: {"loss": 1 / (1 + ours.step)}, manager).run(batches)
     weights = [float(weight.double().sum()) for weight in ours.model.parameters()]
-    return {
-        "ending": ending.name, "step": ours.step,
-        "losses": ours.losses, "weights": weights,
-    }  # fmt: skip
+    return {"ending": ending.name, "step": ours.step, "losses": ours.losses, "weights": weights}
 
 
-def main(folder: Path, settings: dict[str, Any], signal_step: int) -> None:
+def main(folder: Path, signal_step: int) -> None:
     """Train in this process, which is one of a group, and print what happened."""
     with distributed.session(RuntimeConfig(device="cpu", threads=1, timeout_minutes=1)):
-        print(json.dumps(run(folder, settings, signal_step)))
+        print(json.dumps(run(folder, signal_step)))

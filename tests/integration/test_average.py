@@ -1,16 +1,20 @@
 """`nmt average` chooses by the development set, compared with what `nmt eval` finds on the same text."""
 
 import json
+import os
 import re
 import shutil
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, load, read_meta
 from nmt.runs.checkpoints import Checkpoints
-from tests.integration.toy import succeed
+from nmt.training.trainer import Trainer
+from tests.integration.toy import call, succeed
 
 FIGURES = re.compile(r"(the last checkpoint|the last \d|the best \d) has BLEU ([0-9.]+)")
 
@@ -82,11 +86,20 @@ def test_the_last_checkpoints_are_averaged_whatever_their_loss(settings: list[st
     assert averaged == ["step-00000040", "step-00000050"]
 
 
-def test_interim_checkpoint_of_an_interrupted_run_is_not_averaged(settings: list[str], tmp_path: Path) -> None:
+def test_interim_checkpoint_of_an_interrupted_run_is_not_averaged(
+    settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = [*settings, f"paths.outputs={tmp_path}", "training.save_every=1", "training.keep_last=3"]
     succeed(["train", *command, "training.steps=3", "training.valid_every=100"])
-    more = ["training.save_every=100", "training.steps=40", "training.max_minutes=1e-6", "training.valid_every=100"]
-    succeed(["train", *command, *more])
+    update = Trainer.update
+
+    def signalled(self: Trainer, *what: Any) -> None:
+        update(self, *what)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(Trainer, "update", signalled)
+    more = ["training.save_every=100", "training.steps=40", "training.valid_every=100"]
+    assert call(["train", *command, *more]).returncode == 143
     assert (tmp_path / "toy" / "checkpoints" / "last").resolve().name == "step-00000004"
     average(command, tmp_path, "averaging.last=3")
     averaged = read_meta(tmp_path / "toy" / "checkpoints" / "averaged").averaged_from

@@ -185,6 +185,4 @@ def test_recorded_passes_train_as_passes_without_graphs_do() -> None:
                 trainer.update(batch)
         results.append((trainer.take_statistics().loss, float(trainer.gradient_norm)))
         assert (trainer.gradient.passes is not None) is graphs
-        if trainer.gradient.passes is not None:
-            assert trainer.gradient.passes.take_figures() == {"graph_shapes": 2, "graph_share": round(8 / 12, 4)}
     assert results[1] == pytest.approx(results[0], rel=1e-5)

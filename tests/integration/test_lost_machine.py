@@ -1,7 +1,6 @@
 """A run goes on without a machine that is lost: two of torchrun's agents stand for two machines."""
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -70,17 +69,6 @@ def machines(fault: str, words: list[str], waiting: Path) -> Iterator[list[subpr
             running.kill()
 
 
-def check_run_of_the_first(agents: list[subprocess.Popen[str]], outputs: Path, resumed: str) -> str:
-    """Check that the first machine finishes the run alone; return what it wrote to standard error."""
-    output, said = agents[0].communicate(timeout=240)
-    assert agents[0].returncode == 0, said
-    assert "on 2 x cpu in fp32" in output
-    assert re.search(rf"going on from step {resumed} ", output)
-    assert "tokens on cpu in fp32" in output
-    assert [step for step, *_ in losses(outputs)] == list(range(1, 21))
-    return said
-
-
 @pytest.mark.slow
 def test_the_run_goes_on_from_its_checkpoint_on_the_machine_that_remains(words: list[str], tmp_path: Path) -> None:
     waiting = tmp_path / "waiting"
@@ -89,15 +77,10 @@ def test_the_run_goes_on_from_its_checkpoint_on_the_machine_that_remains(words: 
         assert launcher == agents[1].pid
         for each in (launcher, worker):  # as when the power fails
             os.kill(each, signal.SIGKILL)
-        said = check_run_of_the_first(agents, tmp_path / "outputs", "10")
+        output, said = agents[0].communicate(timeout=240)
+    assert agents[0].returncode == 0, said
     assert "rank 0 stops because another process has ended" in said
-
-
-@pytest.mark.slow
-def test_a_machine_that_is_asked_to_leave_saves_and_the_run_goes_on_without_it(
-    words: list[str], tmp_path: Path
-) -> None:
-    with machines("wait", words, tmp_path / "waiting") as agents:
-        agents[1].send_signal(signal.SIGTERM)
-        check_run_of_the_first(agents, tmp_path / "outputs", "1[2-5]")
-        assert agents[1].wait(timeout=60) == 1
+    assert "on 2 x cpu in fp32" in output
+    assert "going on from step 10 " in output
+    assert "tokens on cpu in fp32" in output
+    assert [step for step, *_ in losses(tmp_path / "outputs")] == list(range(1, 21))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.integration import faulty
-from tests.integration.toy import call, environment
+from tests.integration.toy import environment
 from tests.quick_processes import start_group, wait_for
 
 TOP = Path(__file__).parents[2]
@@ -32,21 +32,20 @@ class Pair(NamedTuple):
     settings: list[str]
     outputs: Path
 
-    def train(self, fault: str = "", step: int = 0, *more: str, **places: str) -> subprocess.CompletedProcess[str]:
-        """Train with a fault in the second process; if the fault leaves a MARK, torchrun restarts both."""
-        process = self.start(fault, step, *more, **places)
+    def train(self, fault: str = "", step: int = 0, *more: str) -> subprocess.CompletedProcess[str]:
+        """Train with a fault in the second process."""
+        process = self.start(fault, step, *more)
         output, errors = process.communicate(timeout=600)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
-    def start(self, fault: str = "", step: int = 0, *more: str, **places: str) -> subprocess.Popen[str]:
+    def start(self, fault: str = "", step: int = 0, *more: str, waiting: Path = Path()) -> subprocess.Popen[str]:
         """Start the same training without waiting for its end."""
         program = ["-m", "tests.integration.faulty", fault, str(step)] if fault else ["-m", "nmt"]
         command = [*program, "train", *self.settings, *SHORT, f"paths.outputs={self.outputs}", *more]
         return subprocess.Popen(
             [sys.executable, "-c", LAUNCH, *command],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=TOP, env={
-                **environment(), "PET_MAX_RESTARTS": str(int("MARK" in places)), **places,
-            },
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=TOP,
+            env={**environment(), "WAITING": str(waiting)},
         )  # fmt: skip
 
     def weights(self, step: int = 20) -> bytes:
@@ -83,15 +82,6 @@ def test_killed_rank_ends_the_others_and_the_run_resumes(pair: Pair, whole_pair:
 
 
 @pytest.mark.slow
-def test_error_on_one_rank_ends_the_others(pair: Pair, whole_pair: Pair) -> None:
-    done = pair.train("raise", 8)
-    assert done.returncode == 1
-    assert "this process has gone mad" in done.stderr
-    assert pair.train().returncode == 0
-    assert pair.weights() == whole_pair.weights()
-
-
-@pytest.mark.slow
 def test_hanging_rank_ends_the_others_after_the_timeout(pair: Pair) -> None:
     before = time.monotonic()
     # torchrun itself waits half a minute before it kills the process that hangs
@@ -105,7 +95,7 @@ def test_hanging_rank_ends_the_others_after_the_timeout(pair: Pair) -> None:
 def test_drifting_rank_is_named_before_anything_is_saved(pair: Pair, whole_pair: Pair) -> None:
     done = pair.train("drift", 8)
     assert done.returncode == 2
-    assert "the weights of rank 1 differ from those of rank 0 at step 10, but not at step 5" in done.stderr
+    assert "the weights of rank 1 differ from those of rank 0 at step 10" in done.stderr
     assert pair.train().returncode == 0
     assert pair.weights() == whole_pair.weights()
 
@@ -116,35 +106,15 @@ def test_different_settings_on_one_rank_are_refused(pair: Pair) -> None:
     assert [each.returncode for each in ended] == [2, 2]
     errors = [line for each in ended for line in each.stderr.splitlines() if line.startswith("nmt:")]
     assert len(errors) == 1
-    assert "rank 1 has other settings than rank 0: training.clip_norm is 1.0, not 0.0" in errors[0]
-
-
-@pytest.mark.slow
-def test_different_data_on_one_rank_is_refused(pair: Pair, settings: list[str], tmp_path: Path) -> None:
-    other = [*settings, f"paths.data={tmp_path / 'other'}"]
-    text = next(setting for setting in settings if setting.startswith("data.train=")).partition("=")[2]
-    valid = next(setting for setting in settings if setting.startswith("data.valid=")).partition("=")[2]
-    assert call(["data", *other, f"data.train={valid}", f"data.valid={text}"]).returncode == 0
-    done = pair.train("data", OTHER_DATA=str(tmp_path / "other"))
-    assert done.returncode == 2
-    assert "rank 1 has other files than rank 0: the " in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.slow
-def test_torchrun_restarts_a_failed_process(pair: Pair, whole_pair: Pair, tmp_path: Path) -> None:
-    done = pair.train("once-kill", 13, MARK=str(tmp_path / "killed"))
-    assert done.returncode == 0, done.stderr
-    assert "going on from step 10" in done.stdout
-    assert pair.weights() == whole_pair.weights()
+    assert "rank 1 has other settings or files than rank 0: training.clip_norm is 1.0, not 0.0" in errors[0]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "steps", "signals"),
     [
-        ("wait", "(8|9|10)", [signal.SIGUSR1]),  # they agree after step 10 at the latest, where a save is due
-        ("wait", "(8|9|10)", [signal.SIGTERM, signal.SIGTERM]),  # Slurm tells all, and its script torchrun again
+        # Slurm tells all, and its script torchrun again; they agree after step 10 at the latest, where a save is due
+        ("wait", "(8|9|10)", [signal.SIGTERM, signal.SIGTERM]),
         ("linger", "5", [signal.SIGTERM]),  # one would take minutes for its share of the validation, the other is done
     ],
 )
@@ -152,7 +122,7 @@ def test_signal_to_torchrun_saves_and_exits_with_143(
     fault: str, steps: str, signals: list[signal.Signals], pair: Pair, whole_pair: Pair
 ) -> None:
     waiting = pair.outputs / "waiting"
-    process = pair.start(fault, 8, WAITING=str(waiting))
+    process = pair.start(fault, 8, waiting=waiting)
     wait_for(waiting.exists, seconds=120)
     before = time.monotonic()
     for number in signals:

@@ -13,7 +13,6 @@ from nmt.config.tree import Config
 from nmt.data.loader import MicroBatch
 from nmt.evaluation.split import Split
 from nmt.model.interface import TranslationModel
-from nmt.model.transformer import Transformer
 from nmt.text.tokenizer import Tokenizer
 from nmt.training import validation
 from nmt.training.loss import Losses
@@ -39,21 +38,6 @@ def in_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Objective, "forward", slow)
 
 
-def in_a_validation(monkeypatch: pytest.MonkeyPatch) -> None:
-    forward = Objective.forward
-
-    def slow(self: Objective, batch: MicroBatch) -> Losses:
-        if not self.training:
-            stop_here()
-        return forward(self, batch)
-
-    monkeypatch.setattr(Objective, "forward", slow)
-
-
-def in_a_decode(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Transformer, "advance", stop_here)
-
-
 def in_the_last_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     decode = validation.decoded_bleu
 
@@ -76,14 +60,7 @@ def in_the_last_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validation, "decoded_bleu", slow)
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        in_a_step,
-        *(pytest.param(each, marks=pytest.mark.slow) for each in (in_a_validation, in_a_decode)),
-        in_the_last_validation,
-    ],
-)
+@pytest.mark.parametrize("where", [in_a_step, in_the_last_validation])
 def test_run_interrupted_within_an_operation_resumes_with_the_same_result(
     where: Callable[[pytest.MonkeyPatch], None],
     settings: list[str],

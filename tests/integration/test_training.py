@@ -105,14 +105,8 @@ def test_killed_and_resumed_run_equals_an_uninterrupted_one(settings: list[str],
     assert all(torch.equal(resumed[name], expected[name]) for name in expected)
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGTERM,
-        *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGINT, signal.SIGUSR1)),
-    ],
-)
-def test_signal_saves_and_the_run_resumes_with_the_same_losses(
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.slow)])
+def test_signal_saves_and_the_run_resumes_with_the_same_weights(
     number: signal.Signals, settings: list[str], whole: Path, tmp_path: Path
 ) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "training.log_every=4"]
@@ -124,11 +118,10 @@ def test_signal_saves_and_the_run_resumes_with_the_same_losses(
     assert done.returncode == 143
     assert resolve(tmp_path / "toy", "last").name == "step-00000011"  # the update was abandoned
     assert "the same command goes on from here" in done.stdout
-    if number == signal.SIGTERM:  # all of them do the same
-        succeed(command)
-        resumed, expected = weights(tmp_path, 40), weights(whole, 40)
-        assert all(torch.equal(resumed[name], expected[name]) for name in expected)
-        assert [line["step"] for line in events(tmp_path)] == list(range(4, 41, 4))
+    succeed(command)
+    resumed, expected = weights(tmp_path, 40), weights(whole, 40)
+    assert all(torch.equal(resumed[name], expected[name]) for name in expected)
+    assert [line["step"] for line in events(tmp_path)] == list(range(4, 41, 4))
 
 
 def test_a_run_in_bf16_learns_and_resumes_with_the_same_losses(settings: list[str], tmp_path: Path) -> None:
@@ -144,54 +137,28 @@ def test_a_run_in_bf16_learns_and_resumes_with_the_same_losses(settings: list[st
     assert all(torch.equal(resumed[name], expected[name]) for name in expected)
 
 
-@pytest.fixture(scope="module")
-def comparable(settings: list[str]) -> list[str]:
-    """Return overrides for a run whose result is nearly the same on any number of processes."""
-    return [*settings, "model.dropout=0", "runtime.precision=fp32", "training.adam_eps=1e-5", "training.steps=20"]
-
-
-@pytest.fixture(scope="module")
-def pair(comparable: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the outputs of a run of two processes."""
-    outputs = tmp_path_factory.mktemp("pair")
-    done = run_together(["train", *comparable, f"paths.outputs={outputs}"], processes=2)
+def test_two_processes_train_the_same_weights_as_one_and_one_goes_on(settings: list[str], tmp_path: Path) -> None:
+    comparable = [*settings, "model.dropout=0", "training.adam_eps=1e-5", "training.steps=20"]
+    alone, pair = tmp_path / "alone", tmp_path / "pair"
+    succeed(["train", *comparable, f"paths.outputs={alone}"])
+    done = run_together(["train", *comparable, f"paths.outputs={pair}"], processes=2)
     assert done.returncode == 0, done.stderr
-    return outputs
-
-
-def test_two_processes_train_the_same_weights_as_one(comparable: list[str], pair: Path, tmp_path: Path) -> None:
-    succeed(["train", *comparable, f"paths.outputs={tmp_path}"])
-    one, two = losses(tmp_path), losses(pair)
-    assert [step for step, *_ in two] == list(range(1, 21))
-    for first, second in zip(one, two, strict=True):
+    for first, second in zip(losses(alone), losses(pair), strict=True):
         assert second == pytest.approx(first, rel=1e-4)
-    valid = [[line["loss"] for line in events(outputs, "valid")] for outputs in (tmp_path, pair)]
+    valid = [[line["loss"] for line in events(outputs, "valid")] for outputs in (alone, pair)]
     assert valid[1] == pytest.approx(valid[0], rel=1e-4)
-    alone, together = weights(tmp_path, 20), weights(pair, 20)
-    for name in alone:
-        torch.testing.assert_close(together[name], alone[name], rtol=1e-3, atol=1e-4)
+    expected, found = weights(alone, 20), weights(pair, 20)
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name], rtol=1e-3, atol=1e-4)
+    succeed(["train", *comparable, f"paths.outputs={pair}", "training.steps=25"])
+    assert [step for step, *_ in losses(pair)] == list(range(1, 26))
 
 
-def test_run_of_two_processes_resumes_on_one(comparable: list[str], pair: Path, tmp_path: Path) -> None:
-    shutil.copytree(pair, tmp_path, symlinks=True, dirs_exist_ok=True)
-    succeed(["train", *comparable, f"paths.outputs={tmp_path}", "training.steps=25"])
-    assert [step for step, *_ in losses(tmp_path)] == list(range(1, 26))
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ("model.d_ff=96", "model.d_ff was 64 and is now 96"),
-        ("training.batch_tokens=300", "training.batch_tokens"),
-        ("seed=7", "seed"),
-        ("noise.bpe_dropout=0.1", "noise.bpe_dropout was 0.0 and is now 0.1"),
-    ],
-)
-def test_changed_settings_that_affect_the_result_are_refused(
-    change: str, named: str, settings: list[str], whole: Path
-) -> None:
-    error = refuse(["train", *settings, f"paths.outputs={whole}", "training.steps=50", change])
-    assert named in error
+def test_changed_settings_that_affect_the_result_are_refused(settings: list[str], whole: Path) -> None:
+    changes = ["model.d_ff=96", "training.batch_tokens=300", "seed=7"]
+    error = refuse(["train", *settings, f"paths.outputs={whole}", "training.steps=50", *changes])
+    for named in ("model.d_ff was 64 and is now 96", "training.batch_tokens", "seed"):
+        assert named in error
 
 
 def test_damaged_checkpoint_is_skipped_and_named(settings: list[str], whole: Path, tmp_path: Path) -> None:
@@ -206,7 +173,7 @@ def test_damaged_checkpoint_is_skipped_and_named(settings: list[str], whole: Pat
     assert "going on from step 30" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["train.en.tokens", "valid.de.offsets", "valid.de", "tokenizer.model"])
+@pytest.mark.parametrize("name", ["train.en.tokens", "valid.de", "tokenizer.model"])
 def test_damaged_data_is_refused_by_name(name: str, settings: list[str], tmp_path: Path) -> None:
     data = Path(next(s for s in settings if s.startswith("paths.data=")).split("=")[1])
     file = data / "toy" / name
@@ -224,35 +191,24 @@ def test_damaged_data_is_refused_by_name(name: str, settings: list[str], tmp_pat
 
 def test_patience_and_time_limit_end_the_run(settings: list[str], tmp_path: Path) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "training.valid_every=1", "training.valid_sentences=0"]
-    said = succeed([*command, "training.learning_rate=1e-12", "training.patience=3", "name=a"])
-    assert "stopped early at step" in said
-    done = call([*command, "training.learning_rate=1e-12", "training.patience=3", "name=a"])
-    assert "training.patience above 3" in done.stdout
+    patient = [*command, "training.learning_rate=1e-12", "training.patience=3", "name=a"]
+    assert "stopped early at step" in succeed(patient)
+    assert "training.patience above 3" in succeed(patient)
     said = succeed([*command, "training.max_minutes=1e-6", "name=b"])
-    assert "stopped at step 1 of 40, " in said
-    assert "within training.max_minutes=1e-06 there is no time for more" in said
-    assert (tmp_path / "b" / "checkpoints" / "step-00000001").exists()
+    assert "stopped at step 0 of 40, after training.max_minutes=1e-06" in said
 
 
 def test_spent_training_budget_ends_the_run(settings: list[str], tmp_path: Path) -> None:
     command = ["train", *settings, "training.steps=4", f"paths.outputs={tmp_path}"]
-    command += ["training.max_training_minutes=1e-6"]
-    said = succeed(command)
-    assert "stopped at step 1 of 4: the run has trained for training.max_training_minutes=1e-06" in said
-    again = call(command)
-    assert again.returncode == 0, again.stderr
-    assert "is finished: it is at step 1 of 4" in again.stdout
-    assert "set training.max_training_minutes above " in again.stdout
-    longer = call([*command[:-1], "training.max_training_minutes=0"])
-    assert longer.returncode == 0, longer.stderr
-    assert [step for step, *_ in losses(tmp_path)] == [1, 2, 3, 4]
-
-
-def test_warmup_longer_than_training_is_warned_about_in_one_line(settings: list[str], tmp_path: Path) -> None:
-    done = call(["train", *settings, f"paths.outputs={tmp_path}", "training.steps=2", "training.valid_sentences=0"])
-    assert done.returncode == 0, done.stderr
+    done = call([*command, "training.max_training_minutes=1e-6"])
+    assert "stopped at step 1 of 4: the run has trained for training.max_training_minutes=1e-06" in done.stdout
     (warning,) = [line for line in done.stderr.splitlines() if line.startswith("warning:")]
-    assert warning.startswith("warning: training.warmup_steps=10 is above training.steps=2: ")
+    assert warning.startswith("warning: training.warmup_steps=10 is above training.steps=4: ")
+    again = succeed([*command, "training.max_training_minutes=1e-6"])
+    assert "is finished: it is at step 1 of 4" in again
+    assert "set training.max_training_minutes above " in again
+    succeed(command)
+    assert [step for step, *_ in losses(tmp_path)] == [1, 2, 3, 4]
 
 
 def test_missing_gpu_is_an_error_if_one_is_requested(settings: list[str], tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from nmt.decoding.torch_engine import TorchEngine
 from nmt.model.backends.chosen import choose
 from nmt.model.build import build_model
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.statistics import held_out_loss
 from nmt.training.trainer import Trainer
+from nmt.training.validation import held_out_loss
 from tests.unit.decoding.test_torch_engine import LINES, tokenizer
 from tests.unit.training.test_trainer import VOCABULARY, batches_of, store, training_with
 

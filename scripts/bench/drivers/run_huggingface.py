@@ -17,8 +17,7 @@ from nmt.config.training import TrainingConfig
 from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.store import PairStore
 from nmt.text.special import BOS, EOS, PAD
-from nmt.training.schedule import learning_rate
-from nmt.training.stopping import reachable_step
+from nmt.training.schedule import learning_rate, reachable_step
 
 MAX_POSITIONS = 1536
 MAX_EXTRA_PIECES = 50

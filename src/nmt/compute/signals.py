@@ -1,12 +1,12 @@
 """Stop on a signal or when time is up: between two steps, or immediately in blocks that can be repeated later."""
 
-import math
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
 from nmt.compute import distributed
+from nmt.launched import uptime
 
 Interruptible = Callable[[], AbstractContextManager[None]]
 """Makes a block that a stop request ends immediately; its unfinished results are discarded."""
@@ -17,11 +17,10 @@ class StopError(BaseException):
 
 
 class StopRequest:
-    """Whether a signal has asked this process to stop, or its time is up."""
+    """The signal that has asked this process to stop, if any: SIGALRM if its time is up."""
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
-        self.late = False
         self._stoppable = False
 
     def note(self, number: int, _: FrameType | None) -> None:
@@ -29,22 +28,6 @@ class StopRequest:
         if self.signal is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal = signal.Signals(number)
-        self._leave()
-
-    @contextmanager
-    def late_after(self, seconds: float) -> Iterator[None]:
-        """Leave the interruptible part of this block with StopError after `seconds`; infinity sets no limit."""
-        before = signal.signal(signal.SIGALRM, self._note_late)
-        if seconds < math.inf:
-            signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))  # 0 would be no limit
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-
-    def _note_late(self, _: int, __: FrameType | None) -> None:
-        self.late = True
         self._leave()
 
     def _leave(self) -> None:
@@ -57,7 +40,7 @@ class StopRequest:
         """Leave this block with StopError on a signal or alarm; only for computations that can be repeated."""
         self._stoppable = True
         try:
-            if self.signal is not None or self.late:
+            if self.signal is not None:
                 raise StopError
             yield
         finally:
@@ -80,16 +63,22 @@ class StopRequest:
 
 
 @contextmanager
-def stop_signals() -> Iterator[StopRequest]:
+def stop_signals(minutes: float = 0.0) -> Iterator[StopRequest]:
     """Turn SIGTERM, SIGINT and SIGUSR1 (which Slurm can send before a time limit) into stop requests in this block.
+
+    SIGALRM follows `minutes` after the start of this process, unless they are 0.
 
     After an error the handlers stay. A launcher that sees one process fail sends SIGTERM to the others, and these must
     survive it until they have reported their own errors.
     """
     stop_request = StopRequest()
-    before = {
-        number: signal.signal(number, stop_request.note) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-    }
+    alarm = (signal.SIGALRM,) if minutes else ()
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, *alarm)
+    before = {number: signal.signal(number, stop_request.note) for number in numbers}
+    if minutes:
+        signal.setitimer(signal.ITIMER_REAL, max(60 * minutes - uptime(), 1e-3))  # 0 would be no limit
     yield stop_request
+    if minutes:
+        signal.setitimer(signal.ITIMER_REAL, 0)
     for number, handler in before.items():
         signal.signal(number, handler)

@@ -58,13 +58,6 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
         "linear": Choice("nmt.training.schedule:linear", "a straight line to zero"),
         "constant": Choice("nmt.training.schedule:constant", "stays at the peak"),
     },
-    "runtime.shard": {
-        "none": Choice("nmt.training.replicas:Replicas", "each process keeps all weights"),
-        "weights": Choice(
-            "nmt.training.divided:DividedWeights",
-            "each process keeps a part of every weight, of its gradient and of Adam's averages",
-        ),
-    },
     "data.source": {
         "hub": Choice("nmt.data.sources.hub:SOURCE", "Hugging Face"),
         "files": Choice("nmt.data.sources.files:SOURCE", "your own"),

@@ -47,8 +47,6 @@ class TrainingConfig(Group):
     guided_weight: Amount = 0.0
     """Weight of the loss of the first cross-attention head of the last decoder layer but one on given word alignments
     (data.train_alignments), such as 0.05; 0 for none."""
-    shard_optimizer: bool = field(default=False, metadata=ADJUSTABLE)
-    """Divide Adam's averages between the devices, which saves memory (8 bytes per parameter) and takes more traffic."""
     log_every: Positive = field(default=100, metadata=ADJUSTABLE)
     """Steps between log lines."""
     valid_every: Positive = field(default=1500, metadata=ADJUSTABLE)
@@ -64,7 +62,7 @@ class TrainingConfig(Group):
     patience: Count = field(default=0, metadata=ADJUSTABLE)
     """Stop after this many validations without an improvement; 0 never stops early."""
     max_minutes: Amount = field(default=0.0, metadata=ADJUSTABLE)
-    """Wall-clock minutes within which this process saves and ends; 0 for no limit."""
+    """Wall-clock minutes after which this process saves and ends; 0 for no limit."""
     max_training_minutes: Amount = field(default=0.0, metadata=ADJUSTABLE)
     """Minutes of training steps over the whole run, excluding start-up, validation and saving; 0 for no limit. If
     they end the run before its steps do, the schedules linear and cosine reach zero then, and their warmup takes

@@ -39,8 +39,6 @@ EXCLUSIVE = (
     ("training.guided_weight", "runtime.compile=true", "compiles the model"),
     ("runtime.shard=weights", "runtime.compile=true", "compiles the model"),
     ("runtime.shard=weights", "training.optimizer=muon", "needs whole matrices"),
-    ("runtime.shard=weights", "training.shard_optimizer=true", "divides only Adam's averages"),
-    ("training.shard_optimizer=true", "training.optimizer=muon", "has other averages than Adam"),
 )
 """Pairs of settings that exclude each other, and why."""
 
@@ -64,8 +62,9 @@ class RuntimeConfig(Group):
     kernels: bool = True
     """Compute with operations of this package, which are faster, and equal but for rounding: on a CPU in C, if a C
     compiler is installed, and on GPUs with bf16 in Triton, if that is installed."""
-    shard: str = "none"
-    """What several processes divide among them."""
+    shard: Annotated[str, one_of("none", "weights")] = "none"
+    """What several processes divide among them: none (each keeps all weights), or weights, with their gradients and
+    Adam's averages."""
     workers: Annotated[int, within(at_least=0, at_most=1024)] = 0
     """Processes that prepare data; 0 is one per core."""
     timeout_minutes: Annotated[float, within(above=0, at_most=1_000_000)] = 10.0

@@ -4,7 +4,6 @@ import math
 from typing import NamedTuple
 
 from nmt.config.model import DECODER_ONLY, ModelConfig
-from nmt.config.registry import load
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.estimate.parameters import ParameterCounts, passes_per_batch
@@ -148,9 +147,9 @@ def run_memory(config: Config, size: ParameterCounts, words: int, devices: int, 
     """
     training, model = config.training, config.model
     tokens = passes_per_batch(training) * micro_batches(config, devices)[1]
-    state = state_numbers(training, size, devices if training.shard_optimizer else 1)
+    state = state_numbers(training, size)
     whole = training_memory(model, size.total, words, (tokens, tokens), length, on, state)
-    if devices == 1 or not load("runtime.shard", config.runtime.shard).divides_weights:
+    if devices == 1 or config.runtime.shard != "weights":
         return whole
     layer = max(math.ceil(size.encoder / model.encoder_depth), math.ceil(size.decoder / model.decoder_depth))
     part = math.ceil(FLOAT32_BYTES * size.total / devices)
@@ -169,10 +168,10 @@ def micro_batches(config: Config, devices: int) -> tuple[int, int]:
     return accumulation, math.ceil(batch / (devices * accumulation))
 
 
-def state_numbers(training: TrainingConfig, size: ParameterCounts, shards: int = 1) -> int:
-    """Return how many numbers the optimizer and a moving average keep on each device.
+def state_numbers(training: TrainingConfig, size: ParameterCounts) -> int:
+    """Return how many numbers the optimizer and a moving average keep.
 
-    Adam keeps two per parameter, which `shards` devices may divide between them. Muon keeps one per weight of a layer.
+    Adam keeps two per parameter, Muon one per weight of a layer.
     """
     means = 2 * size.total - (training.optimizer == "muon") * (size.encoder + size.decoder)
-    return -(-means // shards) + (size.total if training.ema else 0)
+    return means + (size.total if training.ema else 0)

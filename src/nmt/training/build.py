@@ -1,23 +1,22 @@
 """Build a trainer from the settings, and its batches from a text, without the files of a run."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 
 from nmt.compute import distributed
-from nmt.compute.machine import Machine, is_amd
-from nmt.config.registry import load
+from nmt.compute.machine import Machine, is_amd, is_out_of_memory
 from nmt.config.tree import Config
 from nmt.data.batches import Batching
 from nmt.data.loader import GlobalBatch, global_batches
 from nmt.data.noise import Noise
 from nmt.data.store import Pairs
-from nmt.errors import CommonError
+from nmt.errors import CommonError, UserError
 from nmt.model.backends.chosen import choose
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.training.fine_tuning import freeze
-from nmt.training.memory_check import check_model_size
 from nmt.training.replicas import Replicas
 from nmt.training.trainer import Trainer
 
@@ -36,23 +35,39 @@ def build_trainer(
         vocabularies: The sizes of the source's and the target's vocabulary.
         begin: Gives the model other weights than random ones, and returns a line for the user.
     """
-    replicas: type[Replicas] = load("runtime.shard", config.runtime.shard)
-    shards = distributed.world_size() if replicas.divides_weights else 1
-    check_model_size(config.model, config.training, vocabularies, machine, shards)
+    replicas: type[Replicas] = Replicas
+    if config.runtime.shard == "weights":
+        from nmt.training.divided import DividedWeights  # noqa: PLC0415 - takes long to import
+
+        replicas = DividedWeights
     choose(machine, kernels=config.runtime.kernels, compiled=config.runtime.compile)
     torch.manual_seed(config.seed)
-    model = build_model(config.model, *vocabularies)
+    with _refusing_large_models(machine):
+        model = build_model(config.model, *vocabularies)
     with distributed.together():
-        if begin is not None:
-            line = begin(model)
-            if distributed.is_main():
-                print(line, flush=True)
-        if config.training.freeze:
-            freeze(model, config.training.freeze)
-    graphs = _records_graphs(config, machine, divided=replicas.divides_weights)
+        line = "" if begin is None else begin(model)
+        freeze(model, config.training.freeze)
+    if line and distributed.is_main():
+        print(line, flush=True)
     if config.runtime.compile:
-        _compile(model)
-    return Trainer(model, config.training, machine, config.seed, replicas=replicas, graphs=graphs)
+        compile_model(model)
+    graphs = records_graphs(config, machine)
+    with _refusing_large_models(machine):
+        return Trainer(model, config.training, machine, config.seed, replicas=replicas, graphs=graphs)
+
+
+@contextmanager
+def _refusing_large_models(machine: Machine) -> Iterator[None]:
+    """Say in one line that a model does not fit in memory."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise UserError(
+            f"the model does not fit in the memory of {machine}: lower model.layers, model.d_model or model.d_ff, or "
+            "divide it between several GPUs with runtime.shard=weights"
+        ) from error
 
 
 def training_batches(trainer: Trainer, text: Pairs, noise: Noise | None = None) -> Iterator[GlobalBatch]:
@@ -68,12 +83,12 @@ def training_batches(trainer: Trainer, text: Pairs, noise: Noise | None = None) 
         threads=gradient.concurrency,
         shapes=trainer.shapes(config.device_tokens),
         noise=noise,
-        with_links=trainer.needs_links,
-        with_words=gradient.needs_words,
+        with_links=config.guided_weight > 0,
+        with_words=gradient.embeddings is not None,
     )
 
 
-def _compile(model: TranslationModel) -> None:
+def compile_model(model: TranslationModel) -> None:
     """Compile the model at its first call: one graph for batches of all sizes."""
     from torch.fx.experimental import _config as fx_config  # noqa: PLC0415 - imports much of torch
 
@@ -82,23 +97,18 @@ def _compile(model: TranslationModel) -> None:
     model.compile(dynamic=True)
 
 
-def _records_graphs(config: Config, machine: Machine, *, divided: bool) -> bool:
+def records_graphs(config: Config, machine: Machine) -> bool:
     """Return whether passes are recorded as CUDA graphs, unless the settings or the rest of the run rule it out."""
     wanted = config.runtime.cuda_graphs
     if wanted is False or (wanted is None and config.runtime.compile):
         return False
-    obstacle = "the weights are divided" if divided else _obstacle_to_graphs(config, machine)
-    if obstacle and wanted:
-        raise CommonError(f"runtime.cuda_graphs=true is not possible, because {obstacle}: leave it out")
-    return not obstacle
-
-
-def _obstacle_to_graphs(config: Config, machine: Machine) -> str:
-    """Return why passes cannot be recorded as CUDA graphs; empty if they can."""
-    if machine.device.type != "cuda" or is_amd():
-        return "they need a GPU of NVIDIA"
-    if machine.precision == torch.float16:
-        return "in fp16 the factor of the loss changes"
-    if config.training.r_drop or config.training.guided_weight:
-        return "the loss has more than one term"
-    return ""
+    obstacles = {
+        "the weights are divided": config.runtime.shard == "weights",
+        "they need a GPU of NVIDIA": machine.device.type != "cuda" or is_amd(),
+        "in fp16 the factor of the loss changes": machine.precision == torch.float16,
+        "the loss has more than one term": config.training.r_drop > 0 or config.training.guided_weight > 0,
+    }
+    found = next((each for each, holds in obstacles.items() if holds), "")
+    if found and wanted:
+        raise CommonError(f"runtime.cuda_graphs=true is not possible, because {found}: leave it out")
+    return not found

@@ -1,6 +1,5 @@
 """Write the checkpoints of a run during training."""
 
-import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -16,7 +15,6 @@ from nmt.runs.checkpoints import Checkpoints
 from nmt.storage.remote import store_changes
 from nmt.training.opening import TrainingData
 from nmt.training.state import TrainingState
-from nmt.training.trainer import Trainer
 
 
 class CheckpointManager:
@@ -37,8 +35,6 @@ class CheckpointManager:
         self.checkpoints, self._template = checkpoints, template
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint") if in_background else None
         self._pending: Future[None] | None = None
-        self.write_seconds = 0.0
-        """The longest time that writing a checkpoint has taken."""
 
     def save(self, state: TrainingState, valid: Mapping[str, float], *, interim: bool, only_best: bool = False) -> None:
         """Write a checkpoint, or start writing it in the background. All processes must call this, and wait for it.
@@ -84,17 +80,14 @@ class CheckpointManager:
             pending.result()
 
     def _write(self, checkpoint: Checkpoint) -> None:
-        start = time.monotonic()
         self.checkpoints.save(checkpoint)
         store_changes(self.checkpoints.run_folder)
-        self.write_seconds = max(self.write_seconds, time.monotonic() - start)
 
 
 def checkpoint_manager(
     config: Config, data: TrainingData, origin: CheckpointRecord | None, *, in_background: bool
 ) -> CheckpointManager:
     """Return the checkpoint manager of a run, given the model that it began from."""
-    training = config.training
     template = Checkpoint(
         meta=CheckpointMeta(step=0, origin=origin),
         weights={},
@@ -102,13 +95,8 @@ def checkpoint_manager(
         config_text=to_yaml(config),
         tokenizer_files=data.tokenizer.files,
     )
-    checkpoints = Checkpoints(config.run_folder, training.keep_last, training.keep_best)
+    checkpoints = Checkpoints(config.run_folder, config.training.keep_last, config.training.keep_best)
     return CheckpointManager(checkpoints, template, in_background=in_background)
-
-
-def checkpoint_bytes(trainer: Trainer) -> int:
-    """Return the approximate size of a checkpoint."""
-    return trainer.state_bytes + sum(weight.nbytes for weight in trainer.model.parameters())
 
 
 def copy_to_cpu(value: Any) -> Any:

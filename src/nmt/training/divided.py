@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 
@@ -33,115 +33,115 @@ class DividedWeights(Replicas):
 
     def __init__(self, objective: Objective, machine: Machine, config: TrainingConfig) -> None:
         """Divide the weights of an objective's model, layer by layer, so that no GPU has to hold all of them."""
-        processes = distributed.world_size()
-        if processes == 1:
+        if distributed.world_size() == 1:
             raise CommonError(
                 "runtime.shard=weights divides the weights between processes, but there is only one: start several "
                 "with torchrun, or leave it out"
             )
         self.model, self.config, self.precision = objective.model, config, machine.precision
-        self._device = machine.device
         self._whole = _without_weights(self.model, machine.device)
         self._no_weights = self._whole.state_dict()
-        self._divide(objective, init_device_mesh(machine.device.type, (processes,)))
+        _divide(objective, machine)
         self.objective = objective
         self.working_weights = WorkingWeights(self.model, torch.float32)  # the layers gather copies in the precision
+        self._divided = {name: cast(DTensor, each) for name, each in self.model.named_parameters()}
         self._rows: dict[str, nn.Parameter] = {
-            name: nn.Parameter(_rows(each), each.requires_grad) for name, each in self.model.named_parameters()
+            name: nn.Parameter(cast(DTensor, each.detach()).to_local(), each.requires_grad)
+            for name, each in self._divided.items()
         }
         self.trained = {name: each for name, each in self._rows.items() if each.requires_grad}
 
-    def _divide(self, objective: Objective, mesh: DeviceMesh) -> None:
-        """Divide the weights; those outside of layers stay gathered from the forward to the backward pass."""
-        half = self.precision if self.precision in HALF_PRECISIONS else None
-        policy = MixedPrecisionPolicy(
-            param_dtype=half, reduce_dtype=torch.float32 if half else None, cast_forward_inputs=False
-        )
-        for module in self.model.modules():
-            if isinstance(module, nn.ModuleList):
-                for layer in module:
-                    fully_shard(layer, mesh=mesh, mp_policy=policy)
-        fully_shard(objective, mesh=mesh, mp_policy=policy)
-
     def optimizer(self) -> torch.optim.Optimizer:
-        """See `Replicas.optimizer`; the settings refuse others than Adam."""
+        """See `Replicas`; the settings refuse others than Adam."""
         return adam_of(list(self.trained.values()), self.config)
 
     def last_only(self, *, last: bool) -> AbstractContextManager[None]:
-        """See `Replicas.last_only`: whole gradients would need too much memory, so each is averaged immediately."""
+        """See `Replicas`: whole gradients would need too much memory, so each is averaged immediately."""
         return nullcontext()
 
     def gradients(self) -> list[Tensor]:
-        """See `Replicas.gradients`."""
-        for name, parameter in self.model.named_parameters():
-            if parameter.requires_grad:
-                self._rows[name].grad = None if parameter.grad is None else _rows(parameter.grad)
+        """See `Replicas`."""
+        for name, rows in self.trained.items():
+            gradient = cast(DTensor | None, self._divided[name].grad)
+            rows.grad = None if gradient is None else gradient.to_local()
         return super().gradients()
 
     def norm(self, gradients: list[Tensor]) -> Tensor:
-        """See `Replicas.norm`."""
+        """See `Replicas`."""
         return distributed.sum_over_processes(super().norm(gradients).square()).sqrt()
 
     def drop_gradients(self) -> None:
-        """See `Replicas.drop_gradients`."""
+        """See `Replicas`."""
         for parameter in self.model.parameters():
             parameter.grad = None
 
-    def outdate(self) -> None:
-        """See `Replicas.outdate`: the next forward pass gathers the new weights."""
-
     def whole(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """See `Replicas.whole`. The main process has one whole tensor at a time on its device."""
-        parameters, gathered = dict(self.model.named_parameters()), {}
+        """See `Replicas`. The main process has one whole tensor at a time on its device."""
+        gathered = {}
         for name, part in parts.items():
-            tensor = _gather(parameters[name], part)
+            tensor = self._gather(name, part)
             if distributed.is_main():
                 gathered[name] = tensor.cpu()
         return gathered
 
     def weights(self) -> dict[str, Tensor]:
-        """See `Replicas.weights`."""
+        """See `Replicas`."""
         return self.whole(self._rows)
 
     @torch.no_grad()
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """See `Replicas.load`."""
+        """See `Replicas`."""
         for name, rows in self._rows.items():
             rows.copy_(_share(weights[name]))
 
     def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """See `Replicas.optimizer_state`."""
-        saved, names = optimizer.state_dict(), self._names(optimizer)
-        state: dict[int, dict[str, Any]] = {}
+        """See `Replicas`."""
+        saved = optimizer.state_dict()
+        ids = {id(each): name for name, each in self._rows.items()}
+        names = [ids[id(each)] for group in optimizer.param_groups for each in group["params"]]
         for index, values in saved["state"].items():
             whole = {key: self.whole({names[index]: each}) for key, each in values.items() if each.dim()}
-            state[index] = {**values, **{key: each.get(names[index]) for key, each in whole.items()}}
-        return {**saved, "state": state} if distributed.is_main() else {}
+            saved["state"][index] = {**values, **{key: each.get(names[index]) for key, each in whole.items()}}
+        return saved if distributed.is_main() else {}
 
     def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
-        """See `Replicas.load_optimizer_state`."""
+        """See `Replicas`."""
         parts = {
             index: {key: _share(each).clone() if each.dim() else each for key, each in values.items()}
             for index, values in state["state"].items()
         }
         optimizer.load_state_dict({**state, "state": parts})
 
-    def _names(self, optimizer: torch.optim.Optimizer) -> list[str]:
-        """Return the names of an optimizer's parameters, in the order in which it numbers them."""
-        names = {id(each): name for name, each in self._rows.items()}
-        return [names[id(each)] for group in optimizer.param_groups for each in group["params"]]
-
     @contextmanager
     def evaluated(self) -> Iterator[WorkingWeights]:
-        """See `Replicas.evaluated`: each process gathers all weights, because searches differ in their steps."""
-        parameters = dict(self.model.named_parameters())
-        self._whole.load_state_dict(
-            {name: _gather(parameters[name], each) for name, each in self._rows.items()}, assign=True
-        )
+        """See `Replicas`: each process gathers all weights, because searches differ in their steps."""
+        self._whole.load_state_dict({name: self._gather(name, each) for name, each in self._rows.items()}, assign=True)
         try:
             yield WorkingWeights(cast(TranslationModel, self._whole), self.precision)
         finally:
             self._whole.load_state_dict(self._no_weights, assign=True)
+
+    def _gather(self, name: str, rows: Tensor) -> Tensor:
+        """Return a whole tensor, given this process's rows of it, which is divided as the parameter of this name is."""
+        like = self._divided[name]
+        shape, stride = like.shape, like.stride()
+        return DTensor.from_local(
+            rows.detach(), like.device_mesh, like.placements, run_check=False, shape=shape, stride=stride
+        ).full_tensor()
+
+
+def _divide(objective: Objective, machine: Machine) -> None:
+    """Divide the weights; those outside of layers stay gathered from the forward to the backward pass."""
+    half = machine.precision if machine.precision in HALF_PRECISIONS else None
+    policy = MixedPrecisionPolicy(
+        param_dtype=half, reduce_dtype=torch.float32 if half else None, cast_forward_inputs=False
+    )
+    mesh = init_device_mesh(machine.device.type, (distributed.world_size(),))
+    for module in objective.model.modules():
+        if isinstance(module, nn.ModuleList):
+            for layer in module:
+                fully_shard(layer, mesh=mesh, mp_policy=policy)
+    fully_shard(objective, mesh=mesh, mp_policy=policy)
 
 
 def _without_weights(model: TranslationModel, device: torch.device) -> nn.Module:
@@ -152,21 +152,6 @@ def _without_weights(model: TranslationModel, device: torch.device) -> nn.Module
         for name, buffer in module.named_buffers(recurse=False):
             setattr(module, name, buffer.to(device))
     return copied
-
-
-def _rows(parameter: Tensor) -> Tensor:
-    """Return the rows of a divided tensor that this process keeps; they share memory with it."""
-    return cast(DTensor, parameter.detach()).to_local()
-
-
-def _gather(parameter: Tensor, rows: Tensor) -> Tensor:
-    """Return a whole tensor, given this process's rows of it, which is divided as a parameter is."""
-    divided = cast(DTensor, parameter)
-    shape, stride = divided.shape, divided.stride()
-    mesh, placements = divided.device_mesh, divided.placements
-    return DTensor.from_local(
-        rows.detach(), mesh, placements, run_check=False, shape=shape, stride=stride
-    ).full_tensor()
 
 
 def _share(whole: Tensor) -> Tensor:

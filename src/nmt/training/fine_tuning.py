@@ -12,7 +12,6 @@ from torch import Tensor
 from nmt.config.keys import written
 from nmt.config.model import ONLY_IN_TRAINING, SEEN_IN_WEIGHTS, ModelConfig
 from nmt.config.saved import from_yaml
-from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.errors import UserError, nearest
 from nmt.model.interface import TranslationModel, matches_any, trainable
@@ -27,12 +26,8 @@ PARTS: Mapping[str, Sequence[str]] = {
     "embeddings": ("vectors.*", "*_positions"),
 }
 """The patterns of the parameters of each part. Tied embeddings include the projection before the softmax."""
-TARGET_VECTORS = ("vectors.shared", "vectors.target")
-"""The parameters, one of which every model has, that hold the word vectors of the target side."""
 VOCABULARIES = {"shared": 1, "source": 0, "target": 1, "projection": 1, "bias": 1}
 """The parameters with a row per word, and the side of their vocabulary: 0 is the source, 1 the target."""
-NAMED_FAULTS = 3
-"""Faults that an error names; it counts the others."""
 
 
 def load_origin(config: Config) -> Checkpoint | None:
@@ -56,9 +51,11 @@ def begin_from(model: TranslationModel, tokenizer: Tokenizer, origin: Checkpoint
     initial, skip = model.state_dict(), config.training.init_skip
     weights, words = _for_vocabulary(origin, tokenizer, initial, config)
     differences = _differences(from_yaml(origin.config_text).model, config.model)
-    seen = {f"model.{key}" for key in SEEN_IN_WEIGHTS}
-    faults = {key: f"{key} is {now}, not {before}" for key, (before, now) in differences.items() if key not in seen}
-    faults |= _unfit(initial, weights)
+    faults = {
+        f"model.{name}": f"model.{name} is {now}, not {before}"
+        for name, (before, now) in differences.items()
+        if name not in SEEN_IN_WEIGHTS
+    } | _unfit(initial, weights)
     for pattern in skip:
         if not any(fnmatchcase(name, pattern) for name in {**initial, **weights, **faults}):
             raise UserError(
@@ -67,41 +64,37 @@ def begin_from(model: TranslationModel, tokenizer: Tokenizer, origin: Checkpoint
             )
     refused = [fault for name, fault in faults.items() if not matches_any(name, skip)]
     if refused:
-        shown = "; ".join(refused[:NAMED_FAULTS])
-        more = f"; and {len(refused) - NAMED_FAULTS} more" if len(refused) > NAMED_FAULTS else ""
-        settings = " ".join(f"{key}={written(before)}" for key, (before, _) in differences.items())
+        settings = " ".join(f"model.{name}={written(before)}" for name, (before, _) in differences.items())
         raise UserError(
-            f"{origin.path} does not fit this model: {shown}{more}: "
+            f"{origin.path} does not fit this model ({len(refused)} differences): {refused[0]}: "
             f"{f'set {settings}' if settings else 'name another model'}, or leave them out with training.init_skip"
         )
     taken = {name: weight for name, weight in weights.items() if name in initial and not matches_any(name, skip)}
     if not taken:
         raise UserError("training.init_skip leaves out every weight: skip fewer, or remove training.init_from")
     model.load_state_dict({**initial, **taken})
-    left_out = sum(name not in taken for name in initial)
+    left_out = len(initial) - len(taken)
     return f"beginning from {origin.path}, step {origin.step}: {len(taken)} weights, {left_out} left out{words}"
 
 
 def _differences(before: ModelConfig, now: ModelConfig) -> dict[str, tuple[Any, Any]]:
     """Return the values of each setting of the origin and of this model in which they may not differ, but do."""
-    names = [each.name for each in fields(now) if each.name not in ONLY_IN_TRAINING]
+    values = {each.name: (getattr(before, each.name), getattr(now, each.name)) for each in fields(now)}
     return {
-        f"model.{name}": (getattr(before, name), getattr(now, name))
-        for name in names
-        if getattr(before, name) != getattr(now, name) and before.meaning(name) != now.meaning(name)
+        name: (old, new)
+        for name, (old, new) in values.items()
+        if name not in ONLY_IN_TRAINING and old != new and before.meaning(name) != now.meaning(name)
     }
 
 
 def _unfit(initial: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> dict[str, str]:
     """Return what is wrong with each weight that does not fit, by its name."""
-    faults = {}
-    for name in {**initial, **weights}:
-        if name not in weights:
-            faults[name] = f"{name} is missing"
-        elif name not in initial:
+    faults = {name: f"{name} is missing" for name in initial if name not in weights}
+    for name, weight in weights.items():
+        if name not in initial:
             faults[name] = f"{name} is not in this model"
-        elif weights[name].shape != initial[name].shape:
-            faults[name] = f"{name} is {list(weights[name].shape)}, not {list(initial[name].shape)}"
+        elif weight.shape != initial[name].shape:
+            faults[name] = f"{name} is {list(weight.shape)}, not {list(initial[name].shape)}"
     return faults
 
 
@@ -122,10 +115,8 @@ def _for_vocabulary(
         for before, after in zip(old.contents, tokenizer.contents, strict=True)
     ]
     for use, side in VOCABULARIES.items():
-        name, size = f"vectors.{use}", (old.source_size, old.target_size)[side]
+        name = f"vectors.{use}"
         if name in initial and name in weights:
-            if len(weights[name]) != size:
-                raise UserError(f"{origin.path} has {len(weights[name])} vectors for {size} word pieces: restore it")
             weights[name] = _means(weights[name], sides[side], initial[name])
     counts = (f"{sum(map(bool, pieces)):,} of {len(pieces):,}" for pieces in (sides[:1] if tokenizer.joint else sides))
     return weights, f"; vectors for {' and '.join(counts)} word pieces"
@@ -142,17 +133,6 @@ def _means(old: Tensor, pieces: Sequence[Sequence[int]], initial: Tensor) -> Ten
     if initial.shape == means.shape:  # any other shape will be refused by name
         means[counts == 0] = initial[counts == 0].to(means)
     return means
-
-
-def warning_of_new_pieces(tuning: TrainingConfig) -> str:
-    """Return a warning if word pieces that the model to begin from does not know keep the vectors they begin with."""
-    patterns = [pattern for name in tuning.freeze for pattern in PARTS.get(name, (name,))]
-    if tuning.init_vocabulary == "old" or not any(matches_any(each, patterns) for each in TARGET_VECTORS):
-        return ""
-    return (
-        f"training.freeze=[{','.join(tuning.freeze)}] also keeps the vectors of the new word pieces of "
-        f"training.init_vocabulary={tuning.init_vocabulary}: freeze no word vectors if these pieces are to be learned"
-    )
 
 
 def freeze(model: TranslationModel, names: Sequence[str]) -> None:

@@ -38,18 +38,14 @@ class BatchGradient:
     ) -> None:
         """Differentiate the objective of `replicas`, whose weights no longer move; see `Trainer`."""
         self.replicas, self.machine, self.seed = replicas, machine, seed
-        self.model, self.objective, self.config = replicas.model, replicas.objective, replicas.config
+        self.model, self.objective = replicas.model, replicas.objective
         self.passes, self.loss_scale = passes, loss_scale
-        self.concurrency = concurrency_of(self.config, machine, parallel)
+        self.concurrency = concurrency_of(replicas.config, machine, parallel)
         """The number of micro-batches computed in parallel."""
         self.dropout_seed = share_seed(self.model.modules(), machine.device)
         is_whole = not replicas.divides_weights and passes is None
-        self._embedding_gradient = embedding_gradient(self.model) if is_whole else None
-
-    @property
-    def needs_words(self) -> bool:
-        """Whether the distinct words of a global batch are needed, because processes average the embeddings apart."""
-        return self._embedding_gradient is not None
+        self.embeddings = embedding_gradient(self.model) if is_whole else None
+        """The part of the gradient that is averaged apart, for the distinct words of each global batch."""
 
     def add(self, batch: GlobalBatch, step: int) -> list[Losses]:
         """Add the gradients of this process's micro-batches in a step, and return their losses."""
@@ -59,9 +55,9 @@ class BatchGradient:
             self.passes.begin_step()
         with self._embeddings_apart():
             losses = [self._add_one(batch, step, index) for index in range(len(batch.micro_batches))]
-        if self._embedding_gradient is not None:
+        if self.embeddings is not None:
             assert batch.words is not None
-            self._embedding_gradient.add_average(batch.words)
+            self.embeddings.add_average(batch.words)
         if self.passes is not None:
             self.passes.end_step()
         return losses
@@ -80,8 +76,8 @@ class BatchGradient:
     def drop(self) -> None:
         """Forget gradients that the optimizer does not know of."""
         self.replicas.drop_gradients()
-        if self._embedding_gradient is not None:
-            self._embedding_gradient.drop()
+        if self.embeddings is not None:
+            self.embeddings.drop()
 
     def _add_one(self, batch: GlobalBatch, step: int, index: int) -> Losses:
         """Add the gradient of a micro-batch."""
@@ -89,7 +85,7 @@ class BatchGradient:
         # gradients are averaged over the processes, but the loss of the global batch is a sum over them
         factor = distributed.world_size() / batch.target_tokens
         if self.passes is not None and (recorded := self.passes.run(micro_batch, factor, set_seed)) is not None:
-            return recorded if len(batch.micro_batches) == 1 else Losses(*(each.clone() for each in recorded))
+            return Losses(*(each.clone() for each in recorded))
         set_seed()
         with self.replicas.last_only(last=index == len(batch.micro_batches) - 1):
             losses = self.objective(micro_batch.to(self.machine.device))
@@ -97,12 +93,12 @@ class BatchGradient:
         return Losses(*(each.detach() for each in losses))
 
     def _add_in_threads(self, batch: GlobalBatch, step: int) -> list[Losses]:
-        losses = []
+        losses, parameters = [], trainable(self.model)
         for first in range(0, len(batch.micro_batches), self.concurrency):
             indices = range(first, min(first + self.concurrency, len(batch.micro_batches)))
             for each, gradients in run_in_threads(partial(self._of_one_in_thread, batch, step), indices):
                 losses.append(each)
-                accumulate(gradients, trainable(self.model))
+                accumulate(gradients, parameters)
         return losses
 
     def _of_one_in_thread(self, batch: GlobalBatch, step: int, index: int) -> tuple[Losses, list[Tensor]]:
@@ -116,11 +112,10 @@ class BatchGradient:
         return Losses(*(each.detach() for each in losses)), list(gradients)
 
     def _embeddings_apart(self) -> AbstractContextManager[None]:
-        """Accumulate the embeddings' gradient apart from the projection's in this block, if processes average both."""
-        return nullcontext() if self._embedding_gradient is None else self._embedding_gradient.apart()
+        return nullcontext() if self.embeddings is None else self.embeddings.apart()
 
     def _scaled(self, loss: Tensor) -> Tensor:
-        return loss if self.loss_scale is None else self.loss_scale.multiply(loss)
+        return loss if self.loss_scale is None else loss * self.loss_scale.scale
 
     def _set_seed(self, seed: int) -> None:
         torch.manual_seed(seed)
@@ -155,11 +150,9 @@ def accumulate(gradients: Sequence[Tensor], parameters: Sequence[nn.Parameter]) 
             parameter.grad = gradient.contiguous()
         return
     sums = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    pairs = list(zip(sums, gradients, strict=True))
-    shares = concurrent_workers(len(pairs))
-    run_all_in_threads(_add, [pairs[first::shares] for first in range(shares)])
+    shares = concurrent_workers(len(sums))
 
+    def add(first: int) -> None:
+        torch._foreach_add_(sums[first::shares], list(gradients[first::shares]))
 
-def _add(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
-    sums, gradients = zip(*pairs, strict=True)
-    torch._foreach_add_(sums, gradients)
+    run_all_in_threads(add, range(shares))

@@ -23,25 +23,24 @@ class LossScale:
     def __init__(self, device: torch.device) -> None:
         self.scale = torch.full((), INITIAL_SCALE, device=device)
         """The factor for the next step."""
-        self.last_scale = self.scale
-        """The factor of the last step."""
         self._good_steps = torch.zeros((), dtype=torch.int32, device=device)
-
-    def multiply(self, loss: Tensor) -> Tensor:
-        """Return the loss whose gradient fp16 can represent."""
-        return loss * self.scale
 
     def unscale(self, gradients: list[Tensor]) -> None:
         """Divide gradients by the scale, in place; this is exact, because the scale is a power of two."""
         torch._foreach_mul_(gradients, 1 / self.scale)
 
-    def update(self, finite: Tensor) -> None:
-        """Adapt the scale after a step: whether its gradient was `finite` is known only to the device."""
+    def update(self, finite: Tensor) -> Tensor:
+        """Adapt the scale after a step; return whether the step was fine or a lower scale may mend it.
+
+        Whether its gradient was `finite` is known only to the device.
+        """
+        mendable = finite | (self.scale > MIN_SCALE)
         good_steps = (self._good_steps + 1) * finite
         grown = good_steps == GROWTH_STEPS
         halved = (self.scale / 2).clamp(min=MIN_SCALE)
-        self.last_scale, self.scale = self.scale, torch.where(finite, self.scale * (1 + grown), halved)
+        self.scale = torch.where(finite, self.scale * (1 + grown), halved)
         self._good_steps = good_steps * ~grown
+        return mendable
 
     def to_save(self) -> dict[str, Tensor]:
         """Return the state for a checkpoint."""
@@ -49,5 +48,5 @@ class LossScale:
 
     def restore(self, saved: Mapping[str, Tensor]) -> None:
         """Continue from what a checkpoint stores."""
-        self.scale = self.last_scale = saved["scale"].to(self.scale)
+        self.scale = saved["scale"].to(self.scale)
         self._good_steps = saved["good_steps"].to(self._good_steps)

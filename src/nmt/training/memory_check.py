@@ -3,14 +3,9 @@
 import gc
 import sys
 from dataclasses import replace
-from pathlib import Path
-
-import torch
 
 from nmt.compute import distributed
-from nmt.compute.machine import HALF_PRECISIONS, Machine, free_cached_memory, is_out_of_memory, memory_of
-from nmt.config.model import ModelConfig
-from nmt.config.training import TrainingConfig
+from nmt.compute.machine import HALF_PRECISIONS, free_cached_memory, is_out_of_memory, memory_of
 from nmt.config.tree import Config
 from nmt.data.batches import Batching
 from nmt.data.largest_batches import largest_micro_batches
@@ -18,32 +13,9 @@ from nmt.data.loader import MicroBatch
 from nmt.data.shapes import ROOM_TO_GROW, micro_batch_tokens
 from nmt.data.store import Pairs
 from nmt.errors import CommonError, UserError
-from nmt.estimate.memory import FLOAT32_BYTES, Storage, state_numbers, training_memory
-from nmt.estimate.parameters import count_parameters, passes_per_batch
+from nmt.estimate.memory import FLOAT32_BYTES, Storage, training_memory
+from nmt.estimate.parameters import passes_per_batch
 from nmt.training.trainer import Trainer
-
-HALF_COPY_BYTES = 2
-"""Memory per parameter for its copy in bf16 or fp16, if that is the precision of matrix products."""
-
-
-def check_model_size(
-    model: ModelConfig,
-    training: TrainingConfig,
-    vocabularies: tuple[int, int],
-    machine: Machine,
-    shards: int = 1,
-) -> None:
-    """Refuse a model of which a process's share exceeds the memory of the machine, before it is built."""
-    size, memory = count_parameters(model, *vocabularies), memory_of(machine.device)
-    parameters, copy_bytes = size.total, HALF_COPY_BYTES if machine.precision in HALF_PRECISIONS else 0
-    weights_and_gradients = (2 * FLOAT32_BYTES + copy_bytes) * parameters
-    needed = (weights_and_gradients + FLOAT32_BYTES * state_numbers(training, size)) // shards
-    if needed > memory:
-        each = " per process" if shards > 1 else ""
-        raise CommonError(
-            f"a model of {parameters:,} parameters takes {needed // 10**9:,} GB{each} to train, but {machine} "
-            f"has a memory of {memory // 10**9:,} GB: lower model.layers, model.d_model, model.d_ff or model.heads"
-        )
 
 
 def fit_in_memory(config: Config, trainer: Trainer, train: Pairs, *, noisy: bool) -> Config:
@@ -99,7 +71,7 @@ def _fits(trainer: Trainer, store: Pairs, batch_tokens: int, device_tokens: int)
         threads=trainer.gradient.concurrency,
         shapes=trainer.shapes(device_tokens),
     )
-    out_of_memory = 0
+    out_of_memory = False
     try:
         for batch in batches:
             if _exceeds_memory(trainer, batch):
@@ -107,15 +79,14 @@ def _fits(trainer: Trainer, store: Pairs, batch_tokens: int, device_tokens: int)
             trainer.try_out(batch)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
-            if (reason := _reason_not_to_compile(error)) is not None:
-                raise UserError(f"PyTorch cannot compile the model ({reason}): set runtime.compile=false") from error
+            _explain_compiler(error)
             raise
         if trainer.replicas.divides_weights:  # the others wait for this process, so it cannot try another size
             raise UserError(
                 f"the largest micro-batch does not fit in the memory of {trainer.machine}: lower "
                 "training.device_tokens, or start more processes, between which the weights are divided"
             ) from error
-        out_of_memory = 1
+        out_of_memory = True
     if out_of_memory:
         gc.collect()
         free_cached_memory(trainer.machine.device)
@@ -123,16 +94,15 @@ def _fits(trainer: Trainer, store: Pairs, batch_tokens: int, device_tokens: int)
 
 
 def _exceeds_memory(trainer: Trainer, batch: MicroBatch) -> bool:
-    """Return whether a batch needs more memory than the machine has: Linux would kill the process."""
+    """Return whether a batch needs more memory than a CPU has: Linux would kill the process."""
     if trainer.machine.device.type != "cpu":
         return False
-    model, projection = trainer.model, trainer.model.projection
     passes = passes_per_batch(trainer.config)
     shards = distributed.world_size() if trainer.replicas.divides_weights else 1
     estimate = training_memory(
-        model.config,
-        sum(parameter.numel() for parameter in model.parameters()) // shards,
-        len(projection),
+        trainer.model.config,
+        sum(each.numel() for each in trainer.model.parameters()) // shards,
+        len(trainer.model.projection),
         (passes * len(batch.source.tokens), passes * len(batch.target.tokens)),
         length=1,
         on=Storage(gpu=False, half=trainer.machine.precision in HALF_PRECISIONS, least=True),
@@ -141,13 +111,9 @@ def _exceeds_memory(trainer: Trainer, batch: MicroBatch) -> bool:
     return estimate.total > memory_of(trainer.machine.device)
 
 
-def _reason_not_to_compile(error: Exception) -> str | None:
-    """Return in one line why PyTorch could not compile a model; None for errors of another kind."""
+def _explain_compiler(error: Exception) -> None:
+    """Raise an error of one line if PyTorch could not compile a model."""
     dynamo = sys.modules.get("torch._dynamo.exc")  # it takes seconds to import, and has compiled nothing until then
-    if dynamo is None or not isinstance(error, dynamo.TorchDynamoException):
-        return None
-    words, _, output = str(error).partition("\nOutput:\n")
-    lines = [*words.strip().splitlines()[:1], *output.strip().splitlines()[:1]]
-    if " " in str(Path(torch.__file__).parent):
-        lines.append("PyTorch cannot compile for a CPU if the path of its own folder has a space")
-    return "; ".join(lines)
+    if dynamo is not None and isinstance(error, dynamo.TorchDynamoException):
+        reason = str(error).strip().partition("\n")[0]
+        raise UserError(f"PyTorch cannot compile the model ({reason}): set runtime.compile=false") from error

@@ -52,4 +52,4 @@ class MovingAverage:
         weights = [each.clone() for each in trained]
         torch._foreach_copy_(trained, averages)
         torch._foreach_copy_(averages, weights)
-        self._replicas.outdate()
+        self._replicas.working_weights.outdate()

@@ -2,18 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.compute import distributed
 from nmt.compute.workers import run_all_in_threads
 from nmt.config.training import TrainingConfig
 from nmt.model.interface import TranslationModel, trainable
 from nmt.model.linear import Linear
-from nmt.training.optimizer import adam_of
+from nmt.training.optimizer import adam_groups
 
 MOMENTUM = 0.95
 """The decay rate of the mean gradient."""
@@ -51,11 +51,11 @@ def muon(model: TranslationModel, config: TrainingConfig, precision: torch.dtype
     others = [parameter for parameter in trainable(model) if id(parameter) not in chosen]
     if precision == torch.float16:  # its range is too small for products of small singular values
         precision = torch.float32
-    return MuonAndAdam(Muon(matrices, config, precision), adam_of(others, config))
+    return Muon(matrices, others, config, precision)
 
 
-class Muon(torch.optim.Optimizer):
-    """Steps of the same length in all directions of a matrix: the running mean of its gradients, made orthogonal.
+class Muon(torch.optim.AdamW):
+    """Adam, but matrices move by the same length in all directions: the running mean of gradients, made orthogonal.
 
     The steps are scaled to the size of Adam's (Liu et al., 2025) and by `training.muon_rate`. Unlike PyTorch's Muon,
     this one multiplies in the precision of the run and in fewer iterations: in float32 on a CPU each thread a few
@@ -63,55 +63,67 @@ class Muon(torch.optim.Optimizer):
     """
 
     found_inf: Tensor | None = None
-    """Not 0 if the next step is to change nothing, so that nobody waits for the device."""
+    """Not 0 if the next step is to change nothing: a GPU reads it, so that nobody waits for the device."""
 
-    def __init__(self, matrices: list[Tensor], config: TrainingConfig, precision: torch.dtype) -> None:
-        super().__init__([{"params": matrices}], {"lr": 0.0, "weight_decay": config.weight_decay})
+    def __init__(
+        self, matrices: list[Tensor], others: Sequence[nn.Parameter], config: TrainingConfig, precision: torch.dtype
+    ) -> None:
+        betas = config.adam_beta1, config.adam_beta2
+        super().__init__(adam_groups(others, config), lr=0.0, betas=betas, eps=config.adam_eps, fused=True)
+        self.param_groups.insert(0, {"params": matrices, "lr": 0.0, "weight_decay": config.weight_decay})
         self._precision, self._rate = precision, config.muon_rate
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a loaded state as it is: Adam's own method expects its averages for the matrices, too."""
+        torch.optim.Optimizer.__setstate__(self, state)
+
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Update the matrices that have a gradient."""
+        """Update the parameters that have a gradient, or nothing."""
         assert closure is None
-        for group in self.param_groups:
-            update = partial(self._update, group["lr"] * self._rate, group["weight_decay"])
-            matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
-            is_on_cpu = all(matrix.device.type == "cpu" for matrix in matrices)
-            if self._precision == torch.float32 and is_on_cpu and distributed.world_size() == 1:
-                run_all_in_threads(update, list(_of_one_shape(matrices, NUMBERS_PER_CORE)))
-            else:
-                for alike in _of_one_shape(matrices, MAX_NUMBERS):
-                    update(alike)
+        taken = None
+        if self.found_inf is not None and self.found_inf.is_cuda:
+            taken = self.found_inf == 0
+        elif self.found_inf is not None and self.found_inf:
+            return
+        group, *adam = self.param_groups
+        self.update_matrices(group, taken)
+        self.param_groups = adam
+        super().step()
+        self.param_groups = [group, *adam]
+
+    def update_matrices(self, group: dict[str, Any], taken: Tensor | None = None) -> None:
+        """Update matrices, or leave them and their means as they are if `taken` is false."""
+        update = partial(self._update, group["lr"] * self._rate, group["weight_decay"], taken)
+        matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
+        is_on_cpu = all(matrix.device.type == "cpu" for matrix in matrices)
+        if self._precision == torch.float32 and is_on_cpu and distributed.world_size() == 1:
+            run_all_in_threads(update, list(_of_one_shape(matrices, NUMBERS_PER_CORE)))
+        else:
+            for alike in _of_one_shape(matrices, MAX_NUMBERS):
+                update(alike)
 
     @torch.no_grad()  # a thread has its own mode
-    def _update(self, rate: float, decay: float, matrices: list[Tensor]) -> None:
+    def _update(self, rate: float, decay: float, taken: Tensor | None, matrices: list[Tensor]) -> None:
         gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
-        means = [self._running_mean(matrix) for matrix in matrices]
-        is_taken = None if self.found_inf is None else self.found_inf == 0
-        if is_taken is not None:  # a mean that moves towards itself stays
-            gradients = [each.where(is_taken, mean) for mean, each in zip(means, gradients, strict=True)]
+        for matrix in matrices:
+            if not self.state[matrix]:
+                self.state[matrix]["momentum_buffer"] = torch.zeros_like(matrix)
+        means = [self.state[matrix]["momentum_buffer"] for matrix in matrices]
+        if taken is not None:  # a mean that moves towards itself stays
+            gradients = [each.where(taken, mean) for mean, each in zip(means, gradients, strict=True)]
         torch._foreach_lerp_(means, gradients, 1 - MOMENTUM)
         ahead = torch._foreach_lerp(gradients, means, MOMENTUM)  # Nesterov's step
         directions = distributed.compute_in_parts(self._directions, ahead)
-        if is_taken is not None:
-            directions = directions * is_taken
+        if taken is not None:
+            directions = directions * taken
         if decay:
             kept = 1 - rate * decay
-            torch._foreach_mul_(
-                matrices, kept if is_taken is None else matrices[0].new_full((), kept).where(is_taken, 1)
-            )
+            torch._foreach_mul_(matrices, kept if taken is None else matrices[0].new_full((), kept).where(taken, 1))
         size = ADAM_SIZE * max(matrices[0].shape) ** 0.5
         torch._foreach_add_(matrices, directions.unbind(), alpha=-rate * size)
 
     def _directions(self, matrices: Sequence[Tensor]) -> Tensor:
-        stacked = torch.stack(list(matrices)) if len(matrices) > 1 else matrices[0][None]
-        return orthogonal(stacked, self._precision)
-
-    def _running_mean(self, matrix: Tensor) -> Tensor:
-        state = self.state[matrix]
-        if "momentum_buffer" not in state:
-            state["momentum_buffer"] = torch.zeros_like(matrix)
-        mean: Tensor = state["momentum_buffer"]
-        return mean
+        return orthogonal(torch.stack(list(matrices)) if len(matrices) > 1 else matrices[0][None], self._precision)
 
 
 def _of_one_shape(matrices: list[Tensor], numbers: int) -> Iterator[list[Tensor]]:
@@ -125,43 +137,6 @@ def _of_one_shape(matrices: list[Tensor], numbers: int) -> Iterator[list[Tensor]
     for shape, alike in by_shape.items():
         most = max(1, numbers // shape.numel()) * distributed.world_size()
         yield from (alike[first : first + most] for first in range(0, len(alike), most))
-
-
-class MuonAndAdam(torch.optim.Optimizer):
-    """Two optimizers with one list of groups and one state, so that they are saved and restored like one."""
-
-    found_inf: Tensor | None = None
-    """Not 0 if the next step is to change nothing; the fused Adam has the same attribute."""
-    _step_supports_amp_scaling = True  # as PyTorch marks optimizers that read found_inf
-
-    def __init__(self, *parts: torch.optim.Optimizer) -> None:
-        super().__init__([group for part in parts for group in part.param_groups], {})
-        self._parts = parts
-        self._share_state()
-
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Update the parameters, or nothing: a GPU decides that itself, so that nobody waits for it."""
-        assert closure is None
-        is_on_gpu = self.found_inf is not None and self.found_inf.is_cuda
-        if not is_on_gpu and self.found_inf is not None and self.found_inf:
-            return
-        for part in self._parts:
-            if is_on_gpu:
-                part.found_inf = self.found_inf  # type: ignore[attr-defined] # the fused Adam reads it, too
-            part.step()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load what `state_dict` returned."""
-        super().load_state_dict(state_dict)
-        self._share_state()
-
-    def _share_state(self) -> None:
-        """Let the parts use the groups and the state of the whole, which are replaced when a state is loaded."""
-        first = 0
-        for part in self._parts:
-            part.param_groups = self.param_groups[first : first + len(part.param_groups)]
-            part.state = self.state
-            first += len(part.param_groups)
 
 
 def orthogonal(matrices: Tensor, precision: torch.dtype) -> Tensor:
@@ -190,18 +165,12 @@ def _directly(matrices: Tensor) -> Tensor:
 def _by_gram_matrix(matrices: Tensor) -> Tensor:
     """Multiply X in the end by the product of all polynomials, which are polynomials of X Xᵀ."""
     gram, square, scale = _scaled_products(matrices)
-    product = reduce(lambda left, right: _symmetric_product(right, left), _polynomials(gram, square))
+    product = polynomial = _polynomial(gram, square)
+    for _ in range(ITERATIONS - 1):
+        gram = _symmetric_product(_symmetric_product(polynomial, gram), polynomial)
+        polynomial = _polynomial(gram, _symmetric_product(gram, gram))
+        product = _symmetric_product(polynomial, product)
     return _multiply(product.mul_(scale), matrices)
-
-
-def _polynomials(gram: Tensor, square: Tensor) -> Iterator[Tensor]:
-    """Yield the polynomial by which each iteration multiplies X, given X Xᵀ and its square."""
-    for number in range(ITERATIONS):
-        polynomial = _polynomial(gram, square)
-        yield polynomial
-        if number + 1 < ITERATIONS:
-            gram = _symmetric_product(_symmetric_product(polynomial, gram), polynomial)
-            square = _symmetric_product(gram, gram)
 
 
 def _polynomial(gram: Tensor, square: Tensor) -> Tensor:

@@ -1,15 +1,17 @@
 """The training objective: the loss over all words, R-Drop in its place, and the loss of guided attention."""
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from nmt.data.loader import MicroBatch
 from nmt.decoding.attention import guided_layer
+from nmt.model.attention import Attend, AttentionSpec, Plan, ScoreBias, attention_scores
 from nmt.model.backends.chosen import backend
 from nmt.model.interface import TranslationModel
+from nmt.model.packed import Packed, Padding
 from nmt.text.special import PAD
-from nmt.training.guided_attention import ProjectionRecorder, guided_loss
 from nmt.training.loss import Losses, smoothed_cross_entropy
-from nmt.training.r_drop import RDrop, r_drop_loss, twice
+from nmt.training.r_drop import r_drop_loss
 
 
 class Objective(nn.Module):
@@ -30,7 +32,7 @@ class Objective(nn.Module):
             return self._guided(batch)
         return self._cross_entropy(batch)
 
-    def _cross_entropy(self, batch: MicroBatch, recorder: ProjectionRecorder | None = None) -> Losses:
+    def _cross_entropy(self, batch: MicroBatch, recorder: "ProjectionRecorder | None" = None) -> Losses:
         """Return the cross-entropy with smoothed labels (section 5.4 of the paper)."""
         output, projection, working = self.model.factors(self.model(batch.source, batch.target, recorder))
         return smoothed_cross_entropy(
@@ -39,14 +41,58 @@ class Objective(nn.Module):
 
     def _r_drop(self, batch: MicroBatch) -> Losses:
         """Return the loss of two passes, which are one pass over every sentence twice."""
-        output, projection, working = self.model.factors(self.model(twice(batch.source), twice(batch.target)))
+        output, projection, working = self.model.factors(self.model(_twice(batch.source), _twice(batch.target)))
         first, second = output.chunk(2)
-        return r_drop_loss(first, second, projection, working, batch.labels, RDrop(self.smoothing, self.r_drop, PAD))
+        return r_drop_loss(
+            first, second, projection, working, batch.labels, smoothing=self.smoothing, weight=self.r_drop, ignore=PAD
+        )
 
     def _guided(self, batch: MicroBatch) -> Losses:
-        """Add the loss of the head that learns alignments to the cross-entropy."""
+        """Add the loss of the head that learns alignments to the cross-entropy (Garg et al., 2019)."""
         recorder = ProjectionRecorder(backend().attention, batch)
         losses = self._cross_entropy(batch, recorder)
         queries, keys = recorder.projected[guided_layer(self.model.config.decoder_depth)]
-        guided = self.guided_weight * guided_loss(queries, keys, batch)
+        attention, links = attention_of_head(queries[:, 0], keys[:, 0], batch), batch.links
+        assert links is not None
+        # the step that reads a piece learns its links, because it knows which piece it is
+        found = attention[links.targets + 1, links.sources]
+        guided = self.guided_weight * -(found * links.weights.to(found.dtype)).sum()
         return losses._replace(smoothed=losses.smoothed + guided)
+
+
+def _twice(stream: Packed) -> Packed:
+    """Return a stream of the same sentences twice, one after the other."""
+    tokens, positions = (torch.cat([each, each]) for each in (stream.tokens, stream.positions))
+    offsets = torch.cat([stream.offsets, stream.offsets[1:] + len(stream.tokens)])
+    return Packed(tokens, positions, offsets, stream.longest)
+
+
+def attention_of_head(queries: Tensor, keys: Tensor, batch: MicroBatch) -> Tensor:
+    """Return the logarithm of the attention (Tq, Lk) of a head, given its queries (Tq, d_k) and keys (Tk, d_k)."""
+    padded_queries, padded_keys = Padding(batch.target), Padding(batch.source)
+    scores = attention_scores(padded_queries.pad(queries[:, None]), padded_keys.pad(keys[:, None]))
+    if (ended := batch.source.ended) is not None:  # a sentence without tokens must not give NaN
+        scores = scores.masked_fill(ended[:, None, None, :], torch.finfo(scores.dtype).min)
+    return padded_queries.unpad(scores.log_softmax(-1))[:, 0]
+
+
+class ProjectionRecorder:
+    """A plan that keeps the queries and keys of cross-attention, of one layer after the other."""
+
+    def __init__(self, plan: Plan, batch: MicroBatch) -> None:
+        """Attend as another plan does; attention from the target to the source of `batch` is cross-attention."""
+        self.plan, self.batch = plan, batch
+        self.projected: list[tuple[Tensor, Tensor]] = []
+        """Queries (Tq, h, d_k) and keys (Tk, h_kv, d_k) of each layer."""
+
+    def __call__(self, spec: AttentionSpec) -> Attend:
+        """Choose how to attend, and record cross-attention."""
+        attend = self.plan(spec)
+        if spec.queries is not self.batch.target or spec.keys is not self.batch.source:
+            return attend
+
+        def record(queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
+            self.projected.append((queries, keys))
+            return attend(queries, keys, values, bias)
+
+        return record

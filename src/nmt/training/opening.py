@@ -54,20 +54,19 @@ def open_data(config: Config) -> TrainingData:
     return TrainingData(train, valid, Tokenizer.load(config.data_folder))
 
 
-def shared_settings(config: Config) -> dict[str, object]:
-    """Return the settings that must be the same in all processes: not folders, devices, or what only one reads."""
-    own = ("paths", "runtime", "tracking")
-    return {key: value for key, value in flatten(asdict(config)).items() if key.partition(".")[0] not in own}
-
-
-def shared_files(data: TrainingData, checkpoint: Checkpoint | None, origin: Checkpoint | None) -> dict[str, object]:
-    """Return identifiers of the files that must be the same in all processes."""
-    return {
+def check_same(config: Config, data: TrainingData, checkpoint: Checkpoint | None, origin: Checkpoint | None) -> None:
+    """Refuse settings and files that differ between processes; each has its own folders and devices."""
+    settings = flatten(asdict(config)).items()
+    shared: dict[str, object] = {
+        key: value for key, value in settings if not key.startswith(("paths.", "runtime.", "tracking."))
+    }
+    shared |= {
         "the training text": sha256(data.fingerprint.encode()).hexdigest()[:12],
         "the tokenizer": data.tokenizer.checksum[:12],
         "the step of the last checkpoint": checkpoint.step if checkpoint is not None else 0,
         "the model to begin from": origin.meta.files[WEIGHTS][:12] if origin is not None else "none",
     }
+    distributed.check_same(shared, "settings or files")
 
 
 def find_checkpoint(config: Config, data: TrainingData) -> Checkpoint | None:
@@ -89,25 +88,19 @@ def find_checkpoint(config: Config, data: TrainingData) -> Checkpoint | None:
 def finished_message(checkpoint: Checkpoint, config: Config) -> str:
     """Return a message that the run is finished and how to continue it; an empty string if it is not finished."""
     loop, training = saved_state(checkpoint)["loop"], config.training
-    stale = loop["stale"]
     minutes = loop.get("training_seconds", 0.0) / 60
-    if loop.get("unseen"):
+    limits = {
+        f"training.steps above {checkpoint.step}": checkpoint.step >= training.steps,
+        f"training.patience above {loop['stale']}": 0 < training.patience <= loop["stale"],
+        f"training.max_training_minutes above {minutes:.4g}": 0 < training.max_training_minutes < minutes,
+    }
+    reached = [each for each, holds in limits.items() if holds]
+    if not reached or loop.get("unseen"):
         return ""
-    if checkpoint.step >= training.steps:
-        if training.schedule not in SCHEDULES_WITHOUT_END:
-            return (
-                f"run {config.name} is finished: training.schedule={training.schedule} has come to its end at step "
-                f"{checkpoint.step}. To train its model further, begin a new run from its weights, with another name= "
-                "(`nmt train --help` lists the settings)"
-            )
-        remedy = f"set training.steps above {checkpoint.step}"
-    elif training.patience and stale >= training.patience:
-        remedy = f"set training.patience above {stale}, the validations without a new best"
-    elif training.max_training_minutes and minutes > training.max_training_minutes:
-        remedy = f"set training.max_training_minutes above {minutes:.4g}, the minutes of training so far"
-    else:
-        return ""
+    remedy = f"set {reached[0]}"
+    if checkpoint.step >= training.steps and training.schedule not in SCHEDULES_WITHOUT_END:
+        remedy = "begin a new run from its weights with training.init_from, because its learning rate has reached zero"
     return (
         f"run {config.name} is finished: it is at step {checkpoint.step} of {training.steps}. "
-        f"To continue it, {remedy}; to train a new model, set another name="
+        f"To train further, {remedy}; to train a new model, set another name="
     )

@@ -15,15 +15,17 @@ class Progress:
     def __init__(self, steps: int, done: int = 0, shown: bool = True) -> None:
         """Open the bar of a run of a number of steps, some of which are done."""
         self._begun_at, self._shown = done, shown
-        self.steps = steps
-        """The last step, as far as known."""
         self._started = self._last_line = time.monotonic()
         self.validation = ""
         """The figures of the last validation, which are shown from then on."""
-        self.bar = tqdm(
-            total=steps, initial=done, unit="step", dynamic_ncols=True, disable=None if shown else True, file=sys.stderr
-        )
+        disable = None if shown else True  # None disables it without a terminal
+        self.bar = tqdm(total=steps, initial=done, unit="step", dynamic_ncols=True, disable=disable, file=sys.stderr)
         """Counts the steps."""
+        self.expect_end(steps)
+
+    def expect_end(self, step: int) -> None:
+        """Take a step for the last one: the run may have no time for more."""
+        self._steps = self.bar.total = step
 
     def show(self, step: int, text: str) -> None:
         """Show the latest figures, and those of the last validation: next to the bar, or in a line if one is due."""
@@ -33,13 +35,8 @@ class Progress:
             self.bar.set_postfix_str(figures, refresh=False)
         elif now - self._last_line >= max(LINE_SECONDS, LINE_SHARE * (now - self._started)):
             self._last_line = now
-            seconds = (now - self._started) / max(1, step - self._begun_at) * (self.steps - step)
-            left = tqdm.format_interval(seconds)
-            self.write(f"step {step:,} of {self.steps:,}, {left} left: {figures}")
-
-    def expect_end(self, step: int) -> None:
-        """Take a step for the last one: the run may have no time for more."""
-        self.steps = self.bar.total = step
+            seconds = (now - self._started) / max(1, step - self._begun_at) * (self._steps - step)
+            self.write(f"step {step:,} of {self._steps:,}, {tqdm.format_interval(seconds)} left: {figures}")
 
     def write(self, line: str) -> None:
         """Write a line above the bar."""

@@ -5,7 +5,7 @@ graph holds the launches for one size of micro-batch, with fixed buffers for its
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -63,8 +63,8 @@ class RecordedPasses:
     """Runs passes as graphs for the sizes that training meets often; for all others the trainer runs them itself.
 
     Recorded are the first `MAX_SHAPES` sizes that are met `RECORDED_AT` times. Each recording is compared with the pass
-    itself once; if one fails or differs, training ends. Passes do not average gradients over processes; that is done
-    when all passes of a step are done.
+    itself once; if one fails or differs, training ends. All passes of a step, recorded or not, add to the same buffers
+    of gradients, which are averaged over the processes when all are done.
     """
 
     def __init__(self, replicas: Replicas) -> None:
@@ -76,46 +76,48 @@ class RecordedPasses:
         self._recordings: dict[Shape, Recording] = {}
         self._is_full = False
         """Whether there is no memory for a further recording."""
-        self._buffers: list[Tensor] = []
-        """The buffers of the gradients, which are views of one tensor; without any, passes create new gradients."""
-        if distributed.world_size() > 1:
-            self._buffers = self._new_buffers()
-        self._calls = self._covered = 0
+
+    @cached_property
+    def _flat(self) -> Tensor:
+        """One tensor for the buffers of all gradients; the trial of the largest batch needs none."""
+        return torch.zeros(sum(self._sizes), device=self._device)
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [-(-each.numel() // ALIGNMENT) * ALIGNMENT for each in self._parameters]
+
+    @cached_property
+    def _buffers(self) -> list[Tensor]:
+        """A buffer for each gradient."""
+        parts = zip(self._flat.split(self._sizes), self._parameters, strict=True)
+        return [part[: each.numel()].view(each.shape) for part, each in parts]
 
     def begin_step(self) -> None:
-        """Let all passes of a step, recorded or not, add to the same gradient buffers."""
-        if self._buffers:
-            torch._foreach_zero_(self._buffers)
-            self._set_gradients(self._buffers)
+        """Let all passes of a step add to the gradient buffers."""
+        self._flat.zero_()
+        self._set_gradients(self._buffers)
 
     def end_step(self) -> None:
         """Average the gradients over all processes, each of which records the sizes that it meets."""
         if distributed.world_size() > 1:
-            distributed.average(self._flat_gradients)
+            distributed.average(self._flat)
 
     def run(self, batch: MicroBatch, factor: float, set_seed: SetSeed) -> Losses | None:
         """Add the gradient of the loss of a micro-batch times `factor`, and return the losses.
 
         The next call overwrites the losses. Return None, and do nothing, if the size of the batch is not recorded.
         """
-        self._calls += 1
         shape = shape_of(batch.source, batch.target)
         if shape not in self._recordings:
             self._met[shape] += 1
             if self._met[shape] < RECORDED_AT or len(self._recordings) >= MAX_SHAPES or not self._has_room():
                 return None
-            self._record(shape, batch, set_seed)
-        self._covered += 1
+            self._recordings[shape] = self._record(batch.to(self._device), set_seed)
         self._factor.fill_(factor)
         set_seed()
         recording = self._recordings[shape]
         recording.replay(batch)
         return recording.losses
-
-    def take_figures(self) -> dict[str, float]:
-        """Return the number of recorded sizes, and the share of the passes with them since the last call."""
-        calls, covered, self._calls, self._covered = self._calls, self._covered, 0, 0
-        return {"graph_shapes": len(self._recordings), "graph_share": round(covered / calls, 4)} if calls else {}
 
     def _has_room(self) -> bool:
         """Return whether there is memory for a further graph; the first needs as much as everything until now."""
@@ -125,12 +127,10 @@ class RecordedPasses:
             self._is_full = free - needed <= MEMORY_KEPT_FREE * total
         return not self._is_full
 
-    def _record(self, shape: Shape, batch: MicroBatch, set_seed: SetSeed) -> None:
-        """Record the pass of a size; gradients of earlier micro-batches are kept."""
-        kept = [each.grad for each in self._parameters]
+    def _record(self, batch: MicroBatch, set_seed: SetSeed) -> Recording:
+        """Return the recorded pass of a batch; the gradients of earlier micro-batches are kept."""
         try:
-            buffers = self._buffers or self._new_buffers()
-            recording = self._checked(batch.to(self._device), buffers, set_seed)
+            return self._checked(batch, set_seed)
         except (RuntimeError, AssertionError) as error:  # whatever fails in a capture
             if is_out_of_memory(error):
                 raise
@@ -139,33 +139,27 @@ class RecordedPasses:
                 f"a pass cannot be recorded as a CUDA graph ({reason}): set runtime.cuda_graphs=false, and the same "
                 "command resumes from the last checkpoint"
             ) from error
-        if not self._buffers:
-            for buffer, gradient in zip(buffers, kept, strict=True):
-                if gradient is not None:
-                    buffer.copy_(gradient)
-        self._buffers = buffers
-        self._recordings[shape] = recording
-        self._set_gradients(buffers)
 
-    def _checked(self, batch: MicroBatch, buffers: list[Tensor], set_seed: SetSeed) -> Recording:
+    def _checked(self, batch: MicroBatch, set_seed: SetSeed) -> Recording:
         """Return the recording of a pass; raise an error if its replay differs from the pass itself."""
         self._factor.fill_(1 / len(batch.labels))
         set_seed()
         exact = self._pass(batch)
         expected = float(exact.smoothed), _norm(self._new_gradients())
-        recording = self._capture(batch, buffers)
-        before = [each.clone() for each in buffers]
-        torch._foreach_zero_(buffers)
+        recording = self._capture(batch)
+        self._set_gradients(self._buffers)
+        before = self._flat.clone()
+        self._flat.zero_()
         set_seed()
         recording.replay(batch)
-        found = float(recording.losses.smoothed), _norm(buffers)
-        torch._foreach_copy_(buffers, before)
+        found = float(recording.losses.smoothed), _norm(self._buffers)
+        self._flat.copy_(before)
         for ours, theirs, tolerance in zip(found, expected, (LOSS_TOLERANCE, GRADIENT_TOLERANCE), strict=True):
             if abs(ours - theirs) > tolerance * abs(theirs):  # false if the text has a loss that is not finite
                 raise RuntimeError(f"a replay computes {ours:.7g} instead of {theirs:.7g}")
         return recording
 
-    def _capture(self, batch: MicroBatch, buffers: list[Tensor]) -> Recording:
+    def _capture(self, batch: MicroBatch) -> Recording:
         """Record a pass that adds to the gradient buffers; nothing is computed."""
         losses = Losses(*(torch.zeros((), device=self._device) for _ in Losses._fields))
         graph, stream = torch.cuda.CUDAGraph(), self._stream
@@ -175,8 +169,8 @@ class RecordedPasses:
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             try:
                 torch._foreach_copy_(list(losses), list(self._pass(batch)))
-                torch._foreach_add_(buffers, self._new_gradients())
-                self._set_gradients([None] * len(buffers))  # freed tensors leave their memory to the next graph
+                torch._foreach_add_(self._buffers, self._new_gradients())
+                self._set_gradients([None] * len(self._parameters))  # freed tensors leave memory to the next graph
             finally:
                 graph.capture_end()
         torch.cuda.current_stream(self._device).wait_stream(stream)
@@ -199,20 +193,13 @@ class RecordedPasses:
         (losses.smoothed * self._factor).backward()
         return Losses(*(each.detach() for each in losses))
 
-    def _new_buffers(self) -> list[Tensor]:
-        """Return a buffer of zeros for each gradient; all are views of one tensor."""
-        sizes = [-(-each.numel() // ALIGNMENT) * ALIGNMENT for each in self._parameters]
-        self._flat_gradients = torch.zeros(sum(sizes), device=self._device)
-        parts = zip(self._flat_gradients.split(sizes), self._parameters, strict=True)
-        return [part[: each.numel()].view(each.shape) for part, each in parts]
-
     def _new_gradients(self) -> list[Tensor]:
         found = [each.grad for each in self._parameters if each.grad is not None]
         if len(found) < len(self._parameters):
             raise RuntimeError("some parameters have no gradient")
         return found
 
-    def _set_gradients(self, gradients: list[Tensor] | list[Tensor | None] | list[None]) -> None:
+    def _set_gradients(self, gradients: Sequence[Tensor | None]) -> None:
         for parameter, gradient in zip(self._parameters, gradients, strict=True):
             parameter.grad = gradient
 

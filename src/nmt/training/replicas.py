@@ -14,11 +14,12 @@ from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.training import TrainingConfig
 from nmt.decoding.batches import MAX_TARGET_TOKENS
+from nmt.errors import CommonError
 from nmt.model.interface import TranslationModel
 from nmt.model.word_vectors import WordVectors
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective
-from nmt.training.optimizer import build_optimizer, local_optimizer
+from nmt.training.optimizer import build_optimizer
 
 
 class Replicas:
@@ -76,10 +77,6 @@ class Replicas:
     def drop_gradients(self) -> None:
         """Forget gradients that the optimizer does not know of."""
 
-    def outdate(self) -> None:
-        """Take note that the weights in `trained` have changed."""
-        self.working_weights.outdate()
-
     def whole(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return whole tensors for a checkpoint, given this process's parts of them, by the names of parameters.
 
@@ -97,21 +94,11 @@ class Replicas:
 
     def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """Return the whole state of an optimizer for a checkpoint. All processes must call this, see `whole`."""
-        if local_optimizer(optimizer) is not optimizer:  # a sharded one
-            optimizer.consolidate_state_dict(to=0)  # type: ignore[attr-defined]
-            if not distributed.is_main():
-                return {}
         return optimizer.state_dict()
 
     def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
         """Give an optimizer what `optimizer_state` returned; each process takes its part."""
-        optimizer.load_state_dict({**state, "state": dict(state["state"])})  # a sharded one removes the others' shares
-        local = local_optimizer(optimizer)
-        if local is optimizer:
-            return
-        optimizer.state.clear()  # a second copy, which nothing reads
-        for parameter, values in local.state.items():  # the fused optimizer needs all of its state on the device
-            local.state[parameter] = {name: value.to(parameter.device) for name, value in values.items()}
+        optimizer.load_state_dict(dict(state))
 
     @contextmanager
     def evaluated(self) -> Iterator[WorkingWeights]:
@@ -134,6 +121,18 @@ def _with_same_weights(model: nn.Module) -> nn.Module:
         for weights in model.state_dict().values():
             dist.broadcast(weights, src=0)
     return model
+
+
+def check_same_weights(model: nn.Module, step: int) -> None:
+    """Raise an error in all processes if one has other weights than the first, bit for bit."""
+    hashes = [torch.hash_tensor(weight.detach()).view(torch.int64) for weight in model.parameters()]
+    first, *others = distributed.gather_objects(torch.stack(hashes).tolist())
+    for rank, theirs in enumerate(others, start=1):
+        if theirs != first:
+            raise CommonError(
+                f"the weights of rank {rank} differ from those of rank 0 at step {step}: the memory or the device of "
+                "its machine may be faulty. They were not saved: the same command resumes from the last checkpoint"
+            )
 
 
 class EmbeddingGradient:

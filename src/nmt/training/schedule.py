@@ -1,4 +1,4 @@
-"""The learning rate of each step (section 5.3 of the paper)."""
+"""The learning rate of each step (section 5.3 of the paper), and the last step of a run that time ends."""
 
 import math
 from collections.abc import Callable
@@ -17,11 +17,6 @@ LEAST_WARMUP = 1 / 6
 a run seems to have few."""
 
 
-def peak_rate(config: TrainingConfig, d_model: int) -> float:
-    """Return the highest rate: the one in the settings, or the paper's (d_model * warmup_steps)^-0.5."""
-    return config.learning_rate or (d_model * config.warmup_steps) ** -0.5
-
-
 def learning_rate(step: int, config: TrainingConfig, d_model: int, last_step: int = 0) -> float:
     """Return the rate of a step, counted from 1: a linear warmup to the peak, then what the schedule returns.
 
@@ -29,7 +24,7 @@ def learning_rate(step: int, config: TrainingConfig, d_model: int, last_step: in
     d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5).
     `last_step` is the one at which the run ends, if it is not `training.steps`.
     """
-    peak = peak_rate(config, d_model)
+    peak = config.learning_rate or (d_model * config.warmup_steps) ** -0.5
     config = until(last_step, config)
     if step < config.warmup_steps:
         return peak * step / config.warmup_steps
@@ -43,6 +38,22 @@ def until(last_step: int, config: TrainingConfig) -> TrainingConfig:
         return config
     steps = math.ceil(max(WARMUP_SHARE * last_step, LEAST_WARMUP * config.warmup_steps))
     return replace(config, warmup_steps=min(config.warmup_steps, steps))
+
+
+def reachable_step(step: int, seconds: float, config: TrainingConfig) -> int:
+    """Return the last step of a run: that of `training.steps`, or an earlier one at which its minutes end.
+
+    If the run goes on, it makes at least one more step.
+
+    Args:
+        step: The steps so far.
+        seconds: The training time so far, from which the speed follows.
+        config: The steps, and the limit `training.max_training_minutes`.
+    """
+    limit = 60 * config.max_training_minutes
+    if not (limit and step and seconds > 0):
+        return config.steps
+    return min(config.steps, max(step + 1, int(step * limit / seconds)))
 
 
 def inverse_sqrt(step: int, _last_step: int, config: TrainingConfig) -> float:

@@ -1,13 +1,13 @@
 """The state of a training run: saved in checkpoints, and restored on resume."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NotRequired, TypedDict, cast
 
 from nmt.runs.checkpoint import Checkpoint, check_weights
-from nmt.training.divergence import DivergenceMonitor
-from nmt.training.stopping import Stopwatch, reachable_step
+from nmt.training.schedule import reachable_step
 from nmt.training.trainer import SavedTrainer, Trainer
 
 
@@ -28,52 +28,59 @@ class SavedState(TypedDict):
     loop: SavedLoop
 
 
-@dataclass
-class BestValidation:
-    """The lowest loss on the development set so far."""
-
-    value: float | None = None
-    stale: int = 0
-    """Validations since the best one."""
-
-    def update(self, figures: Mapping[str, float]) -> None:
-        """Compare the figures of a validation with the best so far."""
-        value = figures["loss"]
-        is_better = math.isfinite(value) and (self.value is None or value < self.value)
-        self.value, self.stale = (value, 0) if is_better else (self.value, self.stale + 1)
-
-
 class TrainingState:
     """A trainer and what the loop remembers, saved and restored together."""
 
     def __init__(self, trainer: Trainer) -> None:
         self.trainer = trainer
-        self.best = BestValidation()
-        self.divergence = DivergenceMonitor()
+        self.best: float | None = None
+        """The lowest loss on the development set so far."""
+        self.stale = 0
+        """Validations since the best one."""
         self.validation_due = False
         """Whether the current step must be validated before the next one."""
-        self.clock = Stopwatch()
-        """Counts the seconds spent on steps in the whole run, without validation and checkpoints."""
-        self._seconds_before = 0.0
+        self._seconds = 0.0
+        self._since: float | None = None
+        """The time from which on seconds count in addition; None while the clock stands still."""
 
     @property
     def finished(self) -> bool:
         """Whether the last step is done and validated."""
         return self.trainer.step >= self.trainer.config.steps and not self.validation_due
 
+    @property
+    def seconds(self) -> float:
+        """The seconds spent on steps in the whole run, without validation and checkpoints."""
+        return self._seconds + (0.0 if self._since is None else time.monotonic() - self._since)
+
     def start_clock(self) -> None:
-        """Count from now on: the time before the first step is not training time."""
-        self.clock = Stopwatch(self._seconds_before)
+        """Count seconds from now on."""
+        self._since = time.monotonic()
+
+    @contextmanager
+    def pause_clock(self) -> Iterator[None]:
+        """Do not count the seconds in this block, not even if an exception ends it."""
+        self._seconds, self._since = self.seconds, None
+        try:
+            yield
+        finally:
+            self.start_clock()
+
+    def note_validation(self, figures: Mapping[str, float]) -> None:
+        """Compare the figures of a validation with the best so far."""
+        self.validation_due, loss = False, figures["loss"]
+        is_better = math.isfinite(loss) and (self.best is None or loss < self.best)
+        self.best, self.stale = (loss, 0) if is_better else (self.best, self.stale + 1)
 
     def to_save(self) -> SavedState:
         """Return the training state, without the weights, for a checkpoint. All processes must call this."""
         return {
             "trainer": self.trainer.to_save(),
             "loop": {
-                "best": self.best.value,
-                "stale": self.best.stale,
+                "best": self.best,
+                "stale": self.stale,
                 "unseen": self.validation_due,
-                "training_seconds": self.clock.seconds(),
+                "training_seconds": self.seconds,
             },
         }
 
@@ -85,10 +92,10 @@ class TrainingState:
         self.trainer.replicas.load(checkpoint.weights)
         self.trainer.restore(saved["trainer"])
         loop = saved["loop"]
-        self.best = BestValidation(loop["best"], loop["stale"])
+        self.best, self.stale = loop["best"], loop["stale"]
         self.validation_due = loop.get("unseen", False)
-        self._seconds_before = loop.get("training_seconds", 0.0)
-        self.trainer.last_step = reachable_step(self.trainer.step, self._seconds_before, self.trainer.config)
+        self._seconds = loop.get("training_seconds", 0.0)
+        self.trainer.last_step = reachable_step(self.trainer.step, self._seconds, self.trainer.config)
 
 
 def saved_state(checkpoint: Checkpoint) -> SavedState:

@@ -1,21 +1,18 @@
-"""Mean losses: of the steps since the last log line, and on held-out text."""
+"""Mean losses, and steps without a finite gradient, counted on the device so that no step waits for it."""
 
 import math
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from nmt.compute import distributed
-from nmt.compute.signals import Interruptible
-from nmt.config.training import TrainingConfig
-from nmt.data.loader import MicroBatch
-from nmt.model.working_weights import WorkingWeights
-from nmt.text.special import PAD
+from nmt.errors import CommonError
 from nmt.training.loss import Losses
-from nmt.training.objective import Objective
+
+MAX_BAD_STEPS = 10
+"""After this many consecutive steps without a finite gradient, which change nothing, training stops."""
 
 
 class Statistics(NamedTuple):
@@ -31,7 +28,7 @@ class Statistics(NamedTuple):
 
 
 class LossSums:
-    """Sums of losses, kept on the device so that no step waits for it."""
+    """Sums of losses."""
 
     def __init__(self, device: torch.device) -> None:
         exact = torch.float32 if device.type == "mps" else torch.float64  # Apple's GPU lacks float64
@@ -68,23 +65,36 @@ class LossSums:
         if not tokens:
             return Statistics(math.nan, math.nan, math.nan, int(skipped))
         nll = nlls / tokens
-        return Statistics(smoothed / tokens, nll, _perplexity(nll), int(skipped))
+        perplexity = math.inf if nll >= 700 else math.exp(nll)
+        return Statistics(smoothed / tokens, nll, perplexity, int(skipped))
 
 
-def held_out_loss(
-    weights: WorkingWeights,
-    batches: Iterable[MicroBatch],
-    config: TrainingConfig,
-    device: torch.device,
-    interruptible_together: Interruptible = nullcontext,
-) -> Statistics:
-    """Return a model's mean losses over the batches of all processes; each process passes its share."""
-    objective, sums = Objective(weights.model, config.label_smoothing).eval(), LossSums(device)
-    with interruptible_together(), weights.active(), torch.inference_mode():
-        for batch in batches:
-            sums.add_held_out(objective(batch.to(device)), (batch.labels != PAD).sum())
-    return sums.statistics()
+class BadSteps:
+    """Counts the steps whose gradient was not finite, and that a lower loss scale cannot mend."""
 
+    def __init__(self, device: torch.device) -> None:
+        self._in_a_row = torch.zeros((), dtype=torch.int64, device=device)
+        """Bad steps up to the last one, since the last finite gradient."""
+        self._last = torch.zeros((), dtype=torch.int64, device=device)
+        """The last bad step."""
+        self._reported = 0
 
-def _perplexity(loss: float) -> float:
-    return math.inf if loss >= 700 else math.exp(loss)
+    def add(self, step: int, finite: Tensor, mendable: Tensor) -> None:
+        """Count a step; one that is `mendable` is not bad."""
+        self._in_a_row = torch.where(finite, 0, self._in_a_row + ~mendable)
+        self._last = torch.where(mendable, self._last, step)
+
+    def check(self) -> str:
+        """Return a warning if there were bad steps since the last call; raise an error if too many were in a row."""
+        in_a_row, last = torch.stack([self._in_a_row, self._last]).tolist()
+        if in_a_row >= MAX_BAD_STEPS:
+            first = last - in_a_row + 1
+            raise CommonError(
+                f"training diverged: {in_a_row} steps in a row, from step {first} on, had no finite gradient; "
+                f"`nmt batch batch.step={first}` shows the text of the first. Earlier checkpoints, if any, are "
+                "untouched: train under another name= with training.clip_norm=1 or a lower training.learning_rate"
+            )
+        if last == self._reported:
+            return ""
+        self._reported = last
+        return f"step {last} had no finite gradient and changed nothing; `nmt batch batch.step={last}` shows its text"

@@ -19,11 +19,11 @@ from nmt.training.gradient import BatchGradient
 from nmt.training.loss_scale import LossScale
 from nmt.training.moving_average import MovingAverage
 from nmt.training.objective import Objective
-from nmt.training.optimizer import local_optimizer, state_tensors
+from nmt.training.optimizer import state_tensors
 from nmt.training.recorded_passes import RecordedPasses
 from nmt.training.replicas import Replicas
 from nmt.training.schedule import learning_rate
-from nmt.training.statistics import LossSums, Statistics
+from nmt.training.statistics import BadSteps, LossSums, Statistics
 
 
 class SavedTrainer(TypedDict):
@@ -65,14 +65,11 @@ class Trainer:
             Replicas(objective, machine, config, averaged=False) if graphs else replicas(objective, machine, config)
         )
         self.working_weights = self.replicas.working_weights
-        self.needs_links = config.guided_weight > 0
-        """Whether micro-batches must have the word alignments of their sentences."""
         self.average = MovingAverage(self.replicas, config.ema) if config.ema else None
         self.loss_scale = LossScale(machine.device) if machine.precision == torch.float16 else None
         self.optimizer = self.replicas.optimizer()
-        self.optimizer.register_step_post_hook(lambda *_: self.replicas.outdate())
+        self.optimizer.register_step_post_hook(lambda *_: self.working_weights.outdate())
         passes = RecordedPasses(self.replicas) if graphs else None
-        # after the optimizer, which may move the weights
         self.gradient = BatchGradient(self.replicas, machine, seed, parallel, passes, self.loss_scale)
         self.step, self.last_step = 0, config.steps
         """The step so far, and the one at which the run ends, which determine the learning rate."""
@@ -80,11 +77,8 @@ class Trainer:
         self.corpora: dict[str, list[int]] = {}
         """The pairs and tokens of each of several corpora that the model was trained on."""
         self.gradient_norm = torch.zeros((), device=machine.device)
+        self.bad_steps = BadSteps(machine.device)
         self._sums = LossSums(machine.device)
-
-    def shapes(self, device_tokens: int) -> Shapes:
-        """See `micro_batch_shapes`."""
-        return micro_batch_shapes(self.model, self.config, self.machine, device_tokens)
 
     def update(self, batch: GlobalBatch, interruptible: Interruptible = nullcontext) -> None:
         """Train on one global batch.
@@ -104,10 +98,45 @@ class Trainer:
             self.corpora[name] = [sum(both) for both in zip(counts, self.corpora.get(name, (0, 0)), strict=True)]
         self.data_position = batch.after
 
+    def _clip_gradient(self) -> Tensor:
+        """Measure the gradient's norm, clip it if the settings say so, and return whether it is finite."""
+        gradients = self.replicas.gradients()
+        if self.loss_scale is not None:
+            self.loss_scale.unscale(gradients)
+        self.gradient_norm = self.replicas.norm(gradients)
+        if self.config.clip_norm:
+            trained = self.replicas.trained.values()
+            torch.nn.utils.clip_grads_with_norm_(trained, self.config.clip_norm, self.gradient_norm)
+        finite = self.gradient_norm.isfinite()
+        self.bad_steps.add(self.step, finite, finite if self.loss_scale is None else self.loss_scale.update(finite))
+        return finite
+
+    def _step_optimizer(self, finite: Tensor) -> None:
+        """Step the optimizer unless the gradient is not finite; the device decides, so nothing waits for it."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate
+        self.optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
+        reads_it = getattr(self.optimizer, "_step_supports_amp_scaling", False) and self.machine.device.type != "mps"
+        if reads_it or finite:  # other optimizers, such as a user's own, must wait for the device
+            self.optimizer.step()
+        self._drop_gradients()
+
+    def _drop_gradients(self) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        self.gradient.drop()
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the last step (section 5.3)."""
+        return learning_rate(max(1, self.step), self.config, self.model.config.d_model, self.last_step)
+
+    def shapes(self, device_tokens: int) -> Shapes:
+        """See `micro_batch_shapes`."""
+        return micro_batch_shapes(self.model, self.config, self.machine, device_tokens)
+
     def try_out(self, batch: MicroBatch) -> None:
         """Use as much memory as a step does, but change nothing."""
-        optimizer = local_optimizer(self.optimizer)
-        state = [] if optimizer.state else [torch.empty_like(each) for each in state_tensors(optimizer)]
+        state = [] if self.optimizer.state else [torch.empty_like(each) for each in state_tensors(self.optimizer)]
         devices = [self.machine.device] if self.machine.device.type == "cuda" else []
         self.model.train()
         try:
@@ -122,11 +151,6 @@ class Trainer:
         """The size of the optimizer's state and of the moving average."""
         averages = [] if self.average is None else self.average.averages.values()
         return sum(each.nbytes for each in (*state_tensors(self.optimizer), *averages))
-
-    @property
-    def learning_rate(self) -> float:
-        """The learning rate of the last step (section 5.3)."""
-        return learning_rate(max(1, self.step), self.config, self.model.config.d_model, self.last_step)
 
     def take_statistics(self) -> Statistics:
         """Return the mean losses since the last call."""
@@ -174,32 +198,3 @@ class Trainer:
         self.replicas.load_optimizer_state(self.optimizer, saved["optimizer"])
         if distributed.is_main():  # the saved sums are those of all processes together
             self._sums.sums += saved["window"].to(self._sums.sums.dtype).to(self._sums.sums.device)
-
-    def _clip_gradient(self) -> Tensor:
-        """Measure the gradient's norm, clip it if the settings say so, and return whether it is finite."""
-        gradients = self.replicas.gradients()
-        if self.loss_scale is not None:
-            self.loss_scale.unscale(gradients)
-        self.gradient_norm = self.replicas.norm(gradients)
-        if self.config.clip_norm:
-            trained = self.replicas.trained.values()
-            torch.nn.utils.clip_grads_with_norm_(trained, self.config.clip_norm, self.gradient_norm)
-        finite = self.gradient_norm.isfinite()
-        if self.loss_scale is not None:
-            self.loss_scale.update(finite)
-        return finite
-
-    def _step_optimizer(self, finite: Tensor) -> None:
-        """Step the optimizer unless the gradient is not finite; the device decides, so nothing waits for it."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate
-        local = local_optimizer(self.optimizer)
-        local.found_inf = (~finite).float()  # type: ignore[attr-defined]
-        reads_it = getattr(local, "_step_supports_amp_scaling", False) and self.machine.device.type != "mps"
-        if reads_it or finite:  # other optimizers, such as a user's own, must wait for the device
-            self.optimizer.step()
-        self._drop_gradients()
-
-    def _drop_gradients(self) -> None:
-        self.optimizer.zero_grad(set_to_none=True)
-        self.gradient.drop()

@@ -1,8 +1,11 @@
 """Validate on the development set, during training and when checkpoints are chosen for averaging."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import NamedTuple
+
+import torch
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
@@ -22,8 +25,10 @@ from nmt.evaluation.metrics import Translated, bleu_score
 from nmt.evaluation.split import Split, read_split
 from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights
+from nmt.text.special import PAD
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.statistics import Statistics, held_out_loss
+from nmt.training.objective import Objective
+from nmt.training.statistics import LossSums, Statistics
 from nmt.training.trainer import Trainer
 
 
@@ -102,6 +107,21 @@ def development_loss(
     shapes = micro_batch_shapes(weights.model, config, machine, config.device_tokens)
     batches = development_batches(valid, config, weights.model.config, shapes)
     return held_out_loss(weights, batches, config, machine.device, interruptible_together)
+
+
+def held_out_loss(
+    weights: WorkingWeights,
+    batches: Iterable[MicroBatch],
+    config: TrainingConfig,
+    device: torch.device,
+    interruptible_together: Interruptible = nullcontext,
+) -> Statistics:
+    """Return a model's mean losses over the batches of all processes; each process passes its share."""
+    objective, sums = Objective(weights.model, config.label_smoothing).eval(), LossSums(device)
+    with interruptible_together(), weights.active(), torch.inference_mode():
+        for batch in batches:
+            sums.add_held_out(objective(batch.to(device)), (batch.labels != PAD).sum())
+    return sums.statistics()
 
 
 def development_batches(

@@ -18,21 +18,13 @@ from nmt.training.state import TrainingState
 from tests.unit.training.test_trainer import TRAINING, batches_of, store, trainer, weights
 
 __all__ = ["store"]
-TEMPLATE = Checkpoint(
-    meta=CheckpointMeta(step=0), weights={}, trainer={"data": "data"}, config_text="seed: 1\n"
-)  # fmt: skip
+TEMPLATE = Checkpoint(meta=CheckpointMeta(step=0), weights={}, trainer={"data": "data"}, config_text="seed: 1\n")
 """What all checkpoints have in common."""
 
 
-def checkpoint_manager(folder: Path, *, in_background: bool) -> CheckpointManager:
+def manager_of(folder: Path) -> CheckpointManager:
     checkpoints = Checkpoints(folder, TRAINING.keep_last, TRAINING.keep_best)
-    return CheckpointManager(checkpoints, TEMPLATE, in_background=in_background)
-
-
-def training_state() -> TrainingState:
-    state = TrainingState(trainer())
-    state.best.value = 1.5
-    return state
+    return CheckpointManager(checkpoints, TEMPLATE, in_background=True)
 
 
 def save(manager: CheckpointManager, state: TrainingState) -> None:
@@ -49,9 +41,9 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-@pytest.fixture
-def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Return an event that every save waits for before it writes."""
+def test_training_during_a_background_write_does_not_change_the_checkpoint(
+    store: PairStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened, write = threading.Event(), Checkpoints.save
 
     def waiting(self: Checkpoints, checkpoint: Checkpoint) -> Path:
@@ -59,29 +51,20 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
         return write(self, checkpoint)
 
     monkeypatch.setattr(Checkpoints, "save", waiting)
-    return opened
-
-
-def test_training_during_a_background_write_does_not_change_the_checkpoint(
-    store: PairStore,
-    tmp_path: Path,
-    gate: threading.Event,
-) -> None:
-    state = training_state()
-    ours = state.trainer
+    state, manager = TrainingState(trainer()), manager_of(tmp_path)
+    ours, state.best = state.trainer, 1.5
     batches = batches_of(store, TRAINING, 5)
     for item in batches[:3]:
         ours.update(item)
     before, saved_trainer = weights(ours), ours.to_save()
     expected = {key: value for key, value in saved_trainer.items() if key != "optimizer"}
     moments = [each["exp_avg"].clone() for each in saved_trainer["optimizer"]["state"].values()]
-    manager = checkpoint_manager(tmp_path, in_background=True)
     save(manager, state)
     for item in batches[3:]:
         ours.update(item)  # in place, while the writer waits
     assert not Checkpoints(tmp_path).steps()
-    gate.set()
-    manager.wait_until_saved()
+    threading.Timer(0.1, opened.set).start()
+    manager.close()  # waits for the writer
     (found,) = Checkpoints(tmp_path).steps()
     saved = load(found.path, trainer=True)
     assert (saved.step, found.valid, saved.config_text) == (3, {"loss": 2.5}, "seed: 1\n")
@@ -96,48 +79,26 @@ def test_training_during_a_background_write_does_not_change_the_checkpoint(
 
 
 def test_checkpoints_are_written_in_order_and_pruned(store: PairStore, tmp_path: Path) -> None:
-    state = training_state()
-    ours = state.trainer
-    manager = checkpoint_manager(tmp_path, in_background=True)
-    expected = {}
+    state, manager, expected = TrainingState(trainer()), manager_of(tmp_path), {}
     for item in batches_of(store, TRAINING, 9):
-        ours.update(item)
+        state.trainer.update(item)
         save(manager, state)
-        expected[ours.step] = weights(ours)
+        expected[state.trainer.step] = weights(state.trainer)
     manager.wait_until_saved()
     found = Checkpoints(tmp_path).steps()
     assert all(same(load(saved.path).weights, expected[saved.step]) for saved in found)
-    steps = [saved.step for saved in found]
-    assert steps[-TRAINING.keep_last :] == list(range(10 - TRAINING.keep_last, 10))
-    assert len(steps) <= TRAINING.keep_last + TRAINING.keep_best
-
-
-def test_close_waits_for_the_writer(store: PairStore, tmp_path: Path, gate: threading.Event) -> None:
-    state = training_state()
-    ours = state.trainer
-    manager = checkpoint_manager(tmp_path, in_background=True)
-    (only,) = batches_of(store, TRAINING, 1)
-    ours.update(only)
-    save(manager, state)
-    threading.Timer(0.2, gate.set).start()
-    manager.close()
-    assert [saved.step for saved in Checkpoints(tmp_path).steps()] == [1]
+    assert [saved.step for saved in found][-TRAINING.keep_last :] == list(range(10 - TRAINING.keep_last, 10))
+    assert len(found) <= TRAINING.keep_last + TRAINING.keep_best
 
 
 @pytest.mark.parametrize("then", ["save", "check_writer", "wait_until_saved"])
 def test_an_error_of_the_background_writer_is_raised(store: PairStore, tmp_path: Path, then: str) -> None:
-    state = training_state()
-    ours = state.trainer
+    state, manager = TrainingState(trainer()), manager_of(tmp_path)
     (only,) = batches_of(store, TRAINING, 1)
-    ours.update(only)
+    state.trainer.update(only)
     (tmp_path / "checkpoints").write_text("no folder can be here")
-    manager = checkpoint_manager(tmp_path, in_background=True)
     save(manager, state)
-    what: Callable[[], object] = {
-        "save": lambda: save(manager, state),
-        "check_writer": manager.check_writer,
-        "wait_until_saved": manager.wait_until_saved,
-    }[then]
+    what: Callable[[], object] = (lambda: save(manager, state)) if then == "save" else getattr(manager, then)
     if then == "check_writer":  # which does not wait
         assert manager._pending is not None
         futures.wait([manager._pending])

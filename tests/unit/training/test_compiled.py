@@ -20,7 +20,7 @@ from nmt.config.training import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
-from nmt.training.build import _compile
+from nmt.training.build import compile_model
 from nmt.training.trainer import Trainer
 
 WORDS = 50
@@ -72,7 +72,7 @@ def test_the_trial_batch_compiles_the_graph_that_overlaps_reductions_with_the_ba
     model = build_model(MODEL, WORDS, WORDS)
     counter = CompileCounterWithBackend("aot_eager")
     model.compile = partial(model.compile, backend=counter)  # type: ignore[method-assign]
-    _compile(model)
+    compile_model(model)
     trainer = Trainer(model, TrainingConfig(), CPU._replace(precision=precision), seed=1)
     trainer.try_out(step(0).micro_batches[0])
     assert max(buckets, default=0) > 1

@@ -129,8 +129,6 @@ def test_the_shared_matrix_is_reduced_first_instead_of_last() -> None:
     whole = reductions(objective, None)
     objective.zero_grad(set_to_none=True)
     parts = reductions(objective, EmbeddingGradient(vectors_of(objective)))
-    print("MB of each bucket, as one gradient:", *(f"{size:.1f}" for size, _ in whole))
-    print("MB of each bucket, in two parts:", *(f"{size:.1f}" for size, _ in parts))
     matrix = "model.vectors.shared"
     assert matrix in whole[-1][1]
     assert whole[-1][0] > 75

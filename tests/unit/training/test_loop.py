@@ -1,173 +1,117 @@
-"""Training ends within its time limits; the test has a clock of its own, which steps and saves move on."""
+"""When training validates, saves and ends: alone, as one of several processes, interrupted, and by time."""
 
+import io
+import os
+import signal
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
 from nmt.config.training import TrainingConfig
 from nmt.data.batches import Batching
 from nmt.data.loader import global_batches
 from nmt.data.store import PairStore
-from nmt.estimate.parameters import count_parameters
+from nmt.launched import uptime
 from nmt.runs.checkpoint import Checkpoint
 from nmt.runs.checkpoints import Checkpoints, load_last_good
 from nmt.runs.tracker import NullTracker
-from nmt.training import stopping
+from nmt.training import gradient, replicas
 from nmt.training.checkpointing import CheckpointManager
 from nmt.training.loop import Loop
+from nmt.training.progress import Progress
 from nmt.training.schedule import learning_rate
 from nmt.training.state import TrainingState
-from nmt.training.stopping import LEAVING_SECONDS, Ending
+from nmt.training.stopping import Agreement, Decision, Ending
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_checkpointing import TEMPLATE
-from tests.unit.training.test_trainer import MODEL, VOCABULARY, store, trainer
+from tests.unit.training.test_trainer import MODEL, store, trainer
 
 __all__ = ["store"]
-
-
-SIZE = count_parameters(MODEL, VOCABULARY, VOCABULARY).total
+STEP_SECONDS = 10.0
 
 
 class Clock:
-    """Seconds since the start of the process; everything else takes no time."""
+    """Seconds that steps take; everything else takes none, but a validation or save may."""
 
-    now = 0.0
-    step, validation, save = 10.0, 35.0, 7.0
-
-    def uptime(self) -> float:
-        return self.now
-
-    def monotonic(self) -> float:
-        return 1e6 + self.now
-
-
-class Training(Loop):
-    """A loop over the batches of a store."""
-
-    def train(self, store: PairStore) -> Ending:
-        config = self.config
-        return self.run(
-            global_batches(
-                store,
-                Batching(config.batch_tokens, seed=1),
-                device_tokens=0,
-                start=self.trainer.data_position,
-                rank=0,
-                devices=1,
-            )
-        )
+    now = 1e6
 
 
 @pytest.fixture
-def time_of(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Return a clock that steps and saves move on."""
-    ours, update, save = Clock(), Trainer.update, CheckpointManager.save
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    ours, update = Clock(), Trainer.update
 
     def updating(self: Trainer, *what: Any) -> None:
         update(self, *what)
-        ours.now += ours.step
+        ours.now += STEP_SECONDS
 
-    def saving(self: CheckpointManager, *what: Any, **more: Any) -> None:
-        save(self, *what, **more)
-        ours.now += ours.save
-
-    monkeypatch.setattr(stopping, "uptime", ours.uptime)
-    monkeypatch.setattr(stopping, "DISK_BYTES_PER_SECOND", 3 * 8 * SIZE / ours.save)
-    monkeypatch.setattr(time, "monotonic", ours.monotonic)
+    monkeypatch.setattr(time, "monotonic", lambda: ours.now)
     monkeypatch.setattr(Trainer, "update", updating)
-    monkeypatch.setattr(CheckpointManager, "save", saving)
     return ours
 
 
-def build(folder: Path, ours: Clock, settings: dict[str, Any], checkpoint: Checkpoint | None = None) -> Training:
-    config = TrainingConfig(batch_tokens=60, warmup_steps=5, **{"steps": 100, "valid_every": 1000, **settings})
-    state = TrainingState(trainer(config))
-    if checkpoint is not None:
-        state.restore(checkpoint)
-    contents = TEMPLATE
-    checkpoint_manager = CheckpointManager(
-        Checkpoints(folder, config.keep_last, config.keep_best), contents, in_background=False
-    )
+class Training(Loop):
+    """A loop over the batches of a store, with a loss that falls."""
 
-    def validate(interruptible_together: Interruptible) -> dict[str, float]:
+    def __init__(self, folder: Path, settings: dict[str, Any], checkpoint: Checkpoint | None = None) -> None:
+        config = TrainingConfig(batch_tokens=60, warmup_steps=5, **{"steps": 100, "valid_every": 1000, **settings})
+        state = TrainingState(trainer(config))
+        if checkpoint is not None:
+            state.restore(checkpoint)
+        checkpoints = Checkpoints(folder, config.keep_last, config.keep_best)
+        self.validated: list[int] = []
+        super().__init__(
+            state, NullTracker(), self.figures, CheckpointManager(checkpoints, TEMPLATE, in_background=False)
+        )
+
+    def figures(self, interruptible_together: Interruptible) -> dict[str, float]:
         with interruptible_together():
-            ours.now += ours.validation
-        return {"loss": 1 / (1 + state.trainer.step)}
+            self.validated.append(self.trainer.step)
+        return {"loss": 1 / (1 + self.trainer.step)}
 
-    return Training(state, NullTracker(), validate, checkpoint_manager)
-
-
-@pytest.mark.parametrize("started", [0.0, 40.0])
-@pytest.mark.parametrize(
-    ("settings", "made"),
-    [
-        ({}, 10),  # ten steps, a save of 7 s and 5 s to leave are 112 s
-        ({"save_every": 2}, 8),  # three saves before, and a fourth to end with
-        ({"valid_every": 3}, 5),  # the second validation would not fit
-        ({"valid_every": 3, "save_every": 3}, 5),
-    ],
-)
-def test_the_process_ends_within_its_limit(
-    tmp_path: Path, time_of: Clock, store: PairStore, settings: dict[str, Any], made: int, started: float
-) -> None:
-    time_of.now = started
-    ours = build(tmp_path, time_of, {"max_minutes": (120 + started) / 60, "save_every": 1000, **settings})
-    assert ours.train(store) == Ending.TIME
-    assert time_of.now + LEAVING_SECONDS <= 120 + started
-    assert ours.trainer.step == made
-    kept = load_last_good(tmp_path)
-    assert kept is not None
-    assert kept.step == made
+    def train(self, store: PairStore) -> Ending:
+        batching, start = Batching(self.config.batch_tokens, seed=1), self.trainer.data_position
+        return self.run(global_batches(store, batching, device_tokens=0, start=start, rank=0, devices=1))
 
 
-def test_a_process_past_its_limit_still_makes_one_step(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
-    time_of.now = 3600.0
-    ours = build(tmp_path, time_of, {"max_minutes": 1})
-    assert ours.train(store) == Ending.TIME
-    assert ours.trainer.step == 1
+def signal_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send this process SIGTERM after a step."""
+    update = Trainer.update
+
+    def signalled(self: Trainer, *what: Any) -> None:
+        update(self, *what)
+        if self.step == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(Trainer, "update", signalled)
 
 
-def test_the_training_time_budget_counts_only_steps_and_survives_a_resume(
-    tmp_path: Path, time_of: Clock, store: PairStore
-) -> None:
-    settings = {"max_training_minutes": 62 / 60, "valid_every": 2, "save_every": 3}
-    first = build(tmp_path, time_of, {**settings, "max_minutes": 90 / 60})
-    assert first.train(store) == Ending.TIME
-    kept = load_last_good(tmp_path)
-    assert kept is not None
-    second = build(tmp_path, time_of, settings, kept)
-    assert 0 < second.trainer.step < 7
-    assert second.train(store) == Ending.BUDGET
-    assert second.trainer.step == 7
-
-
+@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("valid_every", [3, 1000])
-def test_the_weights_that_the_minutes_gave_are_validated_once_and_count_as_the_result(
-    tmp_path: Path, time_of: Clock, store: PairStore, valid_every: int
+def test_training_minutes_count_only_steps_and_their_weights_are_validated_once(
+    tmp_path: Path, store: PairStore, valid_every: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = {"max_training_minutes": 55 / 60, "valid_every": valid_every, "save_every": 4}
-    ours = build(tmp_path, time_of, settings)
-    validate, validated = ours.validate, []
-
-    def noting(interruptible_together: Interruptible) -> dict[str, float]:
-        validated.append(ours.trainer.step)
-        return validate(interruptible_together)
-
-    ours.validate = noting
+    settings = {"max_training_minutes": 62 / 60, "valid_every": valid_every, "save_every": 4}
+    with monkeypatch.context() as patched:
+        signal_at(3, patched)
+        assert Training(tmp_path, settings).train(store) == Ending.SIGNAL
+    ours = Training(tmp_path, settings, load_last_good(tmp_path))
+    assert ours.trainer.step == 3
     assert ours.train(store) == Ending.BUDGET
-    assert validated == ([3, 6] if valid_every == 3 else [6])
+    assert ours.validated == ([3, 6, 7] if valid_every == 3 else [7])
     last = Checkpoints(tmp_path).steps()[-1]
-    assert (last.step, last.interim, last.only_best, last.valid) == (6, False, False, {"loss": 1 / 7})
-    again = build(tmp_path, time_of, settings, load_last_good(tmp_path))
-    assert not again.state.validation_due
+    assert (last.step, last.interim, last.only_best, last.valid) == (7, False, False, {"loss": 1 / 8})
+    assert not Training(tmp_path, settings, load_last_good(tmp_path)).state.validation_due
 
 
+@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("schedule", ["linear", "cosine"])
 def test_the_rate_ends_where_the_minutes_end(
-    tmp_path: Path, time_of: Clock, store: PairStore, schedule: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, store: PairStore, schedule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten seconds per step make 20 of the 100 steps, with the rates of a run of 20 steps, 3 (12%) of them warmup.
 
@@ -181,23 +125,103 @@ def test_the_rate_ends_where_the_minutes_end(
         rates.append(self.learning_rate)
 
     monkeypatch.setattr(Trainer, "update", noting)
-    settings: dict[str, Any] = {"schedule": schedule, "learning_rate": 1e-3}
-    limit = {"max_training_minutes": 205 / 60}
-    first = build(tmp_path, time_of, {**settings, **limit, "save_every": 4, "max_minutes": 3})
-    assert first.train(store) == Ending.TIME
-    kept = load_last_good(tmp_path)
-    second = build(tmp_path, time_of, {**settings, **limit}, kept)
-    assert 5 < second.trainer.step < 20  # the rate of the first step after resuming depends on the end, too
-    assert second.train(store) == Ending.BUDGET
-    planned = TrainingConfig(**settings, warmup_steps=3, steps=20)
+    settings: dict[str, Any] = {"schedule": schedule, "learning_rate": 1e-3, "max_training_minutes": 205 / 60}
+    with monkeypatch.context() as patched:
+        signal_at(8, patched)
+        assert Training(tmp_path, settings).train(store) == Ending.SIGNAL
+    assert Training(tmp_path, settings, load_last_good(tmp_path)).train(store) == Ending.BUDGET
+    planned = TrainingConfig(schedule=schedule, learning_rate=1e-3, warmup_steps=3, steps=20)
     expected = [1e-3 / 5, *(learning_rate(step, planned, MODEL.d_model) for step in range(2, 21))]
     assert rates[:20] == pytest.approx(expected)
 
 
-def test_the_best_steps_are_saved_beside_the_scheduled_ones(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
-    time_of.validation = time_of.save = 0.0
-    ours = build(tmp_path, time_of, {"valid_every": 4, "steps": 17, "keep_best": 9, "save_every": 6})
+def test_minutes_of_the_process_end_it_as_a_signal_does(tmp_path: Path, store: PairStore) -> None:
+    ours = Training(tmp_path, {"max_minutes": (uptime() + 0.5) / 60, "steps": 10**9})
+    assert ours.train(store) == Ending.TIME
+    (saved,) = Checkpoints(tmp_path).steps()
+    assert saved.interim
+    assert saved.step == ours.trainer.step
+
+
+def test_the_best_steps_are_saved_in_addition_to_the_scheduled_ones(tmp_path: Path, store: PairStore) -> None:
+    ours = Training(tmp_path, {"valid_every": 4, "steps": 17, "keep_best": 9, "save_every": 6})
     assert ours.train(store) == Ending.DONE
     found = Checkpoints(tmp_path).steps()
     assert [each.step for each in found if each.only_best] == [4, 8, 16]
     assert [each.step for each in found if not each.only_best] == [6, 12, 17]
+
+
+def test_a_validation_that_is_not_finite_is_never_the_best() -> None:
+    state = TrainingState(trainer())
+    for loss, stale in ((float("nan"), 1), (3.0, 0), (float("nan"), 1), (4.0, 2), (2.0, 0), (float("inf"), 1)):
+        state.note_validation({"loss": loss})
+        assert state.stale == stale
+    assert state.best == 2.0
+
+
+@pytest.fixture
+def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train with another process, which never objects."""
+    monkeypatch.setattr(distributed, "world_size", lambda: 2)
+    monkeypatch.setattr(replicas, "parallel", lambda objective: objective)
+    monkeypatch.setattr(gradient, "embedding_gradient", lambda _: None)
+
+
+@pytest.mark.usefixtures("two_processes")
+def test_a_decision_is_read_one_step_later_unless_the_processes_wait() -> None:
+    agreement = Agreement()
+    assert agreement.reach(Decision(last_step=10), wait=False) is None
+    assert agreement.reach(Decision(last_step=11), wait=False) == Decision(last_step=10)
+    assert agreement.reach(Decision(last_step=12), wait=True) == Decision(last_step=12)
+    assert agreement.reach(Decision(Ending.SIGNAL), wait=False) is None
+    assert agreement.reach(Decision(Ending.TIME), wait=False) == Decision(Ending.SIGNAL)
+
+
+@pytest.mark.usefixtures("two_processes")
+def test_a_signal_ends_several_processes_one_step_later(
+    tmp_path: Path, store: PairStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signal_at(33, monkeypatch)
+    assert Training(tmp_path, {"save_every": 1000}).train(store) == Ending.SIGNAL
+    assert [saved.step for saved in Checkpoints(tmp_path).steps()] == [34]
+
+
+@pytest.mark.usefixtures("two_processes")
+def test_a_validation_that_a_signal_ends_is_repeated_when_the_run_resumes(tmp_path: Path, store: PairStore) -> None:
+    ours = Training(tmp_path, {"valid_every": 5})
+
+    def signalled(interruptible_together: Interruptible) -> dict[str, float]:
+        with interruptible_together():
+            os.kill(os.getpid(), signal.SIGTERM)
+        raise AssertionError("the validation went on")
+
+    ours.validate = signalled
+    assert ours.train(store) == Ending.SIGNAL
+    assert ours.state.validation_due
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("output", [Terminal(), io.StringIO()], ids=["terminal", "file"])
+def test_progress_is_a_bar_on_a_terminal_and_a_line_each_minute_in_a_file(
+    output: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr", output)
+    seconds = iter([0.0, 59.0, 60.0, 61.0])
+    if not output.isatty():  # tqdm reads the clock, too
+        monkeypatch.setattr("time.monotonic", lambda: next(seconds))
+    progress = Progress(steps=16, done=10)
+    with closing(progress.bar):
+        for step in range(12, 17, 2):
+            progress.bar.update(2)
+            progress.show(step, f"loss {step}")
+            progress.validation = "validation: loss 3.5"
+        progress.write("warning: hot")
+    written = output.getvalue()
+    line = "step 14 of 16, 00:30 left: loss 14; validation: loss 3.5"
+    assert (line in written) != output.isatty()
+    assert ("16/16" in written) == output.isatty()
+    assert "warning: hot\n" in written

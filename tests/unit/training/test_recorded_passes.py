@@ -21,7 +21,8 @@ from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.errors import CommonError, UserError
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
-from nmt.training import build, recorded_passes
+from nmt.training import recorded_passes
+from nmt.training.build import records_graphs
 from nmt.training.loss import Losses
 from nmt.training.recorded_passes import MAX_SHAPES, RecordedPasses, Recording
 from nmt.training.trainer import Trainer
@@ -41,16 +42,16 @@ class Replayed:
         self.replay = replay
 
 
-def capture(passes: RecordedPasses, batch: MicroBatch, buffers: list[Tensor], change: float = 1.0) -> Recording:
+def capture(passes: RecordedPasses, batch: MicroBatch, change: float = 1.0) -> Recording:
     """Take the place of the method that needs a GPU; `change` multiplies the gradient of a wrong recording."""
     losses = Losses(torch.zeros(()), torch.zeros(()))
 
     def replay() -> None:
         torch._foreach_copy_(list(losses), list(passes._pass(batch)))
-        torch._foreach_add_(buffers, passes._new_gradients(), alpha=change)
-        passes._set_gradients(buffers)
+        torch._foreach_add_(passes._buffers, passes._new_gradients(), alpha=change)
+        passes._set_gradients(passes._buffers)
 
-    passes._set_gradients([None] * len(buffers))
+    passes._set_gradients([None] * len(passes._buffers))
     return Recording(cast(Any, Replayed(replay)), batch, losses)
 
 
@@ -108,7 +109,7 @@ def test_training_with_recorded_passes_is_the_same(
     assert our_loss == loss
     assert all(map(torch.equal, ours, weights))
     assert trainer.gradient.passes is not None
-    assert trainer.gradient.passes.take_figures()["graph_share"] > 0.1
+    assert trainer.gradient.passes._recordings
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_training_with_recorded_passes_is_the_same(
     [
         (fails(RuntimeError("capture failed\nand advice")), r"\(capture failed\): set runtime.cuda_graphs=false"),
         (fails(AssertionError()), "AssertionError"),
-        (lambda passes, batch, buffers: capture(passes, batch, buffers, change=1.1), "a replay computes "),
+        (lambda passes, batch: capture(passes, batch, change=1.1), "a replay computes "),
     ],
     ids=["error", "assertion", "wrong gradient"],
 )
@@ -128,55 +129,51 @@ def test_a_graph_that_fails_or_is_wrong_ends_training_and_names_the_setting(
         trained(True)
 
 
-def train_together(recorded: bool, micro_batches: int) -> None:
-    """Be one of several processes, each with its share of the micro-batches, and print what training came to."""
-    runtime = RuntimeConfig(device="cpu", precision="fp32", threads=1, timeout_minutes=1)
+def train_together(micro_batches: int) -> None:
+    """Be one of several processes, each with its share of the micro-batches; print what training came to both ways."""
+    runtime, found = RuntimeConfig(device="cpu", precision="fp32", threads=1, timeout_minutes=1), []
     with distributed.session(runtime) as machine:
         rank, processes = distributed.rank(), distributed.world_size()
         with patch.object(RecordedPasses, "_capture", capture), patch.object(RecordedPasses, "_has_room", has_room):
-            torch.manual_seed(1 + rank)  # the first process's weights become those of all
-            model = build_model(replace(MODEL, dropout=0.0), WORDS, WORDS)
-            trainer = Trainer(model, TrainingConfig(warmup_steps=10), machine, seed=1, parallel=1, graphs=recorded)
-            passes = trainer.gradient.passes
-            for seed in SEEDS:
-                whole = step(seed, processes * micro_batches)
-                words = torch.cat([side.tokens for each in whole.micro_batches for side in (each.source, each.target)])
-                own = whole.micro_batches[rank::processes]
-                trainer.update(whole._replace(micro_batches=own, words=words.unique()))
-            # the gradient of the keys' bias is nothing but rounding, from which Adam makes steps of full length
-            weights = [float(each.double().norm()) for each in model.parameters() if each.dim() > 1]
-            share = passes.take_figures()["graph_share"] if passes is not None else 0
-            print(json.dumps({"weights": weights, "loss": trainer.take_statistics().loss, "share": share}))
+            for graphs in (False, True):
+                torch.manual_seed(1 + rank)  # the first process's weights become those of all
+                model = build_model(replace(MODEL, dropout=0.0), WORDS, WORDS)
+                trainer = Trainer(model, TrainingConfig(warmup_steps=10), machine, seed=1, parallel=1, graphs=graphs)
+                for seed in SEEDS:
+                    batch = step(seed, processes * micro_batches)
+                    sides = [side.tokens for each in batch.micro_batches for side in (each.source, each.target)]
+                    own = batch.micro_batches[rank::processes]
+                    trainer.update(batch._replace(micro_batches=own, words=torch.cat(sides).unique()))
+                # the gradient of the keys' bias is nothing but rounding, from which Adam makes steps of full length
+                weights = [float(each.double().norm()) for each in model.parameters() if each.dim() > 1]
+                found.append([*weights, trainer.take_statistics().loss])
+                assert not graphs or (trainer.gradient.passes is not None and trainer.gradient.passes._recordings)
+    print(json.dumps(found))
 
 
 @pytest.mark.parametrize(("processes", "micro_batches"), [(2, 1), pytest.param(3, 2, marks=pytest.mark.slow)])
 def test_processes_that_record_passes_train_as_those_that_average_during_the_backward_pass(
     processes: int, micro_batches: int
 ) -> None:
-    found, shares = [], list[float]()
-    for recorded in (False, True):
-        ended = [each.wait() for each in start_group(train_together, recorded, micro_batches, processes=processes)]
-        assert not any(each.returncode for each in ended), [each.stderr for each in ended]
-        first, *others = (json.loads(each.stdout.splitlines()[-1]) for each in ended)
-        assert all(each["weights"] == first["weights"] and each["loss"] == first["loss"] for each in others)
-        found.append(first)
-        shares = [each["share"] for each in (first, *others)]
-    assert all(share > 0 for share in shares)
-    assert found[1]["weights"] == pytest.approx(found[0]["weights"], rel=1e-6)
-    assert found[1]["loss"] == pytest.approx(found[0]["loss"], rel=1e-6)
+    ended = [each.wait() for each in start_group(train_together, micro_batches, processes=processes)]
+    assert not any(each.returncode for each in ended), [each.stderr for each in ended]
+    first, *others = (json.loads(each.stdout.splitlines()[-1]) for each in ended)
+    assert all(each == first for each in others)
+    assert first[1] == pytest.approx(first[0], rel=1e-6)
 
 
-OBSTACLES = {
-    "they need a GPU of NVIDIA": (CPU, []),
-    "in fp16 the factor of the loss changes": (GPU._replace(precision=torch.float16), []),
-    "the loss has more than one term": (GPU, ["training.r_drop=5"]),
-}
-
-
-@pytest.mark.parametrize("reason", OBSTACLES)
-def test_runs_that_cannot_be_recorded_are_refused_only_if_that_was_asked_for(reason: str) -> None:
-    machine, settings = OBSTACLES[reason]
-    config, asked = compose(settings), compose([*settings, "runtime.cuda_graphs=true"])
-    assert not build._records_graphs(config, machine, divided=False)
+@pytest.mark.parametrize(
+    ("reason", "machine", "settings"),
+    [
+        ("they need a GPU of NVIDIA", CPU, []),
+        ("in fp16 the factor of the loss changes", GPU._replace(precision=torch.float16), []),
+        ("the loss has more than one term", GPU, ["training.r_drop=5"]),
+        ("the weights are divided", GPU, ["runtime.shard=weights"]),
+    ],
+)
+def test_runs_that_cannot_be_recorded_are_refused_only_if_that_was_asked_for(
+    reason: str, machine: Machine, settings: list[str]
+) -> None:
+    assert not records_graphs(compose(settings), machine)
     with pytest.raises(CommonError, match=f"because {reason}"):
-        build._records_graphs(asked, machine, divided=False)
+        records_graphs(compose([*settings, "runtime.cuda_graphs=true"]), machine)

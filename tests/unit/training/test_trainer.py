@@ -1,5 +1,8 @@
 """A step against plain torch: its own cross-entropy, its own Adam, whole batches."""
 
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +20,17 @@ from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.loader import CPU_SHAPES, DataPosition, GlobalBatch, assemble, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, writing
+from nmt.errors import CommonError
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.text.special import BOS, EOS, PAD
+from nmt.training.gradient import MIN_MICRO_BATCH_TOKENS, concurrency_of
 from nmt.training.schedule import learning_rate
-from nmt.training.statistics import held_out_loss
+from nmt.training.state import TrainingState
+from nmt.training.statistics import MAX_BAD_STEPS
 from nmt.training.trainer import Trainer
+from nmt.training.validation import held_out_loss
 
 MODEL = ModelConfig(layers=1, d_model=16, d_ff=32, heads=2, dropout=0.0)
 TRAINING = TrainingConfig(batch_tokens=60, warmup_steps=5, steps=100, adam_eps=1e-5)  # rounding must not become a step
@@ -79,6 +87,18 @@ def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in trainer.model.state_dict().items()}
 
 
+@contextmanager
+def without_finite_gradient(trainer: Trainer) -> Iterator[None]:
+    """Make the gradients NaN in this block, and the losses, too."""
+    hook = next(iter(trainer.model.parameters())).register_hook(lambda gradient: gradient * torch.nan)
+    spoil = trainer.replicas.objective.register_forward_hook(
+        lambda _, __, losses: losses._replace(nll=losses.nll * torch.nan)
+    )
+    yield
+    hook.remove()
+    spoil.remove()
+
+
 @pytest.mark.parametrize("parallel", [1, 2])
 @pytest.mark.parametrize("shape", [{}, {"output_bias": True}, {"output_bias": True, "tie_embeddings": False}], ids=str)
 def test_updates_equal_a_plain_training_loop(store: PairStore, parallel: int, shape: dict[str, bool]) -> None:
@@ -119,43 +139,44 @@ def test_gradient_accumulation_does_not_change_the_update(store: PairStore) -> N
 @pytest.mark.parametrize("optimizer", ["adam", "muon", "a user's own"])
 def test_a_step_without_a_finite_gradient_changes_nothing_and_is_counted(store: PairStore, optimizer: str) -> None:
     is_own = optimizer == "a user's own"
-    ours = trainer(training_with(optimizer="adam" if is_own else optimizer))
+    ours, calm = (trainer(training_with(optimizer="adam" if is_own else optimizer)) for _ in range(2))
     if is_own:  # which does not know that a step may be skipped
         ours.optimizer = torch.optim.NAdam(ours.model.parameters())
     first, bad, last = batches_of(store, TRAINING, 3)
-    ours.update(first)
+    for each in (ours, calm):
+        each.update(first)
     before, moments = weights(ours), str(ours.optimizer.state_dict()["state"])
-    broken = next(iter(ours.model.parameters())).register_hook(lambda gradient: gradient * torch.nan)
-    ours.update(bad)
-    broken.remove()
+    with without_finite_gradient(ours):
+        ours.update(bad)
     assert all(torch.equal(value, before[name]) for name, value in weights(ours).items())
     assert str(ours.optimizer.state_dict()["state"]) == moments
-    assert ours.take_statistics().skipped == 1
-    ours.update(last)
-    assert not all(torch.equal(value, before[name]) for name, value in weights(ours).items())
-    assert ours.take_statistics().skipped == 0
-
-
-def test_a_skipped_step_does_not_enter_the_mean_losses(store: PairStore) -> None:
-    ours, plain = trainer(), trainer()
-    first, bad, last = batches_of(store, TRAINING, 3)
-    for each in (ours, plain):
-        each.update(first)
-    broken = next(iter(ours.model.parameters())).register_hook(lambda gradient: gradient * torch.nan)
-    with torch.no_grad():  # the weights it meets are fine, its loss is not
-        whole = ours.model.projection.clone()
-        ours.model.projection.fill_(torch.nan)
-    ours.update(bad)
-    with torch.no_grad():
-        ours.model.projection.copy_(whole)
-    broken.remove()
     ours.step -= 1  # so that both use the learning rate of the same step
-    plain.data_position = bad.after
-    for each in (ours, plain):
+    calm.data_position = bad.after
+    for each in (ours, calm):
         each.update(last)
-    found, expected = ours.take_statistics(), plain.take_statistics()
-    assert found == expected._replace(skipped=1)
-    assert found.perplexity == pytest.approx(np.exp(found.nll))
+    assert not all(torch.equal(value, before[name]) for name, value in weights(ours).items())
+    found, expected = ours.take_statistics(), calm.take_statistics()
+    assert found.skipped == 1
+    if not is_own:  # the loss of the bad step does not enter the mean
+        assert found == expected._replace(skipped=1)
+        assert found.perplexity == pytest.approx(np.exp(found.nll))
+
+
+def test_bad_steps_are_reported_once_and_too_many_in_a_row_are_an_error(store: PairStore) -> None:
+    ours = trainer()
+    batches = batches_of(store, TRAINING, 3 + MAX_BAD_STEPS)
+    for number, batch in enumerate(batches[:3]):
+        with without_finite_gradient(ours) if number == 1 else nullcontext():
+            ours.update(batch)
+    assert "step 2 had no finite gradient and changed nothing" in ours.bad_steps.check()
+    assert ours.bad_steps.check() == ""
+    with without_finite_gradient(ours):
+        for batch in batches[3:-1]:
+            ours.update(batch)
+        assert "batch.step=12" in ours.bad_steps.check()
+        ours.update(batches[-1])
+    with pytest.raises(CommonError, match="10 steps in a row, from step 4 on, had no finite gradient"):
+        ours.bad_steps.check()
 
 
 def test_clipping_limits_the_norm_of_the_gradient(store: PairStore) -> None:
@@ -174,36 +195,52 @@ def test_clipping_limits_the_norm_of_the_gradient(store: PairStore) -> None:
     assert float(clipped.gradient_norm) == pytest.approx(norms[0])
 
 
-def test_training_resumed_from_a_saved_state_is_exact(store: PairStore) -> None:
-    dropout = replace(MODEL, dropout=0.3)
-    ours = trainer(model=dropout)
-    items = batches_of(store, TRAINING, 12)
-    for item in items[:7]:
-        ours.update(item)
-    state, kept = deepcopy(ours.to_save()), weights(ours)
-    for item in items[7:]:
-        ours.update(item)
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"optimizer": "muon", "weight_decay": 0.1}, {"ema": 0.3}, {"r_drop": 2.0, "device_tokens": 30}],
+    ids=str,
+)
+@pytest.mark.parametrize("precision", [torch.float64, torch.float16])
+def test_training_resumed_from_a_checkpoint_is_exact(
+    store: PairStore, settings: dict[str, Any], precision: torch.dtype
+) -> None:
+    config, dropout = training_with(**settings), replace(MODEL, dropout=0.3)
 
+    def new_state() -> TrainingState:
+        if precision == torch.float64:
+            return TrainingState(trainer(config, dropout))
+        torch.manual_seed(3)
+        model = build_model(dropout, VOCABULARY, VOCABULARY)
+        return TrainingState(Trainer(model, config, Machine(torch.device("cpu"), precision), seed=1, parallel=1))
+
+    state, resumed = new_state(), new_state()
+    batches = batches_of(store, config, 9)
+    for batch in batches[:5]:
+        state.trainer.update(batch)
+    state.best, state.stale, state.validation_due = 2.5, 4, True
+    file = io.BytesIO()
+    torch.save((state.to_save(), state.trainer.weights()), file)
+    for batch in batches[5:]:
+        state.trainer.update(batch)
     torch.manual_seed(999)  # whatever has happened to the random state in between
-    again = trainer(model=dropout)
-    again.model.load_state_dict(kept)
-    again.restore(state)
-    for item in batches_of(store, TRAINING, 5, start=again.data_position):
-        again.update(item)
-    assert all(torch.equal(value, weights(again)[name]) for name, value in weights(ours).items())
-    assert again.take_statistics() == ours.take_statistics()
-    assert again.step == 12
-
-
-def test_dropout_is_on_in_the_step_after_a_validation(store: PairStore) -> None:
-    ours = trainer()
-    ours.model.eval()
-    ours.update(batches_of(store, TRAINING, 1)[0])
-    assert ours.model.training
+    resumed.trainer.update(batches[0])  # a state that the saved one replaces
+    resumed.trainer.take_statistics()
+    file.seek(0)
+    saved, kept = torch.load(file, weights_only=True)
+    resumed.restore(Checkpoint(meta=CheckpointMeta(step=5), weights=kept, trainer=saved))
+    assert (resumed.best, resumed.stale, resumed.validation_due) == (2.5, 4, True)
+    for batch in batches_of(store, config, 4, start=resumed.trainer.data_position):
+        resumed.trainer.update(batch)
+    for found, expected in ((weights(resumed.trainer), weights(state.trainer)),
+                            (resumed.trainer.weights(), state.trainer.weights())):  # fmt: skip
+        assert all(torch.equal(found[name], value) for name, value in expected.items())
+    assert resumed.trainer.take_statistics() == state.trainer.take_statistics()
+    assert resumed.trainer.step == 9
 
 
 def test_dropout_masks_differ_between_steps_and_micro_batches(store: PairStore) -> None:
     ours = trainer(replace(TRAINING, learning_rate=1e-30), replace(MODEL, dropout=0.5))
+    ours.model.eval()  # as after a validation
     item = batches_of(store, TRAINING, 1)[0]
     losses = []
     for _ in range(2):
@@ -234,86 +271,44 @@ def test_filler_does_not_change_the_update(store: PairStore, shapes: Shapes) -> 
     filled, bare = trainer(), trainer()
     without = batches_of(store, TRAINING, 3, shapes=Shapes(token_step=1))
     with_filling = batches_of(store, TRAINING, 3, shapes=shapes)
+    empty = assemble(store, np.array([], dtype=np.int64), shapes=shapes)
     assert any((batch.labels == PAD).any() for item in with_filling for batch in item.micro_batches)
     for bare_item, filled_item in zip(without, with_filling, strict=True):
         bare.update(bare_item)
-        filled.update(filled_item)
+        filled.update(filled_item._replace(micro_batches=[*filled_item.micro_batches, empty]))
         assert filled_item.tokens == bare_item.tokens  # tokens per second never count filler
     assert filled.take_statistics() == pytest.approx(bare.take_statistics())
     for name, value in weights(bare).items():
         torch.testing.assert_close(weights(filled)[name], value, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("shapes", [Shapes(), Shapes(full_tokens=64, token_step=16, buckets=True)], ids=str)
-def test_an_empty_micro_batch_does_not_change_the_update(store: PairStore, shapes: Shapes) -> None:
-    with_empty, without = trainer(), trainer()
-    item = batches_of(store, TRAINING, 1)[0]
-    empty = assemble(store, np.array([], dtype=np.int64), shapes=shapes)
-    assert set(empty.labels.tolist()) == {PAD}
-    without.update(item)
-    with_empty.update(item._replace(micro_batches=[*item.micro_batches, empty]))
-    for name, value in weights(without).items():
-        torch.testing.assert_close(weights(with_empty)[name], value, rtol=1e-12, atol=1e-15)
-
-
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_training_in_bf16_reaches_nearly_the_same_loss(store: PairStore, dropout: float) -> None:
-    losses = []
-    for precision in (torch.float32, torch.bfloat16):
-        torch.manual_seed(3)
-        model = build_model(replace(MODEL, dropout=dropout), VOCABULARY, VOCABULARY)
-        ours = Trainer(model, replace(TRAINING, learning_rate=3e-3), Machine(torch.device("cpu"), precision), seed=1)
-        for item in batches_of(store, TRAINING, 60):
-            ours.update(item)
-        losses.append(ours.take_statistics().loss)
-    assert losses[1] == pytest.approx(losses[0], rel=0.02)
-
-
-def bf16_trainer(model: ModelConfig, training: TrainingConfig = TRAINING) -> Trainer:
+def test_bf16_weights_are_the_rounded_weights_after_steps_and_loading(store: PairStore) -> None:
     torch.manual_seed(3)
     machine = Machine(torch.device("cpu"), torch.bfloat16)
-    return Trainer(build_model(model, VOCABULARY, VOCABULARY), training, machine, seed=1)
-
-
-def rounded_matrices(trainer: Trainer) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Return the copies that the next step would use, with the rounded weights that they must equal."""
-    with trainer.working_weights.active():
-        return [
-            (copy, dict(module.named_parameters())[name].detach().bfloat16())
-            for module in trainer.model.modules()
-            for name, copy in (getattr(module, "copies", None) or {}).items()
-        ]
-
-
-def test_bf16_weights_are_the_rounded_weights_after_steps_loading_and_restoring(store: PairStore) -> None:
-    ours = bf16_trainer(MODEL)
+    ours = Trainer(build_model(MODEL, VOCABULARY, VOCABULARY), TRAINING, machine, seed=1)
     state, kept = deepcopy(ours.to_save()), weights(ours)
     seen = []
-    for item in batches_of(store, TRAINING, 3):
-        ours.update(item)
-        pairs = rounded_matrices(ours)
-        assert all(torch.equal(copy, rounded) for copy, rounded in pairs)
-        seen.append(float(pairs[0][0].double().sum()))
-    ours.model.load_state_dict(kept)  # as a run does that goes back to a checkpoint
-    ours.restore(state)
-    pairs = rounded_matrices(ours)
-    assert all(torch.equal(copy, rounded) for copy, rounded in pairs)
-    assert len({*seen, float(pairs[0][0].double().sum())}) == 4
-
-
-def test_each_micro_batch_has_its_own_dropout_seed_and_repeats_it(store: PairStore) -> None:
-    """The seed is that of the masks on a GPU; it depends on nothing but the position in training."""
-    in_parts = replace(TRAINING, device_tokens=20)
-    runs = []
-    for _ in range(2):
-        ours, seeds = trainer(in_parts), list[int]()
-
-        def note(*_: object, seed: torch.Tensor = ours.gradient.dropout_seed, seeds: list[int] = seeds) -> None:
-            seeds.append(int(seed))
-
-        ours.replicas.objective.register_forward_pre_hook(note)
-        for item in batches_of(store, in_parts, 3):
+    for item in [*batches_of(store, TRAINING, 3), None]:
+        if item is None:
+            ours.model.load_state_dict(kept)
+            ours.restore(state)
+        else:
             ours.update(item)
-        runs.append(seeds)
-    assert runs[0] == runs[1]
-    assert len(set(runs[0])) == len(runs[0]) > 3
+        with ours.working_weights.active():
+            pairs = [
+                (copy, dict(module.named_parameters())[name].detach().bfloat16())
+                for module in ours.model.modules()
+                for name, copy in (getattr(module, "copies", None) or {}).items()
+            ]
+            assert all(torch.equal(copy, rounded) for copy, rounded in pairs)
+            seen.append(float(pairs[0][0].double().sum()))
+    assert len(set(seen)) == 4
+
+
+def test_cpu_trains_as_many_micro_batches_in_parallel_as_threads_and_batch_allow() -> None:
+    torch.set_num_threads(4)
+    batch = 4 * MIN_MICRO_BATCH_TOKENS
+    assert concurrency_of(TrainingConfig(batch_tokens=batch), CPU, 0) == 4
+    assert concurrency_of(TrainingConfig(batch_tokens=batch, device_tokens=batch // 2), CPU, 0) == 2
+    assert concurrency_of(TrainingConfig(), CPU, 3) == 3
+    assert concurrency_of(TrainingConfig(), Machine(torch.device("cuda"), torch.bfloat16), 4) == 1

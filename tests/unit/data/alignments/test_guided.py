@@ -23,8 +23,7 @@ from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS
-from nmt.training.guided_attention import attention_of_head
-from nmt.training.objective import Objective
+from nmt.training.objective import Objective, attention_of_head
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import CPU, START, TRAINING, VOCABULARY

@@ -1,6 +1,5 @@
 """Divided weights learn, save and resume as whole ones do, and what cannot work with them is refused."""
 
-import shutil
 from pathlib import Path
 from typing import cast
 
@@ -17,7 +16,7 @@ from tests.integration.conftest import corpus, settings
 from tests.integration.test_training import events, losses, weights
 from tests.integration.toy import refuse, succeed
 from tests.quick_processes import run_together, start_group
-from tests.unit.training.divided import together
+from tests.unit.training import divided_together
 from tests.unit.training.test_memory_check import SmallMemoryTrainer, store
 
 __all__ = ["corpus", "settings"]
@@ -26,26 +25,19 @@ __all__ = ["corpus", "settings"]
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [2, 4])
 def test_divided_weights_learn_save_and_resume_as_whole_ones(processes: int) -> None:
-    for ended in [each.wait() for each in start_group(together.main, processes=processes)]:
+    for ended in [each.wait() for each in start_group(divided_together.main, processes=processes)]:
         assert ended.returncode == 0, ended.stderr
 
 
-@pytest.fixture(scope="module")
-def comparable(settings: list[str]) -> list[str]:
-    return [*settings, "model.dropout=0", "training.adam_eps=1e-5", "training.steps=20", "training.ema=0.5"]
-
-
-@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_run_with_divided_weights_is_that_of_one_process_and_resumes_there(
-    comparable: list[str], processes: int, tmp_path: Path
+    settings: list[str], tmp_path: Path
 ) -> None:
+    comparable = [*settings, "model.dropout=0", "training.adam_eps=1e-5", "training.steps=20", "training.ema=0.5"]
     alone, divided = tmp_path / "alone", tmp_path / "divided"
     succeed(["train", *comparable, f"paths.outputs={alone}"])
-    half = ["training.steps=10", "training.valid_every=10"]
     command = ["train", *comparable, f"paths.outputs={divided}"]
-    done = run_together([*command, *half, "runtime.shard=weights"], processes)
+    done = run_together([*command, "training.steps=10", "training.valid_every=10", "runtime.shard=weights"], 2)
     assert done.returncode == 0, done.stderr
-    shutil.copytree(divided, tmp_path / "again", symlinks=True)
     assert "going on from step 10" in succeed(command)
     for first, second in zip(losses(alone), losses(divided), strict=True):
         assert second == pytest.approx(first, rel=1e-4)
@@ -55,39 +47,21 @@ def test_a_run_with_divided_weights_is_that_of_one_process_and_resumes_there(
     assert list(found) == list(expected)
     for name in expected:
         torch.testing.assert_close(found[name], expected[name], rtol=1e-3, atol=1e-4)
-    average = ["average", *comparable, f"paths.outputs={divided}"]
-    succeed(average)
-    assert "test: 40 sentences" in succeed(["eval", *average[1:], "checkpoint=averaged"])
-
-
-@pytest.mark.slow
-def test_a_run_of_one_process_resumes_with_divided_weights(comparable: list[str], tmp_path: Path) -> None:
-    command = ["train", *comparable, f"paths.outputs={tmp_path}"]
-    succeed([*command, "training.steps=10", "training.valid_every=10"])
-    done = run_together([*command, "runtime.shard=weights"], 2)
-    assert done.returncode == 0, done.stderr
-    assert "going on from step 10" in done.stdout
-    assert [step for step, *_ in losses(tmp_path)] == list(range(1, 21))
 
 
 @pytest.mark.parametrize(
-    ("chosen", "message"),
+    ("shard", "chosen", "message"),
     [
-        ("runtime.compile=true", "runtime.shard=weights cannot be used with runtime.compile=true"),
-        ("training.optimizer=muon", "runtime.shard=weights cannot be used with training.optimizer=muon"),
-        ("training.shard_optimizer=true", "cannot be used with training.shard_optimizer=true"),
+        ("weights", "runtime.compile=true", "runtime.shard=weights cannot be used with runtime.compile=true"),
+        ("weights", "training.optimizer=muon", "runtime.shard=weights cannot be used with training.optimizer=muon"),
+        ("weigths", "seed=1", "runtime.shard=weigths is not one of none, weights"),
     ],
 )
-def test_what_needs_whole_weights_or_every_layer_is_refused(
-    chosen: str, message: str, capsys: pytest.CaptureFixture[str]
+def test_what_needs_whole_weights_is_refused(
+    shard: str, chosen: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["describe", "runtime.device=cpu", "runtime.shard=weights", chosen]) == 2
+    assert main(["describe", "runtime.device=cpu", f"runtime.shard={shard}", chosen]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_an_unknown_way_to_divide_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["describe", "runtime.shard=weigths"]) == 2
-    assert "runtime.shard=weigths is not one of none, weights" in capsys.readouterr().err
 
 
 def test_a_single_process_has_nothing_to_divide(settings: list[str], tmp_path: Path) -> None:

@@ -1,22 +1,67 @@
-"""Muon against its definition in a plain loop, and against torch's own AdamW."""
-
-import io
+"""Muon against its definition with singular values in float64, and against torch's own AdamW."""
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from nmt.compute.machine import Machine
 from nmt.data.store import PairStore
+from nmt.estimate.memory import state_numbers
+from nmt.estimate.parameters import count_parameters
+from nmt.model.build import build_model
 from nmt.model.interface import matches_any
-from nmt.training.muon import Muon
+from nmt.training.muon import ITERATIONS, POLYNOMIAL, SAFETY, Muon, orthogonal
 from nmt.training.optimizer import build_optimizer, state_tensors
 from nmt.training.schedule import learning_rate
-from tests.unit.training.muon.test_orthogonal import by_singular_values
-from tests.unit.training.test_checkpointing import same
+from nmt.training.trainer import Trainer
+from tests.unit.estimate.test_estimate import BASE, WORDS
 from tests.unit.training.test_trainer import MODEL, TRAINING, batches_of, store, trainer, training_with, weights
 
 __all__ = ["store"]
 MUON = training_with(optimizer="muon", weight_decay=0.1)
+SHAPES = [(16, 16), (16, 24), (16, 64), (64, 16), (1, 7), (7, 1)]
+
+
+def by_singular_values(matrix: Tensor) -> Tensor:
+    """Return what `orthogonal` computes, from the singular value decomposition in float64."""
+    left, values, right = torch.linalg.svd(matrix.double(), full_matrices=False)
+    values = values / (SAFETY * values.pow(8).sum().pow(1 / 8))
+    a, b, c = POLYNOMIAL
+    for _ in range(ITERATIONS):
+        values = a * values + b * values**3 + c * values**5
+    product: Tensor = (left * values) @ right
+    return product
+
+
+@pytest.mark.parametrize("narrow", [0, 128])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("precision", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-5), (torch.bfloat16, 0.15)]
+)
+def test_singular_values_pass_through_the_polynomials(
+    shape: tuple[int, int], precision: torch.dtype, tolerance: float, narrow: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.training.muon.NARROW", narrow)
+    torch.manual_seed(1)
+    matrices = torch.randn(3, *shape, dtype=torch.float64) * torch.tensor([1e-6, 1.0, 1e6]).view(3, 1, 1)
+    if precision == torch.float32:
+        matrices = matrices.float()
+    found = orthogonal(matrices, precision)
+    assert found.dtype == matrices.dtype
+    for matrix, result in zip(matrices, found, strict=True):
+        exact = by_singular_values(matrix)
+        assert (result.double() - exact).norm() < tolerance * exact.norm()
+    assert not orthogonal(torch.zeros(2, *shape), precision).any()
+
+
+def test_singular_values_end_near_one() -> None:
+    torch.manual_seed(2)
+    for shape in ((64, 64), (64, 256)):
+        left, _, right = torch.linalg.svd(torch.randn(shape, dtype=torch.float64), full_matrices=False)
+        matrix = (left * torch.logspace(0, -1.9, 64, dtype=torch.float64)) @ right
+        values = torch.linalg.svdvals(orthogonal(matrix[None], torch.float64)[0])
+        assert values.min() > 0.67
+        assert values.max() < 1.21
 
 
 @pytest.mark.parametrize("muon_rate", [1.0, 0.4])
@@ -73,86 +118,33 @@ def test_matrices_that_share_a_core_are_updated_as_alone(threads: int, monkeypat
     for numbers in (1 << 16, 3 * 16 * 16, 1):
         monkeypatch.setattr("nmt.training.muon.NUMBERS_PER_CORE", numbers)
         matrices = [each.clone() for each in start]
-        optimizer = Muon(matrices, MUON, torch.float32)
-        for group in optimizer.param_groups:
-            group["lr"] = 0.1
+        optimizer = Muon(matrices, [], MUON, torch.float32)
+        optimizer.param_groups[0]["lr"] = 0.1
         for matrix, gradient in zip(matrices, gradients, strict=True):
             matrix.grad = gradient.clone()
         optimizer.step()
         updated.append(matrices)
-    for few, alone, begun in zip(updated[0], updated[2], start, strict=True):
-        assert not few.equal(begun)
-        torch.testing.assert_close(few, alone)
+    assert not any(few.equal(begun) for few, begun in zip(updated[0], start, strict=True))
+    torch.testing.assert_close(updated[0], updated[2])
     torch.testing.assert_close(updated[1], updated[2])
-
-
-def test_training_resumes_exactly(store: PairStore) -> None:
-    undisturbed, begun, resumed = trainer(MUON), trainer(MUON), trainer(MUON)
-    batches = batches_of(store, MUON, 8)
-    for batch in batches:
-        undisturbed.update(batch)
-    for batch in batches[:5]:
-        begun.update(batch)
-    file = io.BytesIO()
-    torch.save(begun.to_save(), file)
-    file.seek(0)
-    resumed.update(batches[0])  # a state that the saved one replaces
-    resumed.take_statistics()
-    resumed.model.load_state_dict(weights(begun))
-    resumed.restore(torch.load(file, weights_only=True))
-    for batch in batches[5:]:
-        resumed.update(batch)
-    assert same(weights(resumed), weights(undisturbed))
-    assert same(resumed.to_save(), undisturbed.to_save())
-
-
-def test_a_step_without_a_finite_gradient_changes_nothing(store: PairStore) -> None:
-    ours, calm = trainer(MUON), trainer(MUON)
-    first, bad, last = batches_of(store, MUON, 3)
-    for each in (ours, calm):
-        each.update(first)
-    before = ours.to_save()["optimizer"]
-    hook = next(ours.model.parameters()).register_hook(lambda gradient: gradient * torch.nan)
-    ours.update(bad)
-    hook.remove()
-    assert same(weights(ours), weights(calm))
-    assert same(ours.to_save()["optimizer"]["state"], before["state"])
-    assert ours.take_statistics().skipped == 1
-    ours.update(last)
-    assert not same(weights(ours), weights(calm))
-
-
-def give_gradients(optimizer: torch.optim.Optimizer, value: float) -> None:
-    for weight in optimizer.param_groups[0]["params"]:
-        weight.grad = torch.full_like(weight, value)
 
 
 def test_a_gpu_skips_a_step_without_being_waited_for(store: PairStore) -> None:
     (batch,) = batches_of(store, MUON, 1)
-    ours, calm = trainer(MUON), trainer(MUON)
-    for each in (ours, calm):
-        each.update(batch)
-    muon, calm_muon = (each.optimizer._parts[0] for each in (ours, calm))  # type: ignore[attr-defined]
-    before = weights(ours)
-    muon.found_inf = torch.tensor(1.0)
-    give_gradients(muon, torch.nan)
-    muon.step()
-    assert same(weights(ours), before)
-    muon.found_inf = torch.tensor(0.0)
-    for each in (muon, calm_muon):
-        give_gradients(each, 0.5)
-        each.step()
-    assert same(weights(ours), weights(calm))
-    assert not same(weights(ours), before)
-
-
-def test_the_optimizer_keeps_two_numbers_per_adam_parameter_and_one_per_muon_weight(store: PairStore) -> None:
-    for config in (MUON, TRAINING):
-        ours = trainer(config)
-        expected = sum(tensor.numel() for tensor in state_tensors(ours.optimizer))
-        ours.update(batches_of(store, MUON, 1)[0])
-        kept = [value for values in ours.optimizer.state.values() for name, value in values.items() if name != "step"]
-        assert sum(value.numel() for value in kept) == expected
+    ours = trainer(MUON)
+    ours.update(batch)
+    muon, before = ours.optimizer, weights(ours)
+    assert isinstance(muon, Muon)
+    matrices = muon.param_groups[0]
+    means = [muon.state[each]["momentum_buffer"].clone() for each in matrices["params"]]
+    for value, taken in ((torch.nan, False), (0.5, True)):
+        for weight in matrices["params"]:
+            weight.grad = torch.full_like(weight, value)
+        muon.update_matrices(matrices, torch.tensor(taken))
+        same = [torch.equal(value, before[name]) for name, value in weights(ours).items()]
+        assert all(same) != taken
+        found = [muon.state[each]["momentum_buffer"] for each in matrices["params"]]
+        assert all(map(torch.equal, found, means)) != taken
 
 
 @pytest.mark.parametrize("names", [["encoder*", "decoder*"], ["vectors.*", "*norm*", "*.bias"]])
@@ -165,3 +157,16 @@ def test_one_of_the_two_may_have_nothing_to_train(names: list[str], store: PairS
     ours.update(batches_of(store, MUON, 1)[0])
     changed = {name for name, weight in weights(ours).items() if not torch.equal(weight, before[name])}
     assert changed == {name for name, weight in ours.model.named_parameters() if weight.requires_grad}
+
+
+def test_the_state_has_the_estimated_size(store: PairStore) -> None:
+    for config in (MUON, TRAINING):
+        ours = trainer(config)
+        expected = sum(tensor.numel() for tensor in state_tensors(ours.optimizer))
+        ours.update(batches_of(store, MUON, 1)[0])
+        kept = [value for values in ours.optimizer.state.values() for name, value in values.items() if name != "step"]
+        assert sum(value.numel() for value in kept) == expected
+    base = build_model(BASE, WORDS, WORDS)
+    vectors = sum(parameter.numel() for parameter in base.parameters() if parameter.dim() == 1)  # have Adam
+    ours = Trainer(base, MUON, Machine(torch.device("cpu"), torch.float32), seed=1, parallel=1)
+    assert ours.state_bytes == 4 * (state_numbers(MUON, count_parameters(BASE, WORDS, WORDS)) + vectors)
