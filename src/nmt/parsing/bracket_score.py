@@ -9,7 +9,7 @@ is left out of all other counts.
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from nmt.parsing.linearise import PUNCTUATION_TAGS
 from nmt.parsing.trees import EMPTY_ELEMENT, ROOTS, Leaf, Node, Part, leaves
@@ -23,8 +23,7 @@ Bracket = tuple[str, int, int]
 """The label of a phrase, and the indices of its first word and of the word after its last."""
 
 
-@dataclass(frozen=True, slots=True)
-class BracketCounts:
+class BracketCounts(NamedTuple):
     """Counts over pairs of a reference and a predicted tree."""
 
     sentences: int = 0
@@ -41,10 +40,6 @@ class BracketCounts:
     """Brackets of the reference trees."""
     predicted: int = 0
     """Brackets of the predicted trees."""
-
-    def __add__(self, other: "BracketCounts") -> "BracketCounts":
-        """Return the sum of two counts."""
-        return BracketCounts(**{name: count + asdict(other)[name] for name, count in asdict(self).items()})
 
     @property
     def precision(self) -> float:
@@ -69,30 +64,24 @@ class BracketCounts:
 
 def score_trees(pairs: Iterable[tuple[Node, Node | None]]) -> BracketCounts:
     """Return the counts of pairs of a reference and a predicted tree; None is a tree that could not be read."""
-    return sum((compare(*pair) for pair in pairs), BracketCounts())
+    counts = [BracketCounts(), *(compare(*pair) for pair in pairs)]
+    return BracketCounts(*map(sum, zip(*counts, strict=True)))
 
 
 def compare(reference: Node, predicted: Node | None) -> BracketCounts:
     """Return the counts of one pair."""
-    wanted_words, wanted = words_and_brackets(reference)
-    found_words, found = ([], Counter[Bracket]()) if predicted is None else words_and_brackets(predicted)
-    if predicted is not None and not found_words:
+    if predicted is None:
+        return BracketCounts(sentences=1, errors=1)
+    wanted_words, found_words = (
+        [leaf.word for leaf in leaves(tree) if leaf.tag not in DELETED] for tree in (reference, predicted)
+    )
+    if not found_words:
         return BracketCounts(sentences=1, skipped=1)
     if wanted_words != found_words:
         return BracketCounts(sentences=1, errors=1)
-    return BracketCounts(
-        sentences=1,
-        complete=int(wanted == found),
-        matched=(wanted & found).total(),
-        reference=wanted.total(),
-        predicted=found.total(),
-    )
-
-
-def words_and_brackets(tree: Node) -> tuple[list[str], Counter[Bracket]]:
-    """Return the words of a tree that count, and its brackets over them."""
-    words = [leaf.word for leaf in leaves(tree) if leaf.tag not in DELETED]
-    return words, Counter(bracket for bracket in counted_brackets(tree) if bracket is not None)
+    wanted, found = (Counter(filter(None, counted_brackets(tree))) for tree in (reference, predicted))
+    matched = (wanted & found).total()
+    return BracketCounts(1, 0, 0, int(wanted == found), matched, wanted.total(), found.total())
 
 
 def counted_brackets(tree: Node) -> list[Bracket | None]:
@@ -108,16 +97,12 @@ def counted_brackets(tree: Node) -> list[Bracket | None]:
         start = words
         for child in part.children:
             visit(child)
-        label = _scored_label(part.label)
+        label = re.split("[-=]", part.label, maxsplit=1)[0]
+        label = EQUAL_LABELS.get(label, label)
         found.append((label, start, words) if words > start and label not in DELETED else None)
 
     visit(tree)
     return found
-
-
-def _scored_label(label: str) -> str:
-    category = re.split("[-=]", label, maxsplit=1)[0]
-    return EQUAL_LABELS.get(category, category)
 
 
 def _percent(part: int, whole: int) -> float:

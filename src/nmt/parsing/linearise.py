@@ -8,7 +8,7 @@ the tags of punctuation stay: evalb leaves punctuation out by its tag, on both s
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 
 from nmt.errors import UserError
 from nmt.parsing.trees import MAX_DEPTH, ROOT, Leaf, Node, Part, leaves, with_leaves
@@ -25,16 +25,6 @@ TAGS_OF_MARKS = {"'": {"``", "''"}, '"': {"``", "''"}, "`": {"``"}, "-": {":"}, 
 """The tags of punctuation that other marks can have; no other word is punctuation."""
 
 
-def opening(label: str) -> str:
-    """Return the symbol that begins a phrase."""
-    return f"({label}"
-
-
-def closing(label: str) -> str:
-    """Return the symbol that ends a phrase."""
-    return f"){label}"
-
-
 def tree_pair(tree: Node, *, keep_tags: bool) -> tuple[str, str]:
     """Return the sentence of a tree, its words separated by spaces, and the linearised tree."""
     return " ".join(leaf.word for leaf in leaves(tree)), linearise(tree, keep_tags=keep_tags)
@@ -49,10 +39,10 @@ def _symbols(part: Part, keep_tags: bool) -> Iterator[str]:
     if isinstance(part, Leaf):
         yield part.tag if keep_tags or part.tag in PUNCTUATION_TAGS else ANY_TAG
         return
-    yield opening(part.label)
+    yield f"({part.label}"
     for child in part.children:
         yield from _symbols(child, keep_tags)
-    yield closing(part.label)
+    yield f"){part.label}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +63,7 @@ class Repairs:
 
     def __add__(self, other: "Repairs") -> "Repairs":
         """Return the sum of two counts."""
-        return Repairs(**{name: count + asdict(other)[name] for name, count in asdict(self).items()})
+        return Repairs(*(ours + theirs for ours, theirs in zip(astuple(self), astuple(other), strict=True)))
 
 
 def parse_line(line: str, words: Sequence[str] | None = None) -> Node | None:
@@ -129,7 +119,9 @@ def repair(line: str, words: Sequence[str] | None = None) -> tuple[Node | None, 
     parts, missing = stack[0][1], 0 if words is None else len(words) - used
     if missing:
         wrong["missing_words"] = missing
-        _add_words(parts, missing)
+        last = parts.pop() if parts and isinstance(parts[-1], Node) else None
+        added = [Leaf(ANY_TAG)] * missing
+        parts += [Node(last.label, (*last.children, *added))] if isinstance(last, Node) else added
     root = parts[0] if len(parts) == 1 else None
     if not isinstance(root, Node):
         wrong["missing_brackets"] += 2
@@ -138,15 +130,6 @@ def repair(line: str, words: Sequence[str] | None = None) -> tuple[Node | None, 
     if not parts:
         return None, repairs
     return root if words is None else _with_words(root, words), repairs
-
-
-def _add_words(parts: list[Part], count: int) -> None:
-    """Add words to the end of the last phrase."""
-    added = [Leaf(ANY_TAG)] * count
-    if parts and isinstance(parts[-1], Node):
-        parts[-1] = Node(parts[-1].label, (*parts[-1].children, *added))
-    else:
-        parts += added
 
 
 def _with_words(tree: Node, words: Sequence[str]) -> Node:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.errors import UserError
@@ -84,11 +84,11 @@ def _without_empty(part: Part) -> Part | None:
     if isinstance(part, Leaf):
         return None if part.tag == EMPTY_ELEMENT else part
     children = tuple(child for child in map(_without_empty, part.children) if child is not None)
-    return Node(without_function_tags(part.label), children) if children else None
+    return Node(category(part.label), children) if children else None
 
 
-def without_function_tags(label: str) -> str:
-    """Return the category of a label: NP of NP-SBJ-1 and of NP=2."""
+def category(label: str) -> str:
+    """Return a label without its function tags: NP of NP-SBJ-1 and of NP=2."""
     return label if label.startswith("-") else re.split("[-=]", label, maxsplit=1)[0]
 
 
@@ -106,71 +106,43 @@ def parse_trees(lines: Iterable[str], name: str) -> Iterator[Node]:
 
 
 def _numbered_trees(lines: Iterable[str], name: str) -> Iterator[tuple[int, Node]]:
-    stack: list[_Open] = []
-    first = words = 0
+    stack: list[tuple[list[str], list[Part]]] = []
+    """The texts and the parts of each open bracket."""
+    first = size = 0
     for number, line in enumerate(lines, 1):
         for token in _TOKENS.findall(line):
-            if not stack:
-                first, words = number, 0
-            try:
-                part = _read(token, stack)
-                words += isinstance(part, Leaf)
-                if words > MAX_TREE_WORDS:
-                    raise ValueError(f"a tree of more than {MAX_TREE_WORDS:,} words: is a bracket not closed?")
-            except ValueError as error:
-                raise UserError(f"{name}, line {number}: {error}") from error
-            if isinstance(part, Node) and not stack:
-                yield first, part
+            first, size = (first, size + (token != ")")) if stack else (number, 0)
+            if token == "(":
+                stack.append(([], []))
+            elif not stack:
+                raise UserError(f"{name}, line {number}: `{token[:40]}` is outside of all brackets: remove it.")
+            elif token != ")":
+                stack[-1][0].append(token)
+            else:
+                part = _part(*stack.pop(), is_root=not stack, where=f"{name}, line {number}")
+                if stack:
+                    stack[-1][1].append(part)
+                elif isinstance(part, Node):
+                    yield first, part
+            if len(stack) > MAX_DEPTH or size > 4 * MAX_TREE_WORDS:
+                raise UserError(f"{name}, line {number}: the tree that begins on line {first} is too deep or too long: "
+                                "is a bracket not closed?")  # fmt: skip
     if stack:
         raise UserError(
             f"{name}, line {first}: the tree that begins here lacks {len(stack)} closing bracket(s): add them."
         )
 
 
-@dataclass(slots=True)
-class _Open:
-    """A bracket that is not closed yet."""
-
-    texts: list[str] = field(default_factory=list)
-    """Its label and, if it is a leaf, the word."""
-    children: list[Part] = field(default_factory=list)
-
-
-def _read(token: str, stack: list[_Open]) -> Part | None:
-    """Read a token into the innermost open bracket; return what it closes, or raise ValueError."""
-    if token == "(":
-        if len(stack) == MAX_DEPTH:
-            raise ValueError(f"more than {MAX_DEPTH} brackets are open: is one not closed?")
-        stack.append(_Open())
-        return None
-    if not stack:
-        problem = "a `)` without its `(`: remove it, or add what is missing."
-        outside = f"`{token[:40]}` is outside of all brackets: is there a `)` too many before it?"
-        raise ValueError(problem if token == ")" else outside)
-    if token != ")":
-        if stack[-1].children or len(stack[-1].texts) == 2:
-            raise ValueError(f"`{token[:40]}` needs a bracket of its own, with its tag: (TAG {token[:40]}).")
-        stack[-1].texts.append(token)
-        return None
-    part = _closed(stack.pop(), is_root=not stack)
-    if stack:
-        stack[-1].children.append(part)
-    return part
-
-
-def _closed(bracket: _Open, is_root: bool) -> Part:
-    label, *word = bracket.texts or [""]
-    if not bracket.children and not word:
-        raise ValueError(f"({f'{label[:40]} ' if label else ''}) holds neither words nor phrases: remove it.")
-    if not bracket.children:
-        if is_root:
-            raise ValueError(f"the tree is a single word: put a phrase around it, as in (NP ({label} ...)).")
-        return Leaf(label, unescape(*word))
-    if word:
-        raise ValueError(f"({label} {word[0]}"[:41] + " holds both a word and phrases: separate them.")
-    if not label and not is_root:
-        raise ValueError("a bracket inside a tree has no label: add one, or remove the bracket.")
-    return Node(label, tuple(bracket.children))
+def _part(texts: list[str], parts: list[Part], *, is_root: bool, where: str) -> Part:
+    """Return what a bracket holds; only the one around a whole tree may lack a label."""
+    if parts and len(texts) <= 1 and (texts or is_root):
+        return Node("".join(texts), tuple(parts))
+    if len(texts) == 2 and not parts and not is_root:
+        return Leaf(texts[0], unescape(texts[1]))
+    raise UserError(
+        f"{where}: ({' '.join(texts)[:40]}{' ...' if parts else ''}) is neither a phrase, such as (NP (DT a) (NN dog)),"
+        " nor a tag with one word inside a phrase: correct it, or remove it."
+    )
 
 
 def escape(text: str) -> str:

@@ -1,15 +1,21 @@
-"""Random trees for tests."""
+"""Trees for tests, from text or random."""
 
 from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 
-from nmt.parsing.trees import Leaf, Node, Part
+from nmt.parsing.trees import Leaf, Node, Part, parse_trees
 
 LABELS = ("S", "NP", "VP", "PP", "ADVP", "PRT", "SBAR", "NP-SBJ", "ADVP-TMP-1", "PP=2", "S-TPC-1", "TOP")
 TAGS = ("NN", "VB", "DT", ",", ".", ":", "``", "''", "-NONE-", "-LRB-", "RP")
 MAX_DEPTH = 8
 MAX_CHILDREN = 4
+
+
+def tree(text: str) -> Node:
+    """Return the tree of a bracketed text."""
+    (found,) = parse_trees([text], "a tree")
+    return found
 
 
 def random_leaves(random: Random, tags: Sequence[str] = TAGS) -> list[Leaf]:

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from nmt.parsing.bracket_score import BracketCounts, compare, score_trees
-from nmt.parsing.trees import Leaf, Node, bracketed, parse_trees
-from tests.unit.parsing.random_trees import TAGS, changed, random_leaves, random_tree
+from nmt.parsing.trees import Leaf, Node, bracketed
+from tests.unit.parsing.random_trees import TAGS, changed, random_leaves, random_tree, tree
 
 EVALB = os.environ.get("EVALB", "")
 """The folder with evalb and COLLINS.prm; without it, the comparison with evalb is skipped."""
@@ -34,94 +34,58 @@ ERRORS_OF_EVALB = (
     "(S (A (P this)) (B (Q is) (U not) (A (A (R a) (T test)))))",
     "(S (A (P This)) (B (Q is) (A (R a) (T test))))",
 )
+DOGS = "(S (NP (NN dogs)) (VP (VB bark)))"
 
 
-def tree(text: str) -> Node:
-    (found,) = parse_trees([text], "a tree")
-    return found
-
-
-def counts(reference: str, predicted: str) -> tuple[int, int, int]:
+@pytest.mark.parametrize(
+    ("reference", "predicted", "counts"),
+    [
+        *((SENTENCE, predicted, counts) for predicted, counts in PRINTED_BY_EVALB.items()),
+        # punctuation is deleted before spans are counted
+        *(
+            (f"(S (NP (NN dogs)) (VP (VB bark) ({tag} x)))", f"(S (NP (NN dogs) ({tag} x)) (VP (VB bark)))", (3, 3, 3))
+            for tag in (",", ":", "``", "''", ".")
+        ),
+        # other symbols are words: NP covers one word in the reference, and two in the prediction
+        *(
+            (f"(S (NP (NN dogs)) (VP (VB bark) ({tag} x)))", f"(S (NP (NN dogs) (VB bark)) (VP ({tag} x)))", (1, 3, 3))
+            for tag in ("-LRB-", "$", "HYPH")
+        ),
+        ("(VP (VB give) (PRT (RP up)))", "(VP (VB give) (ADVP (RB up)))", (2, 2, 2)),
+        # the inner S stays without its empty subject, and covers what VP covers
+        (
+            "(S (NP-SBJ (NN dogs)) (VP=2 (VB try) (S (NP (-NONE- *-1)) (VP (TO to) (VB bark)))))",
+            "(S (NP (NN dogs)) (VP (VB try) (S (VP (TO to) (VB bark)))))",
+            (5, 5, 5),
+        ),
+        ("(S (NP (NN dogs)) (PRN (: --)))", "(S (NP (NN dogs) (: --)))", (2, 2, 2)),
+        # equal brackets are matched as often as both trees have them
+        ("(NP (NP (NP (NN dogs))))", "(NP (NN dogs))", (1, 3, 1)),
+        ("(NP (NP (NN dogs)))", "(NP (NP (NP (NN dogs))))", (2, 2, 3)),
+        *((DOGS, f"({root} {DOGS})", (3, 3, 3)) for root in ("TOP", "ROOT", "S1", "")),
+    ],
+)
+def test_brackets_are_counted_as_evalb_counts_them(
+    reference: str, predicted: str, counts: tuple[int, int, int]
+) -> None:
     found = compare(tree(reference), tree(predicted))
     assert not found.errors
-    return found.matched, found.reference, found.predicted
+    assert (found.matched, found.reference, found.predicted) == counts
 
 
-@pytest.mark.parametrize("predicted", PRINTED_BY_EVALB)
-def test_sample_of_evalb_has_the_counts_that_evalb_prints(predicted: str) -> None:
-    assert counts(SENTENCE, predicted) == PRINTED_BY_EVALB[predicted]
-
-
-@pytest.mark.parametrize("predicted", ERRORS_OF_EVALB)
-def test_other_words_are_an_error_that_no_other_count_includes(predicted: str) -> None:
-    assert compare(tree(SENTENCE), tree(predicted)) == BracketCounts(sentences=1, errors=1)
-
-
-def test_tree_that_could_not_be_read_is_an_error() -> None:
-    assert compare(tree(SENTENCE), None) == BracketCounts(sentences=1, errors=1)
-
-
-def test_punctuation_is_deleted_before_spans_are_counted() -> None:
-    reference = "(S (NP (NN dogs)) (, ,) (VP (VB bark)) (. .))"
-    assert counts(reference, "(S (NP (NN dogs) (, ,)) (VP (VB bark) (. .)))") == (3, 3, 3)
-
-
-@pytest.mark.parametrize("tag", [",", ":", "``", "''", "."])
-def test_every_punctuation_tag_is_deleted(tag: str) -> None:
-    reference = f"(S (NP (NN dogs)) (VP (VB bark) ({tag} x)))"
-    assert counts(reference, f"(S (NP (NN dogs) ({tag} x)) (VP (VB bark)))") == (3, 3, 3)
-
-
-@pytest.mark.parametrize("tag", ["-LRB-", "-RRB-", "$", "#", "HYPH"])
-def test_other_symbols_are_words(tag: str) -> None:
-    # NP covers one word in the reference, and two in the prediction
-    reference = f"(S (NP (NN dogs)) (VP (VB bark) ({tag} x)))"
-    assert counts(reference, f"(S (NP (NN dogs) (VB bark)) (VP ({tag} x)))") == (1, 3, 3)
-
-
-def test_tag_of_punctuation_on_one_side_only_is_an_error() -> None:
-    assert compare(tree("(S (NP (NN dogs)) (. .))"), tree("(S (NP (NN dogs)) (XX .))")).errors == 1
-
-
-def test_advp_equals_prt() -> None:
-    assert counts("(VP (VB give) (PRT (RP up)))", "(VP (VB give) (ADVP (RB up)))") == (2, 2, 2)
-
-
-def test_function_tags_do_not_count() -> None:
-    reference = "(S (NP-SBJ-1 (NN dogs)) (VP=2 (VB bark)))"
-    assert counts(reference, "(S (NP (NN dogs)) (VP (VB bark)))") == (3, 3, 3)
-
-
-def test_empty_elements_and_the_phrases_they_empty_are_deleted() -> None:
-    reference = "(S (NP-SBJ (NN dogs)) (VP (VB try) (S (NP (-NONE- *-1)) (VP (TO to) (VB bark)))))"
-    # the inner S stays, and now covers what VP covers: S[0,4] NP[0,1] VP[1,4] S[2,4] VP[2,4]
-    assert counts(reference, "(S (NP (NN dogs)) (VP (VB try) (S (VP (TO to) (VB bark)))))") == (5, 5, 5)
-
-
-def test_phrase_of_punctuation_only_is_deleted() -> None:
-    assert counts("(S (NP (NN dogs)) (PRN (: --)))", "(S (NP (NN dogs) (: --)))") == (2, 2, 2)
-
-
-def test_equal_brackets_are_matched_as_often_as_both_trees_have_them() -> None:
-    assert counts("(NP (NP (NP (NN dogs))))", "(NP (NN dogs))") == (1, 3, 1)
-    assert counts("(NP (NP (NN dogs)))", "(NP (NP (NP (NN dogs))))") == (2, 2, 3)
-
-
-@pytest.mark.parametrize("root", ["TOP", "ROOT", "S1", ""])
-def test_bracket_around_the_tree_is_not_counted(root: str) -> None:
-    assert counts("(S (NP (NN dogs)) (VP (VB bark)))", f"({root} (S (NP (NN dogs)) (VP (VB bark))))") == (3, 3, 3)
-
-
-def test_sentence_of_punctuation_only_is_skipped() -> None:
+def test_trees_that_cannot_be_compared_are_in_no_other_count() -> None:
+    error = BracketCounts(sentences=1, errors=1)
+    assert [compare(tree(SENTENCE), tree(predicted)) for predicted in ERRORS_OF_EVALB] == [error] * 3
+    assert compare(tree(SENTENCE), None) == error
+    assert compare(tree("(S (NP (NN dogs)) (. .))"), tree("(S (NP (NN dogs)) (XX .))")) == error
     assert compare(tree("(NP (. .))"), tree("(NP (. .))")) == BracketCounts(sentences=1, skipped=1)
 
 
 def test_percentages_are_those_worked_by_hand() -> None:
-    first = "(S (NP (NN dogs)) (VP (VB bark)))"
     pairs = [
-        (tree(first), tree(first)),  # 3 of 3 brackets
-        (tree(first), tree("(S (VP (NN dogs) (VB bark)))")),  # S is right: 1 of 2; VP covers too much
-        (tree(first), tree("(S (NN cats))")),  # an error
+        (tree(DOGS), tree(DOGS)),  # 3 of 3 brackets
+        (tree(DOGS), tree("(S (VP (NN dogs) (VB bark)))")),  # S is right: 1 of 2; VP covers too much
+        (tree(DOGS), tree("(S (NN cats))")),  # an error
     ]
     found = score_trees(pairs)
     assert (found.sentences, found.errors, found.complete) == (3, 1, 1)
@@ -129,9 +93,6 @@ def test_percentages_are_those_worked_by_hand() -> None:
     assert found.recall == pytest.approx(100 * 4 / 6)
     assert found.f1 == pytest.approx(2 * 80 * (400 / 6) / (80 + 400 / 6))
     assert found.complete_match == 50
-
-
-def test_no_bracket_in_common_scores_zero() -> None:
     found = score_trees([(tree("(NP (NN dogs))"), tree("(VP (NN dogs))"))])
     assert (found.precision, found.recall, found.f1, found.complete_match) == (0, 0, 0, 0)
 
