@@ -83,17 +83,14 @@ def useful_processes(target: str, words: Sequence[str], gpus: int) -> int:
     Training starts no more than have `LEAST_TOKENS` of each batch. Exit if the settings are wrong.
     """
     from nmt.config.compose import compose  # noqa: PLC0415 - slow to import, and most targets do without it
-    from nmt.config.conf_folder import adding_folder  # noqa: PLC0415
-    from nmt.config.jobs import check_words, parse, without_sweeps  # noqa: PLC0415
+    from nmt.config.jobs import parse  # noqa: PLC0415
     from nmt.errors import UserError  # noqa: PLC0415
 
     try:
         line = parse(words)
         if line.shows or any("hydra/launcher=" in word and not word.endswith("=basic") for word in line.of_hydra):
             return 1
-        with adding_folder(line.config_dir):
-            check_words(line)
-            config = compose(without_sweeps(line.settings) if line.is_multirun else line.settings)
+        config = compose(line.single if line.is_multirun else line.settings)
     except UserError as error:
         refuse(str(error))
     if config.runtime.device == "cpu":

@@ -6,13 +6,11 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
-from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt import __version__
-from nmt.commands import COMMANDS, MAIN_SETTINGS
+from nmt.commands import COMMANDS, MAIN_SETTINGS, Command
 from nmt.errors import (
     CLOSED_PIPE,
     INTERRUPTED,
@@ -26,12 +24,11 @@ from nmt.errors import (
 from nmt.launched import is_main_process, launched_rank
 
 if TYPE_CHECKING:
-    from nmt.config.jobs import Swept
     from nmt.config.tree import Config
 
 _ALL = "--help=all"
 _HELP = ("-h", "--help", _ALL)
-MOST_SETTINGS = 45
+MOST_SETTINGS = 30
 """A command with more settings describes only the main ones, unless asked for all."""
 SECONDS_FOR_FIRST_RANK = 1
 """How long other ranks leave the first one to print an error that all share: torchrun ends it when one exits."""
@@ -39,41 +36,22 @@ SECONDS_FOR_FIRST_RANK = 1
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; print errors that the user can fix as one line."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    _replace_closed_streams()
     try:
-        _run(words)
-        if sys.stdout:
-            sys.stdout.flush()
+        _run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # silence Python's flush at exit
         return CLOSED_PIPE
-    except (Exception, KeyboardInterrupt) as error:
-        if _was_interrupted(error):
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # exit immediately on a second interrupt
-            print("nmt: interrupted", file=sys.stderr)
-            return INTERRUPTED
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # exit immediately on a second interrupt
+        print("nmt: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
         if user_error := explained(error):
             _print_error(user_error)
             return USER_ERROR
         raise
     return 0
-
-
-def _was_interrupted(error: BaseException | None) -> bool:
-    """Return whether an error is an interrupt, or arose after one: OmegaConf's clean-up fails on half-made objects."""
-    while error and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error is not None
-
-
-def _replace_closed_streams() -> None:
-    """Occupy the file descriptors of closed standard streams, so that no file opened later receives their output."""
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        if stream is None:
-            os.open(os.devnull, os.O_RDWR)
-    if sys.stderr is None:  # only warnings and progress can go to /dev/null; commands report a missing input or output
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
 def _run(words: list[str]) -> None:
@@ -90,42 +68,42 @@ def _run(words: list[str]) -> None:
         if is_main_process():
             _print_command_usage(name, overrides)
     elif COMMANDS[name].distributed or is_main_process():
-        _start(name, overrides)
+        _start(name, COMMANDS[name], overrides)
 
 
-def _start(name: str, words: list[str]) -> None:
+def _start(name: str, command: Command, words: list[str]) -> None:
     """Run a command once, or as Hydra's flags say."""
-    from nmt.config.compose import check_effects, compose, given_settings  # noqa: PLC0415 - slow, and not for `--help`
-    from nmt.config.conf_folder import adding_folder  # noqa: PLC0415
+    from nmt.commands.local_copies import run_command  # noqa: PLC0415 - slow, and `nmt --help` does not need it
+    from nmt.config.compose import compose, given_settings  # noqa: PLC0415
     from nmt.config.jobs import parse, run_with_hydra  # noqa: PLC0415
 
-    command, line = COMMANDS[name], parse([*COMMANDS[name].defaults, *words])
+    def run(config: "Config", given: frozenset[str]) -> None:
+        run_command(command, completed(config, given))
+
+    line = parse([*command.defaults, *words])
     if line.shows and not is_main_process():
         return
-    with adding_folder(line.config_dir):
-        if command.composes and not line.shows:
-            if line.flags or line.of_hydra:
-                raise UserError(f"`nmt {name}` does several runs itself: leave out {[*line.flags, *line.of_hydra][0]}")
-            import_module(command.module).run(line.settings)
-        elif line.flags or line.of_hydra:
-            run_with_hydra(line, partial(_run_job, name))
-        else:
-            config, given = compose(line.settings), given_settings(line.settings)
-            check_effects(config, given)
-            _run_job(name, config, given, None)
+    if line.of_hydra and command.composes and not line.shows:
+        raise UserError(f"`nmt {name}` does several runs itself: leave out {line.of_hydra[0]}")
+    if command.composes and not line.shows:
+        import_module(command.module).run(line.settings)
+    elif line.of_hydra:
+        run_with_hydra(line, run, _best_loss)
+    else:
+        run(compose(line.settings), given_settings(line.settings))
 
 
-def _run_job(name: str, config: "Config", given: frozenset[str], swept: "Swept | None") -> float | None:
-    """Do one run, perhaps in another process; return its result if it is one of several that train."""
-    from nmt.commands.local_copies import run_command  # noqa: PLC0415 - slow, and `nmt --help` does not need it
-    from nmt.sweeps.watch import watch  # noqa: PLC0415
+def _best_loss(config: "Config") -> float:
+    """Return the lowest validation loss of a run, which a search compares."""
+    from nmt.runs.layout import RunLayout  # noqa: PLC0415 - slow, and `nmt --help` does not need it
+    from nmt.runs.tracker import read_metrics  # noqa: PLC0415
 
-    config = completed(config, given)
-    run = partial(run_command, COMMANDS[name], config)
-    if swept and COMMANDS[name].trains:
-        return watch(swept, name, config, run)
-    run()
-    return None
+    metrics = RunLayout(config.run_folder).metrics
+    found = [each.number("loss") for each in read_metrics(metrics) if each.event == "valid"] if metrics.exists() else []
+    losses = [loss for loss in found if loss is not None]
+    if not losses:
+        raise UserError(f"the run {config.name} has no finite validation loss to search by: lower training.valid_every")
+    return min(losses)
 
 
 def composed_settings(overrides: list[str]) -> "Config":
@@ -154,17 +132,14 @@ def completed(config: "Config", given: frozenset[str]) -> "Config":
 
 def _print_error(error: UserError) -> None:
     """Print an error that all ranks share on the first rank only; any other names its rank."""
+    # quoted names and file contents may contain line breaks and terminal control characters
+    text = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(error))
     if is_main_process():
-        print(f"nmt: {_printable(str(error))}", file=sys.stderr)
+        print(f"nmt: {text}", file=sys.stderr)
     elif isinstance(error, CommonError):
         time.sleep(SECONDS_FOR_FIRST_RANK)
     else:
-        print(f"nmt: rank {launched_rank()}: {_printable(str(error))}", file=sys.stderr)
-
-
-def _printable(text: str) -> str:
-    """Escape line breaks and terminal control characters, which quoted names or file contents may contain."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+        print(f"nmt: rank {launched_rank()}: {text}", file=sys.stderr)
 
 
 def _usage() -> str:
@@ -183,26 +158,25 @@ def _usage() -> str:
 
 def _print_command_usage(name: str, words: list[str]) -> None:
     """Print the help of a command, with the values that the other words on the line give its settings."""
-    from nmt.config.compose import compose  # noqa: PLC0415 - slow, and `nmt --help` does not need it
-    from nmt.config.conf_folder import EXPERIMENT, adding_folder, groups, options  # noqa: PLC0415
+    from nmt.config.compose import compose, options  # noqa: PLC0415 - slow, and `nmt --help` does not need it
     from nmt.config.jobs import parse  # noqa: PLC0415
-    from nmt.config.keys import describe_keys, value_of, written  # noqa: PLC0415
+    from nmt.config.keys import EXPERIMENT, describe_keys, value_of, written  # noqa: PLC0415
 
     command, line = COMMANDS[name], parse([word for word in words if word not in _HELP])
-    with adding_folder(line.config_dir):
-        config = compose([*command.defaults, *([] if line.is_multirun else line.settings)])
-        files = {group: options(group) for group in groups()}
-        chosen = [group for group in files if group in (EXPERIMENT, *command.settings)]
+    config = compose([*command.defaults, *line.single])
     print(f"usage: nmt {name} [KEY=VALUE ...] [GROUP=NAME ...]\n\n{name}: {command.summary}\n")
     print("groups (a name sets several settings):")
-    print(*(_wrap(f"{group}=", ", ".join(files[group])) for group in chosen), sep="\n")
+    for group in (EXPERIMENT, *command.settings):
+        if files := options(group):
+            print(_wrap(f"{group}=", ", ".join(files)))
     keys = [key for prefix in command.settings for key in describe_keys(prefix)]
-    shown = keys if _ALL in words or len(keys) <= MOST_SETTINGS else [key for key in keys if key.name in MAIN_SETTINGS]
+    in_full = _ALL in words or len(keys) <= MOST_SETTINGS
+    shown = keys if in_full else [key for key in keys if key.name in MAIN_SETTINGS]
     print("\nsettings (type, value with these words; * may change when a run is resumed):")
     for key in shown:
         value = written(value_of(config, key.name)) or "empty"
         print(f"{'*' if key.adjustable else ' '} {key.name} ({key.type}, {value})")
-        print(_wrap("", for_this_installation(key.meaning)))
+        print(_wrap("", for_this_installation(key.meaning if in_full else key.meaning.partition(". ")[0])))
     if len(shown) < len(keys):
         print(f"\n`nmt {name} {_ALL}` describes {len(keys) - len(shown)} more, and `--cfg job` prints all values.")
     print("\nEvery command accepts the settings of all others, so the same overrides serve the whole chain;")

@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,14 +14,14 @@ import yaml
 from nmt.cli import main
 from nmt.config.tree import Config
 from nmt.errors import ConfigError
+from tests.integration.toy import call
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(find_spec("optuna") is None, reason="needs the extra search: pip install -e .[search]"),
 ]
-SEARCH = ("experiment=demo", "model.dropout=interval(0,0.3)", "training.learning_rate=tag(log,interval(0.001,0.01))",
-          "model.heads=choice(2,3,4)", "hydra/sweeper=search", "hydra.sweeper.n_trials=8")  # fmt: skip
-"""A search of three settings over eight runs; some fail, because three heads do not divide the width."""
+SEARCH = ("train", "-m", "experiment=demo", "model.dropout=interval(0,0.3)", "hydra/sweeper=search",
+          "training.learning_rate=tag(log,interval(0.001,0.01))", "hydra.sweeper.n_trials=8")  # fmt: skip
 
 
 def trained(config: Config) -> None:
@@ -30,66 +30,40 @@ def trained(config: Config) -> None:
     if metrics.exists():
         return
     metrics.parent.mkdir(parents=True)
-    loss = 2 + config.model.dropout + abs(config.training.learning_rate - 0.004) * 100 + config.model.heads / 100
-    metrics.write_text(json.dumps({"event": "valid", "step": 1, "time": 1, "loss": loss}) + "\n")
+    loss = 2 + config.model.dropout + abs(config.training.learning_rate - 0.004) * 100
+    events = [{"event": "valid", "step": step, "time": 1, "loss": loss + 9 / step} for step in (1, 9, 3)]
+    metrics.write_text("".join(f"{json.dumps(each)}\n" for each in events))
 
 
-def records(folder: Path) -> list[dict[str, Any]]:
-    found = [json.loads(file.read_text()) for file in (folder / "outputs" / "sweeps" / "demo").glob("*.json")]
-    return sorted(found, key=lambda each: each["number"])
+def losses(folder: Path) -> dict[str, float]:
+    """Return the lowest loss of each run."""
+    found = {file.parent.name: file.read_text().splitlines() for file in folder.rglob("metrics.jsonl")}
+    return {
+        name: min(each["loss"] for each in map(json.loads, lines) if each["event"] == "valid")
+        for name, lines in found.items()
+    }
+
+
+def best(folder: Path) -> Any:
+    return yaml.safe_load((folder / "outputs/sweeps/demo/optimization_results.yaml").read_text())["best_value"]
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
-    for command in ("train", "chain"):
-        monkeypatch.setattr(import_module(f"nmt.commands.{command}"), "run", trained)
+    monkeypatch.setattr(import_module("nmt.commands.train"), "run", trained)
     before = signal.getsignal(signal.SIGINT)
     yield tmp_path
     signal.signal(signal.SIGINT, before)
 
 
-def test_failed_runs_do_not_end_a_search(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(config: Config) -> None:
-        if config.model.heads == 2:
-            raise ConfigError("no room")
-        trained(config)
-
-    monkeypatch.setattr(import_module("nmt.commands.train"), "run", run)
-    assert main(["train", "-m", *SEARCH]) == 0
-    found = records(here)  # a run whose settings contradict each other has none
-    assert 1 < len(found) < 8
-    assert all((each["error"], each["result"] is None) == ("no room", True) for each in found if each["error"])
-    assert len({bool(each["error"]) for each in found}) == 2
-
-
-def test_a_range_replaces_an_earlier_value(here: Path) -> None:
-    assert main(["train", "-m", "model.dropout=0.25", *SEARCH]) == 0
-    found = records(here)
-    assert 1 < len(found) == len({each["values"]["model.dropout"] for each in found})
-
-
-@pytest.mark.parametrize(
-    ("command", "metric", "best"),
-    [("train", "loss", min), ("train", "bleu", max), ("all", "test.ter", min), ("all", "test.chrf", max)],
-)
-def test_a_search_looks_for_the_best_of_its_metric(
-    here: Path, monkeypatch: pytest.MonkeyPatch, command: str, metric: str, best: Callable[[Iterable[float]], float]
-) -> None:
-    results = [3.0, 5.0, 1.0, 4.0]
-    given = iter(results)
-    monkeypatch.setattr("nmt.sweeps.watch.read_result", lambda _: next(given))
-    search = ("model.dropout=interval(0,0.3)", "hydra/sweeper=search", f"hydra.sweeper.n_trials={len(results)}")
-    assert main([command, "-m", "experiment=demo", *search, f"sweep.metric={metric}"]) == 0
-    found = yaml.safe_load(next((here / "outputs").rglob("optimization_results.yaml")).read_text(encoding="utf-8"))
-    assert found["best_value"] == best(results)
-
-
-def test_a_search_that_was_interrupted_goes_on_as_if_it_had_not_been(
+def test_an_interrupted_search_goes_on_as_if_it_had_not_been(
     here: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(["train", "-m", *SEARCH]) == 0
-    undisturbed = records(here)
+    assert main([*SEARCH]) == 0
+    undisturbed = losses(here)
+    assert len(undisturbed) == 8
+    assert best(here) == min(undisturbed.values())
     other = tmp_path_factory.mktemp("other")
     monkeypatch.chdir(other)
     train = import_module("nmt.commands.train")
@@ -102,16 +76,40 @@ def test_a_search_that_was_interrupted_goes_on_as_if_it_had_not_been(
         trained(config)
 
     monkeypatch.setattr(train, "run", interrupted)
-    assert main(["train", "-m", *SEARCH]) == 130
-    assert len(records(other)) < 8
+    assert main([*SEARCH]) == 130
+    assert len(losses(other)) == 3
     monkeypatch.setattr(train, "run", trained)
-    assert main(["train", "-m", *SEARCH]) == 0
-    assert records(other) == undisturbed
+    assert main([*SEARCH]) == 0
+    assert losses(other) == undisturbed
 
 
-def test_a_search_without_any_result_says_so(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Config) -> None:
-        raise ConfigError("never")
+def test_failed_runs_do_not_end_a_search_unless_all_fail(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(config: Config) -> None:
+        if config.model.dropout > 0.1:
+            raise ConfigError("no room")
+        trained(config)
 
-    monkeypatch.setattr(import_module("nmt.commands.train"), "run", fail)
-    assert main(["train", "-m", "seed=1,2", "hydra/sweeper=search", "hydra.sweeper.n_trials=2"]) == 2
+    monkeypatch.setattr(import_module("nmt.commands.train"), "run", run)
+    assert main([*SEARCH]) == 0
+    assert 1 < len(losses(here)) < 8
+    assert main(["train", "-m", "model.dropout=0.2,0.3", "hydra/sweeper=search", "hydra.sweeper.n_trials=2"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("launcher", "words"),
+    [
+        ("joblib", ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")),
+        ("submitit", ("hydra/launcher=submitit_local", "hydra.launcher.timeout_min=5")),
+    ],
+)
+def test_launchers_find_the_same_as_a_search_in_turn(
+    launcher: str, words: tuple[str, ...], settings: list[str], tmp_path: Path
+) -> None:
+    if find_spec("hydra_plugins") is None or find_spec(f"hydra_plugins.hydra_{launcher}_launcher") is None:
+        pytest.skip("needs the extra cluster: pip install -e .[cluster]")
+    sizes = ("training.steps=4", "training.valid_every=2", "training.save_every=2", "hydra.sweeper.n_trials=4")
+    for name, chosen in (("turn", ()), ("parallel", words)):
+        done = call([*SEARCH, *settings, *sizes, "hydra.sweeper.n_jobs=2", f"paths.outputs={tmp_path / name}", *chosen])
+        assert done.returncode == 0, done.stderr
+    assert len(losses(tmp_path / "turn")) == 4
+    assert losses(tmp_path / "turn") == losses(tmp_path / "parallel")

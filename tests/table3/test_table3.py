@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from nmt.cli import main
-from nmt.config.compose import compose
-from nmt.config.conf_folder import options
+from nmt.config.compose import compose, options
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig

@@ -13,7 +13,7 @@ import pytest
 
 from nmt.commands import COMMANDS
 from nmt.config.compose import compose
-from nmt.config.jobs import parse, without_sweeps
+from nmt.config.jobs import parse
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*ROOT.glob("*.md"), *sorted(ROOT.glob("docs/*.md")), ROOT / "scripts" / "dev" / "README.md"]
@@ -67,7 +67,7 @@ def check_settings(words: Words) -> None:
     command, *settings = words
     assert command in COMMANDS or command in ("--help", "--version")
     line = parse([word for word in settings if not word.startswith("--help")])
-    fixed = without_sweeps(line.settings)
+    fixed = line.single
     compose([*COMMANDS[command].defaults, *fixed] if command in COMMANDS else [])
     for word in set(line.settings) - set(fixed):
         key, _, values = word.partition("=")

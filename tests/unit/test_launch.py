@@ -149,7 +149,7 @@ def test_each_gpu_that_has_enough_to_do_gets_a_process(
     assert launched(tmp_path, target, "", *words, gpus=gpus)[1] == [*torchrun, "nmt", target, *words]
 
 
-@pytest.mark.parametrize("words", [["training.stepz=3"], ["-m", "training.stepz=1,2"], ["--config-dir=none"]])
+@pytest.mark.parametrize("words", [["training.stepz=3"], ["--config-dir=none"]])
 def test_wrong_settings_start_no_processes(tmp_path: Path, words: list[str]) -> None:
     code, started, errors = launched(tmp_path, "train", "", *words, gpus=8)
     assert (code, started, errors.count("\n")) == (2, [], 1)

@@ -20,8 +20,6 @@ class Command(NamedTuple):
     """Overrides that come before the user's, so the user's win."""
     composes: bool = False
     """True if `run` takes the overrides instead of one Config, because it composes several runs from them."""
-    trains: bool = False
-    """True if it trains runs, which a sweep over settings of the machine must not mix."""
     distributed: bool = False
     """True if all processes of torchrun take part; any other command runs on the first process only."""
     prepares: bool = False
@@ -37,9 +35,9 @@ COMMON = ("name", "seed", "paths", "runtime")
 """Settings that nearly every command reads."""
 MAIN_SETTINGS = (
     *("name", "seed", "checkpoint", "engine", "paths.data", "paths.outputs"),
-    *("runtime.device", "runtime.precision", "runtime.compile"),
+    *("runtime.device", "runtime.precision"),
     *("data.corpus", "data.source", "data.source_lang", "data.target_lang", "data.train", "data.valid", "data.test"),
-    *("data.hold_out", "data.max_pieces", "tokenizer.vocab_size", "tokenizer.joint", "own.minutes"),
+    *("data.hold_out", "tokenizer.vocab_size", "tokenizer.joint", "own.minutes"),
     *("model.layers", "model.d_model", "model.d_ff", "model.heads", "model.dropout", "model.positions"),
     *("training.steps", "training.batch_tokens", "training.device_tokens", "training.warmup_steps"),
     *("training.learning_rate", "training.label_smoothing", "training.optimizer", "training.schedule"),
@@ -51,7 +49,7 @@ MAIN_SETTINGS = (
 
 SEARCH = ("checkpoint", "engine", "decoding", *COMMON)
 """Settings that commands read which translate."""
-LEARNING = ("model", "training", "noise", "own", "sweep", "tracking")
+LEARNING = ("model", "training", "noise", "own", "tracking")
 """Settings that commands read which train."""
 
 COMMANDS = {
@@ -66,7 +64,6 @@ COMMANDS = {
         "nmt.commands.train",
         "train a model, or resume training",
         (*LEARNING, *COMMON),
-        trains=True,
         distributed=True,
         weights="newest",
     ),
@@ -84,7 +81,6 @@ COMMANDS = {
         "nmt.commands.chain",
         "run data, train, average and eval, and then the report",
         ("data", "tokenizer", *LEARNING, "averaging", "evaluation", *SEARCH),
-        trains=True,
         distributed=True,
         corpus=False,  # its commands have needs of their own
         weights="none",
@@ -108,7 +104,6 @@ COMMANDS = {
         "run data, train, average, eval and report on text that needs no download",
         ("training", *COMMON),
         defaults=("experiment=demo",),
-        trains=True,
         distributed=True,
         corpus=False,  # its commands have needs of their own
         weights="none",

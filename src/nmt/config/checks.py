@@ -2,10 +2,11 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from operator import ge, gt, le, lt
-from typing import Annotated, Any, get_origin
+from types import UnionType
+from typing import Annotated, Any, get_args, get_origin
 
 from nmt.config.registry import CHOICES, check_registered
 from nmt.errors import ConfigError, nearest
@@ -25,17 +26,6 @@ IN_WORDS: dict[Any, str] = {
     dict[str, Any]: "settings by name",
 }
 """Types of settings in words."""
-EFFECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "decoding.beam": ("strategy", ("beam",)),
-    "decoding.temperature": ("strategy", ("sample", "mbr")),
-    "decoding.top_k": ("strategy", ("sample", "mbr")),
-    "decoding.top_p": ("strategy", ("sample", "mbr")),
-    "decoding.candidates": ("strategy", ("mbr",)),
-    "decoding.utility": ("strategy", ("mbr",)),
-    "model.max_positions": ("positions", ("learned",)),
-    "training.muon_rate": ("optimizer", ("muon",)),
-}
-"""The setting of the same group, and its values, without which a setting has no effect."""
 _HOLDS = {"at least": ge, "above": gt, "at most": le, "below": lt}
 
 
@@ -63,23 +53,16 @@ def base_type(annotation: Any) -> Any:
 
 
 def checked(key: str, value: Any, annotation: Any) -> Any:
-    """Return the value of a setting if it fits its annotation; whole numbers are numbers, too."""
+    """Return the value of a setting if it fits its annotation; whole numbers are numbers, and numbers are text, too."""
     kind = base_type(annotation)
     if is_dataclass(kind):
         return value
-    match value:
-        case bool() | None:
-            fits = kind in ((bool | None,) if value is None else (bool, bool | None))
-        case int() if kind is float:
-            fits, value = True, float(value)
-        case list():
-            fits = kind == list[str] and all(type(each) in (str, int, float) for each in value)
-            value = [str(each) for each in value]
-        case dict():
-            fits = kind == dict[str, Any]
-        case _:
-            fits = type(value) is kind
-    if not fits:
+    if type(value) in (int, float) and kind in (float, str):
+        value = kind(value)
+    elif isinstance(value, list):
+        value = [str(each) if type(each) in (int, float) else each for each in value]
+    types = get_args(kind) if isinstance(kind, UnionType) else (get_origin(kind) or kind,)
+    if type(value) not in types or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
         raise ConfigError(f"{key} must be {IN_WORDS[kind]}, not {value!r}")
     for check in getattr(annotation, "__metadata__", ()):
         check(key, value)
@@ -117,7 +100,8 @@ def one_of(*choices: str) -> Callable[[str, str], None]:
 
 def check_plain_name(key: str, value: str) -> None:
     """Refuse a name that leads to another folder, or that a file system or terminal cannot show."""
-    if not _is_plain(value):
+    fits = value not in ("", ".", "..") and not {*"/\\"} & {*value} and value.isprintable()
+    if not fits or len(value) > MAX_NAME_CHARACTERS:
         raise ConfigError(
             f"{key}={value} must be the plain name of a folder, of at most {MAX_NAME_CHARACTERS} characters"
         )
@@ -125,20 +109,8 @@ def check_plain_name(key: str, value: str) -> None:
 
 def check_plain_path(key: str, value: str) -> None:
     """Refuse a relative path unless each of its components is a plain name."""
-    if not all(map(_is_plain, value.split("/"))):
-        raise ConfigError(
-            f"{key}={value} must be one or more plain names of folders, joined by /, each of at most "
-            f"{MAX_NAME_CHARACTERS} characters"
-        )
-
-
-def _is_plain(name: str) -> bool:
-    return (
-        name not in ("", ".", "..")
-        and not {*"/\\"} & {*name}
-        and name.isprintable()
-        and len(name) <= MAX_NAME_CHARACTERS
-    )
+    for name in value.split("/"):
+        check_plain_name(key, name)
 
 
 def check_language(key: str, value: str) -> None:
@@ -152,20 +124,3 @@ Positive = Annotated[int, within(at_least=1)]
 Amount = Annotated[float, within(at_least=0)]
 AboveZero = Annotated[float, within(above=0)]
 Share = Annotated[float, within(at_least=0, below=1)]
-
-
-def has_effect(group: str, settings: Any, name: str) -> bool:
-    """Return whether a setting of a group has an effect, as far as the value of another one decides that."""
-    other, values = EFFECTS.get(f"{group}.{name}", ("", ()))
-    return not other or getattr(settings, other) in values
-
-
-def check_effect(group: str, settings: Any, name: str) -> None:
-    """Refuse a setting of a group with another value than its default, but without effect because of another one."""
-    if has_effect(group, settings, name) or getattr(settings, name) == getattr(type(settings)(), name):
-        return
-    other, values = EFFECTS[f"{group}.{name}"]
-    needed = " or ".join(f"{group}.{other}={value}" for value in values)
-    raise ConfigError(
-        f"{group}.{name} has no effect with {group}.{other}={getattr(settings, other)}: leave it out, or set {needed}"
-    )

@@ -30,9 +30,6 @@ DERIVED = (
     "noise.bpe_dropout",
 )
 """All settings that are derived."""
-FIGURES = ("loss", "perplexity", "bleu")
-"""Figures of a validation that a search can take."""
-_SCORE = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_]+")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]_-]+")
 """As browsers write it in the header Origin, which is compared letter by letter."""
 
@@ -153,22 +150,6 @@ def _named_folder(entry: str) -> tuple[str, str]:
     if colon and "/" not in name and not is_address(entry):
         return name, folder
     return entry.rstrip("/").rpartition("/")[2], entry
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepConfig(Group):
-    """What a sweep compares its runs by."""
-
-    metric: str = "loss"
-    """What a run returns to a search: loss, perplexity or bleu of the best validation, or a score of `eval`, such as
-    test.bleu, which only `nmt all` computes in time."""
-
-    def check(self) -> None:
-        """Refuse values that contradict each other."""
-        if self.metric not in FIGURES and not _SCORE.fullmatch(self.metric):
-            raise ConfigError(
-                f"sweep.metric={self.metric} is not one of {', '.join(FIGURES)}, nor a split and a score: test.bleu"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

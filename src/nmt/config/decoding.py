@@ -60,6 +60,8 @@ class DecodingConfig(Group):
 
     def check(self) -> None:
         """Refuse values that contradict each other."""
+        if self.strategy == "beam" and (used := self._changed(("temperature", "top_k", "top_p"))):
+            raise ConfigError(f"decoding.{used[0]} is for samples: set decoding.strategy=sample, or mbr")
         if self.strategy == "beam" and self.nbest > self.beam:
             raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.beam={self.beam}: widen the beam")
         if self.strategy == MBR and self.nbest > self.candidates:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from nmt.config.checks import Count, Group, Positive, Share, has_effect, one_of
+from nmt.config.checks import Count, Group, Positive, Share, one_of
 from nmt.errors import ConfigError
 
 DECODER_ONLY = "decoder_only"
@@ -123,7 +123,7 @@ class ModelConfig(Group):
 
     def meaning(self, name: str) -> object:
         """Return what the value of a setting stands for: the rule of the paper for 0, None if it has no effect."""
-        if not has_effect("model", self, name):
+        if name == "max_positions" and self.positions != "learned":
             return None
         meanings: dict[str, object] = {
             "layers": (self.encoder_depth, self.decoder_depth),

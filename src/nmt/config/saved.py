@@ -27,7 +27,8 @@ PRIVATE_PATH = re.compile(r"(?<![\w/.~-])(?:~[\w-]*|\.\.)?/(?!/)\S+")
 
 def to_yaml(config: Config) -> str:
     """Return all settings with their values as YAML, as a run's folder stores them."""
-    return _dumped(asdict(config))
+    text: str = yaml.safe_dump(asdict(config), sort_keys=False, allow_unicode=True)
+    return text
 
 
 def from_yaml(text: str) -> Config:
@@ -45,7 +46,7 @@ def from_yaml(text: str) -> Config:
 def to_config(settings: Any, group: Any = Config, name: str = "") -> Any:
     """Return nested settings as a frozen, checked Config, or as one of its groups."""
     if not isinstance(settings, Mapping):
-        raise ConfigError(f"{name} is a group of settings, and cannot be {settings!r}")
+        raise ConfigError(f"{name} is a group of settings, and cannot be {settings!r}: set {name}.KEY=VALUE")
     prefix = f"{name}." if name else ""
     types: dict[str, Any] = {each.name: each.type for each in fields(group)}
     if unknown := [key for key in settings if key not in types]:
@@ -72,19 +73,7 @@ def read_saved(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
 
 def without_folders(text: str) -> str:
     """Return what `to_yaml` wrote with the last names of paths instead of whole paths, which may be private."""
-    return _dumped(_with_names(_parsed(text)))
-
-
-def _with_names(value: Any) -> Any:
-    match value:
-        case str():
-            return PRIVATE_PATH.sub(lambda path: PurePath(path[0]).name, value)
-        case list():
-            return [_with_names(item) for item in value]
-        case dict():
-            return {key: _with_names(item) for key, item in value.items()}
-        case _:
-            return value
+    return PRIVATE_PATH.sub(lambda path: PurePath(path[0]).name, text)
 
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -109,46 +98,29 @@ def differences(before: Settings, after: Settings) -> dict[str, tuple[object, ob
 
 
 def check_resumable(saved: Settings, current: Settings) -> None:
-    """Refuse to resume a run if a setting has changed that affects what the model learns.
-
-    Args:
-        saved: The settings in the checkpoint.
-        current: The settings now.
-    """
+    """Refuse to resume a run if a setting has changed, from `saved` to `current`, that affects what it learns."""
+    follows_steps = current["training.schedule"] not in SCHEDULES_WITHOUT_END
     fixed = {
         key: values
         for key, values in differences(saved, current).items()
-        if not is_adjustable(key) or _changes_schedule(key, current)
+        if not is_adjustable(key) or (key == "training.steps" and follows_steps)
     }
     if fixed:
-        shown = ("not set" if value is None else value for values in fixed.values() for value in values)
-        changes = ", ".join(f"{key} was {next(shown)} and is now {next(shown)}" for key in fixed)
+        changes = ", ".join(f"{key} was {_shown(old)} and is now {_shown(new)}" for key, (old, new) in fixed.items())
+        back = " and ".join(f"remove {key}" if old is None else f"set {key}={old}" for key, (old, _) in fixed.items())
         raise UserError(
             f"this run cannot be resumed with other settings: {changes}. "
-            f"Give it another name= to start a new run, or {_way_back({key: old for key, (old, _) in fixed.items()})}"
+            f"Give it another name= to start a new run, or {back}"
         )
 
 
-def _way_back(before: Settings) -> str:
-    """Return what makes settings as they were; only those of further corpora can have been missing."""
-    changed = " ".join(f"{key}={old}" for key, old in before.items() if old is not None)
-    added = " ".join(key for key, old in before.items() if old is None)
-    return " and ".join([*([f"set {changed}"] if changed else []), *([f"remove {added}"] if added else [])])
+def _shown(value: object) -> object:
+    return "not set" if value is None else value
 
 
 def is_adjustable(key: str) -> bool:
     """Return whether the schema lets this setting change; a setting that it no longer has must not."""
     return key in all_keys() and all_keys()[key].adjustable
-
-
-def _changes_schedule(key: str, current: Settings) -> bool:
-    """Return whether a setting is the number of steps, and the schedule depends on it."""
-    return key == "training.steps" and current["training.schedule"] not in SCHEDULES_WITHOUT_END
-
-
-def _dumped(settings: Any) -> str:
-    text: str = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
-    return text
 
 
 def _parsed(text: str) -> Any:

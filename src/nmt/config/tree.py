@@ -19,7 +19,6 @@ from nmt.config.commands import (
     OwnConfig,
     ParseConfig,
     ServeConfig,
-    SweepConfig,
     SynthesizeConfig,
     Table3Config,
     TrackingConfig,
@@ -117,7 +116,6 @@ class Config(Group):
     export: ExportConfig = field(default_factory=ExportConfig, metadata=ADJUSTABLE)
     serve: ServeConfig = field(default_factory=ServeConfig, metadata=ADJUSTABLE)
     synthesize: SynthesizeConfig = field(default_factory=SynthesizeConfig, metadata=ADJUSTABLE)
-    sweep: SweepConfig = field(default_factory=SweepConfig, metadata=ADJUSTABLE)
     table3: Table3Config = field(default_factory=Table3Config, metadata=ADJUSTABLE)
     tracking: TrackingConfig = field(default_factory=TrackingConfig, metadata=ADJUSTABLE)
     parse: ParseConfig = field(default_factory=ParseConfig, metadata=ADJUSTABLE)

@@ -11,7 +11,7 @@ import torch
 
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config import registry
-from nmt.config.checks import check_effect, within
+from nmt.config.checks import within
 from nmt.config.decoding import DecodingConfig
 from nmt.config.folders import expanded
 from nmt.config.registry import imported
@@ -128,10 +128,7 @@ class LoadedModel:
                 raise TypeError(f"translate has no option {name}; {nearest(name, known)}")
             _check_type(name, getattr(self.engine.config, name), options[name])
         plain = {name: each.item() if hasattr(each, "item") else each for name, each in options.items()}  # from NumPy
-        search = replace(self.engine.config, **plain)
-        for name in options:
-            check_effect("decoding", search, name)
-        return search
+        return replace(self.engine.config, **plain)
 
 
 def _check_type(name: str, usual: object, value: object) -> None:

@@ -7,7 +7,7 @@ from nmt.config.compose import compose
 from nmt.config.data import corpora_of
 from nmt.config.saved import check_resumable, from_yaml, to_yaml
 from nmt.errors import ConfigError, UserError
-from tests.unit.config.test_compose import error_message, flat
+from tests.unit.config.test_settings import flat
 
 MORE = "data.mixture.more.train=[a.en,a.de]"
 
@@ -49,4 +49,6 @@ def test_another_weight_is_not_resumed() -> None:
     ],
 )
 def test_mistakes_are_one_line(override: str, message: str) -> None:
-    assert message in error_message(MORE, override)
+    with pytest.raises(ConfigError) as caught:
+        compose([MORE, override])
+    assert message in str(caught.value)

@@ -1,0 +1,222 @@
+"""Settings from conf/ and the command line: what the shipped files say, and one line for each mistake."""
+
+import dataclasses
+from functools import cache
+from itertools import permutations
+from typing import Any
+
+import pytest
+import yaml
+
+from nmt.config import saved
+from nmt.config.compose import compose, conf_folder, options
+from nmt.config.keys import ELSEWHERE, all_keys, describe_keys, group_names, value_of, with_values
+from nmt.config.tree import Config
+from nmt.errors import ConfigError
+
+TREES_NEED = ["tokenizer.joint=false", "model.tie_embeddings=false", "training.valid_sentences=0"]
+NEEDS = {
+    ("tokenizer", "separate"): ["model.tie_embeddings=false"],
+    ("tokenizer", "trees"): ["model.tie_embeddings=false"],
+    ("data", "wsj"): TREES_NEED,
+    ("data", "demo_trees"): TREES_NEED,
+}
+"""Files that only compose with other settings."""
+CHOSEN = {
+    group: option
+    for entry in yaml.safe_load((conf_folder() / "nmt.yaml").read_text(encoding="utf-8"))["defaults"]
+    if isinstance(entry, dict)
+    for group, option in entry.items()
+}
+"""The files that the root of the settings chooses, by group."""
+
+
+@cache
+def composed(group: str, option: str) -> Config:
+    """Return the settings of a shipped file, which several tests need; composing takes a tenth of a second."""
+    return compose([f"{group}={option}", *NEEDS.get((group, option), [])])
+
+
+def flat(config: Config) -> dict[str, object]:
+    return saved.flatten(dataclasses.asdict(config))
+
+
+def changes(config: Config) -> dict[str, object]:
+    return {key: new for key, (_, new) in saved.differences(flat(Config()), flat(config)).items()}
+
+
+def test_there_are_at_most_150_settings() -> None:
+    assert len(all_keys()) <= 150
+    assert all(key.meaning for key in all_keys().values())
+    assert {*ELSEWHERE.values()} <= all_keys().keys()
+
+
+def test_without_overrides_settings_have_the_defaults_of_the_schema() -> None:
+    assert compose([]) == composed("experiment", CHOSEN["experiment"]) == Config()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Config().training.steps = 4  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "value"),
+    [
+        (["model=big"], "model.dropout", 0.3),
+        (["model=big", "experiment=wmt14_en_fr_big"], "model.dropout", 0.1),
+        (["model.dropout=0.2", "experiment=wmt14_en_fr_big"], "model.dropout", 0.2),
+        (["experiment=multi30k", "data=demo"], "data.corpus", "demo"),
+        (["experiment=demo", "experiment=multi30k"], "name", "multi30k"),
+        (["training.steps=3", "training.steps=4"], "training.steps", 4),
+        (["name=2026"], "name", "2026"),
+        (["training.weight_decay=1"], "training.weight_decay", 1.0),
+        (["data.train=[a,1]"], "data.train", ["a", "1"]),
+        (["data.mixture.more.train=[a,b]"], "data.mixture", {"more": {"train": ["a", "b"]}}),
+    ],
+)
+def test_later_and_more_special_words_win(words: list[str], key: str, value: object) -> None:
+    assert value_of(compose(words), key) == value
+
+
+@pytest.mark.parametrize(("group", "option"), [(group, name) for group in group_names() for name in options(group)])
+def test_every_shipped_file_composes(group: str, option: str) -> None:
+    config = composed(group, option)
+    if group == "experiment":
+        assert config.name == option
+        return
+    needs = {need.partition("=")[0] for need in NEEDS.get((group, option), [])}
+    assert all(key.startswith(f"{group}.") for key in changes(config).keys() - needs)
+    stated = yaml.safe_load((conf_folder() / group / f"{option}.yaml").read_text(encoding="utf-8"))
+    usual = {key for key, value in stated.items() if value == flat(Config())[f"{group}.{key}"]}
+    assert usual == ({*stated} if option == CHOSEN[group] else set()), "chosen files show defaults, others differences"
+
+
+BIG: dict[str, object] = {
+    "model.d_model": 1024,
+    "model.d_ff": 4096,
+    "model.heads": 16,
+    "model.dropout": 0.3,
+    "training.steps": 300_000,
+    "training.save_every": 600,
+    "training.valid_every": 3000,
+    "training.keep_last": 20,
+}
+TABLE3: dict[str, dict[str, object]] = {
+    "base": {},
+    "a1": {"model.heads": 1},
+    "a2": {"model.heads": 4},
+    "a3": {"model.heads": 16},
+    "a4": {"model.heads": 32},
+    "b1": {"model.d_k": 16},
+    "b2": {"model.d_k": 32},
+    "c1": {"model.layers": 2},
+    "c2": {"model.layers": 4},
+    "c3": {"model.layers": 8},
+    "c4": {"model.d_model": 256},
+    "c5": {"model.d_model": 1024},
+    "c6": {"model.d_ff": 1024},
+    "c7": {"model.d_ff": 4096},
+    "d1": {"model.dropout": 0.0},
+    "d2": {"model.dropout": 0.2},
+    "d3": {"training.label_smoothing": 0.0},
+    "d4": {"training.label_smoothing": 0.2},
+    "e": {"model.positions": "learned"},
+    "big": BIG,
+}
+WIDTHS = {"a1": (512, 512), "a2": (128, 128), "a3": (32, 32), "a4": (16, 16), "b1": (16, 64), "b2": (32, 64),
+          "c4": (32, 32), "c5": (128, 128)}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", TABLE3)
+def test_a_row_of_table_3_changes_exactly_what_the_paper_changes(row: str) -> None:
+    scoring: dict[str, object] = {"name": f"table3/{row}", "checkpoint": "last", "evaluation.splits": ["valid"]}
+    config = composed("experiment", f"table3/{row}")
+    assert changes(config) == scoring | TABLE3[row]
+    assert (config.model.key_size, config.model.value_size) == WIDTHS.get(row, (64, 64))
+
+
+def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
+    assert {f"table3/{row}" for row in TABLE3} == {name for name in options("experiment") if name.startswith("table3/")}
+    french: dict[str, object] = {"data.corpus": "wmt14_en_fr", "data.target_lang": "fr", "data.hub_config": "fr-en"} | {
+        "data.drop_copies": True,
+        "data.max_ratio": 1.5,
+        "data.deduplicate": True,
+        "tokenizer.vocab_size": 32_000,
+    }
+    big = BIG | {"averaging.last": 20}
+    expected: dict[str, dict[str, object]] = {
+        "en_de_base": {},
+        "en_de_big": big,
+        "en_fr_base": french,
+        "en_fr_big": big | french,
+    }
+    del expected["en_fr_big"]["model.dropout"]
+    for name, settings in expected.items():
+        named = {} if name == "en_de_base" else {"name": f"wmt14_{name}"}
+        assert changes(composed("experiment", f"wmt14_{name}")) == settings | named
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["training.stepz=3"], "there is no setting training.stepz; did you mean training.steps?"),
+        (["+trainig.steps=3"], "there is no setting trainig; did you mean training?"),
+        (["steps=3"], "did you mean training.steps?"),
+        (["modle=big"], "there is no setting modle; did you mean model?"),
+        (["training.lr=3"], "there is no setting training.lr; it is training.learning_rate here"),
+        (["xyzzy=3"], "`nmt COMMAND --help=all` lists the settings"),
+        (["training=small,base"], "add --multirun"),
+        (["averaging=5"], "averaging is a group of settings, and cannot be 5"),
+        (["+training.steps=3"], "remove + prefix"),
+        (["experiment=tabel3/a1"], "there is no experiment=tabel3/a1; did you mean table3/a1?"),
+        (["model=enormous"], "choose from base, big, modern, small, tiny"),
+        (["training.steps=abc"], "training.steps must be a whole number, not 'abc'"),
+        (["model.dropout=high"], "model.dropout must be a number, not 'high'"),
+        (["runtime.cuda_graphs=perhaps"], "runtime.cuda_graphs must be true, false or null, not 'perhaps'"),
+        (["training.steps=true"], "training.steps must be a whole number, not True"),
+        (["data.train=a"], "data.train must be a list, such as [a,b], not 'a'"),
+        (["data.train=[[a]]"], "data.train must be a list"),
+        (["name=null"], "name must be text, not None"),
+        (["name=${nowhere}"], "name cannot be resolved: Interpolation key 'nowhere' not found"),
+        (["input=a b(c"], "quote a value with special characters"),
+        ([""], "cannot read ''"),
+        (["model.heads=7"], "model.heads=7 does not divide model.d_model=512"),
+        (["training.batch_tokens=-1"], "training.batch_tokens=-1 must be at least 1"),
+        (["training.learning_rate=nan"], "training.learning_rate=nan must be at least 0"),
+        (["model.d_model=9223372036854775808"], "must be below 2^63"),
+        (["training.optimizer=adm"], "training.optimizer=adm is not one of adam, muon; did you mean adam?"),
+        (["runtime.device=gpu"], "runtime.device=gpu is not one of auto, cpu, cuda, mps"),
+        (["name=../elsewhere"], "must be the plain name of a folder"),
+        (["evaluation.splits=[test,valid,test]"], "evaluation.splits names test twice"),
+        (["averaging.last=9"], "averaging.last=9 is more than the training.keep_last=5"),
+        (["tokenizer=separate"], "model.tie_embeddings=true needs tokenizer.joint=true"),
+        (["decoding.temperature=0.5"], "decoding.temperature is for samples: set decoding.strategy=sample"),
+        (["training.r_drop=1", "model.dropout=0"], "training.r_drop=1.0 needs dropout"),
+        (["training.guided_weight=0.1"], "needs word alignments"),
+        (["runtime.shard=weights", "training.optimizer=muon"], "needs whole matrices: remove one of the two"),
+        (["data.max_pieces=30000"], "training.batch_tokens=25000 is too small for one sentence"),
+    ],
+)
+def test_a_mistake_is_reported_in_one_line(words: list[str], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        compose(words)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"training.device_tokens": 9000, "training.batch_tokens": 9000},
+        {"training.keep_last": 20, "averaging.last": 20},
+    ],
+)
+def test_settings_that_fit_only_together_are_accepted_in_any_order(values: dict[str, Any]) -> None:
+    for order in permutations(values.items()):
+        config = with_values(Config(), dict(order))
+        assert {key: value_of(config, key) for key in values} == values
+
+
+def test_keys_are_found_by_group_and_by_name() -> None:
+    assert [key.name for key in describe_keys("averaging")] == ["averaging.last"]
+    (steps,) = describe_keys("training.steps")
+    assert (steps.type, steps.default, steps.meaning) == ("int", 100_000, "Number of updates of the weights.")
+    assert describe_keys("trainin") == []
