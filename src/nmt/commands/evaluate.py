@@ -8,8 +8,8 @@ from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.tree import Config
 from nmt.data.corpora import split_languages, split_settings
-from nmt.data.gold_alignments import alignments_of
 from nmt.data.prepared import require_text
+from nmt.data.references import alignments_of
 from nmt.decoding.load import LoadedModel, check_languages, load_engine
 from nmt.evaluation.bleu import bleu_tokenizer_of
 from nmt.evaluation.evaluate import evaluate

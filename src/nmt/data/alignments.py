@@ -13,8 +13,7 @@ from nmt.config.data import DataConfig
 from nmt.config.folders import expanded
 from nmt.data.sources.source import Pair
 from nmt.errors import UserError
-from nmt.storage.files import checksum
-from nmt.text.alignments import GoldAlignment, Link, links_to_learn, read_alignments, read_gold, write_gold
+from nmt.text.alignments import GoldAlignment, Link, links_to_learn, read_gold, write_gold
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.words import spoken_pieces
 
@@ -31,16 +30,6 @@ def given_file(data: DataConfig, split: str) -> Path:
     if not path.is_file():
         raise UserError(f"{path} does not exist or is not a file: check data.{split}_alignments.")
     return path
-
-
-def given_checksum(data: DataConfig, split: str = "train") -> str:
-    """Return the checksum of the file with the alignments of a split."""
-    return checksum(given_file(data, split))
-
-
-def with_alignments(data: DataConfig, pairs: Iterator[Pair], known: Iterator[GoldAlignment] | None) -> Iterator[Pair]:
-    """Yield training pairs with their alignments at the end: those that the source knows, or those of the file."""
-    return aligned("train", pairs, known or read_alignments(given_file(data, "train")))
 
 
 def aligned(split: str, pairs: Iterable[Pair], alignments: Iterable[GoldAlignment]) -> Iterator[Pair]:

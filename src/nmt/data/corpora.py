@@ -1,6 +1,6 @@
 """The corpora that training text is made of: one, or a mixture of the main one and others, each with its splits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -79,6 +79,16 @@ def corpus_splits(data: DataConfig) -> list[CorpusSplit]:
 def training_splits(data: DataConfig) -> list[CorpusSplit]:
     """Return the training text of each corpus."""
     return [each for each in corpus_splits(data) if each.is_training_text]
+
+
+def tags_of(splits: Iterable[CorpusSplit]) -> list[str]:
+    """Return the different tags of the corpora, in order."""
+    return list(dict.fromkeys(split.data.tag for split in splits if split.data.tag))
+
+
+def untagged(line: str, tag: str) -> str:
+    """Return a source sentence without the tag of its corpus, which may be empty."""
+    return line.removeprefix(f"{tag} ") if tag else line
 
 
 def split_settings(data: DataConfig, name: str) -> DataConfig:

@@ -10,13 +10,13 @@ from nmt.config.data import DataConfig, TokenizerConfig, is_text
 from nmt.config.folders import expanded
 from nmt.config.registry import imported
 from nmt.config.tree import Config
-from nmt.data.corpora import training_splits
+from nmt.data.corpora import tags_of, training_splits, untagged
 from nmt.data.manifest import TOKENIZER_TASK, Manifest, Task, TrainedTokenizer, collect_task
 from nmt.data.mixture import shares_of
-from nmt.data.tags import tag_ids, tags_of, untagged
 from nmt.errors import UserError
 from nmt.text import train_tokenizer
 from nmt.text.lines import read_lines
+from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer, trained_file_names
 
 TRAINING_SETTINGS = ("model_type", "vocab_size", "joint")
@@ -108,8 +108,14 @@ def _make(config: Config, manifest: Manifest, earlier: EarlierTokenizer | None) 
 
         learned, lines = _train(config, manifest)
         tokenizer = extend(tokenizer, learned, config.tokenizer.vocab_size, earlier.name)
-    name, instead = (earlier.name, earlier.instead) if earlier else (str(config.data_folder), "")
-    tag_ids(tokenizer, tags_of(training_splits(config.data)), name, instead)
+    if earlier:
+        for tag in tags_of(training_splits(config.data)):
+            found = tokenizer.encode_source([tag])[0]
+            if len(found) != 1 or found == [UNK]:
+                raise UserError(
+                    f"the tokenizer of {earlier.name} has no piece for the tag {tag}: take one of its own tags, or set "
+                    f"{earlier.instead}"
+                )
     tokenizer.save(config.data_folder)
     return TrainedTokenizer(tokenizer.checksum, tokenizer.source_size, tokenizer.target_size, lines)
 

@@ -17,8 +17,6 @@ from nmt.data.encode import encode_split
 from nmt.data.engine import Engine
 from nmt.data.filters import pipeline
 from nmt.data.filters.overlap import count_overlap, learn, read_splits
-from nmt.data.further_references import references_tasks
-from nmt.data.gold_alignments import align_tasks
 from nmt.data.make_tokenizer import tokenizer_task
 from nmt.data.manifest import (
     OVERLAP_TASK,
@@ -33,10 +31,10 @@ from nmt.data.manifest import (
     read_manifest,
     run_tasks,
 )
+from nmt.data.references import align_tasks, references_tasks
 from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint, Pair
 from nmt.data.store import file_names
-from nmt.data.tags import TAGS_TASK, check_tags, tags_of
 from nmt.errors import UserError
 from nmt.storage.files import replacing
 
@@ -79,9 +77,6 @@ def tasks_of(config: Config, manifest: Manifest, *, checking: bool = False) -> I
         }
         outputs = file_names(split.name, split.languages, split.columns)
         yield Task(encode_task(split.name), inputs, outputs, partial(_encode, config, split, manifest))
-    if tags := tags_of(splits):
-        tokens = {each.name: manifest.outputs(encode_task(each.name)) for each in splits}
-        yield Task(TAGS_TASK, {"tags": tags, "tokens": tokens}, [], lambda: check_tags(manifest.folder, splits))
 
 
 def text_tasks(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmt.compute import distributed
-from nmt.data.gold_alignments import alignments_of
+from nmt.data.references import alignments_of
 from nmt.decoding.attention import align
 from nmt.decoding.engine import Engine
 from nmt.evaluation.split import Split

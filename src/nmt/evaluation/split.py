@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nmt.config.data import is_text
-from nmt.data.further_references import read_further_references
+from nmt.data.corpora import untagged
 from nmt.data.manifest import verify_task
-from nmt.data.tags import untagged
+from nmt.data.references import read_further_references
 from nmt.errors import UserError
 from nmt.parsing.linearise import check_references
 from nmt.text.lines import read_lines

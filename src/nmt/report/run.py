@@ -5,9 +5,8 @@ from pathlib import Path
 
 from nmt.config.saved import from_yaml, read_saved
 from nmt.config.tree import Config
-from nmt.data.corpora import split_languages, split_settings
-from nmt.data.further_references import read_further_references
-from nmt.data.tags import untagged
+from nmt.data.corpora import split_languages, split_settings, untagged
+from nmt.data.references import read_further_references
 from nmt.errors import UserError, nearest
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.runs.environment import Environment, read_environment

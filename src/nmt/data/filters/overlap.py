@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from nmt.config.data import SIDE, DataConfig, is_text
-from nmt.data.corpora import CorpusSplit
+from nmt.data.corpora import CorpusSplit, untagged
 from nmt.data.manifest import Overlap
 from nmt.data.sources.source import Languages, languages
-from nmt.data.tags import untagged
 from nmt.text.lines import read_lines
 from nmt.text.plain import sentence_digest
 

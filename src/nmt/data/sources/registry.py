@@ -13,6 +13,8 @@ from nmt.data import alignments
 from nmt.data.sources import sacrebleu_sets
 from nmt.data.sources.source import Fingerprint, Pair, Source
 from nmt.errors import UserError
+from nmt.storage.files import checksum
+from nmt.text.alignments import read_alignments
 from nmt.text.lines import on_one_line
 
 
@@ -61,7 +63,7 @@ def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     its_text = read_from(config, split)
     found = source_of(config, its_text).fingerprint(config, its_text)
     if split == "train" and config.train_alignments and source_named(config.source).alignments is None:
-        return {**found, alignments.NAME: alignments.given_checksum(config)}
+        return {**found, alignments.NAME: checksum(alignments.given_file(config, "train"))}
     return found
 
 
@@ -97,8 +99,9 @@ def _training_pairs(config: DataConfig) -> Iterator[Pair]:
     training = source.pairs(config, "train")
     if not config.train_alignments:
         return training
-    known = source.alignments(config, "train") if source.alignments else None
-    return alignments.with_alignments(config, training, known)
+    if source.alignments:
+        return alignments.aligned("train", training, source.alignments(config, "train"))
+    return alignments.aligned("train", training, read_alignments(alignments.given_file(config, "train")))
 
 
 def _split_of(pair: Pair, share: float, held_out_splits: list[str]) -> str:

@@ -101,7 +101,7 @@ def test_another_corpus_prepares_the_others_again_only_for_another_tokenizer(mix
     said: list[str] = []
     prepare.prepare(kept, said.append)
     ran = {line.split(":")[0] for line in said if ": done" in line}
-    assert ran == {"collect french.train", "overlap", "encode french.train", "tags"}
+    assert ran == {"collect french.train", "overlap", "encode french.train"}
     assert Tokenizer.load(mixed.data_folder).checksum == before.checksum
     require_prepared(kept)
     again: list[str] = []
@@ -118,21 +118,6 @@ def test_a_tokenizer_without_the_tag_is_refused(mixed: Config, tmp_path: Path) -
     kept = replace(mixed, tokenizer=replace(mixed.tokenizer, folder=str(folder)))
     with pytest.raises(UserError, match=r"/elsewhere has no piece for the tag <de>: .*, or set tokenizer\.folder=''"):
         prepare.prepare(kept, print)
-
-
-@pytest.mark.parametrize(
-    ("corpus", "side"), [("train", "source"), ("train", "target"), ("french", "source"), ("valid", "source")]
-)
-def test_a_tag_that_is_a_word_of_the_text_is_refused(mixed: Config, tmp_path: Path, corpus: str, side: str) -> None:
-    path = tmp_path / f"{corpus}.{side}"
-    lines = path.read_text().splitlines()
-    lines[4] = f"ba <bt> {lines[4]}"
-    path.write_text("\n".join(lines) + "\n")
-    sentence = lines[4][:20].strip()
-    with pytest.raises(
-        UserError, match=rf"the tag <bt> is a word of the text: it occurs in '{sentence}.*' of .* choose"
-    ):
-        run(mixed)
 
 
 def test_data_of_other_settings_of_a_corpus_is_refused(mixed: Config) -> None:

@@ -38,6 +38,8 @@ class SmallHub(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.ranges: dict[str, list[str]] = {}
         """The ranges in which each path was downloaded."""
+        self.is_down = False
+        """Whether connections are closed without an answer."""
         self.cut_after: dict[str, int] = {}
         """Bytes after which the next download of a path is interrupted."""
         self.sent: dict[str, bytes] = {}
@@ -66,6 +68,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing."""
 
     def do_GET(self) -> None:
+        if self.server.is_down:
+            self.close_connection = True
+            return
         path = self.path.partition("?")[0]
         name = path.removeprefix(f"/datasets/{DATASET}/resolve/{REVISION}/")
         if path == f"/api/datasets/{DATASET}/revision/{REVISION}":
