@@ -18,7 +18,7 @@ from nmt.data.batches import Batching
 from nmt.data.loader import global_batches
 from nmt.model.build import build_model
 from nmt.runs.checkpoints import Checkpoints, load_last_good
-from nmt.runs.tracker import NullTracker
+from nmt.runs.tracker import Tracker
 from nmt.training.checkpointing import CheckpointManager
 from nmt.training.loop import Loop
 from nmt.training.state import TrainingState
@@ -62,7 +62,7 @@ def run(folder: Path, signal_step: int) -> dict[str, Any]:
         store(), Batching(300, seed=1), device_tokens=0, start=ours.data_position,
         rank=distributed.rank(), devices=distributed.world_size(),
     )  # fmt: skip
-    ending = Loop(state, NullTracker(), lambda _: {"loss": 1 / (1 + ours.step)}, manager).run(batches)
+    ending = Loop(state, Tracker(), lambda _: {"loss": 1 / (1 + ours.step)}, manager).run(batches)
     weights = [float(weight.double().sum()) for weight in ours.model.parameters()]
     return {"ending": ending.name, "step": ours.step, "losses": ours.losses, "weights": weights}
 

@@ -1,10 +1,7 @@
 """The whole chain as a user runs it, command after command."""
 
 import json
-import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from nmt.demo import source as demo
-from tests.integration.toy import call, environment, refuse, run, succeed
+from tests.integration.toy import call, refuse, run, succeed
 
 
 @pytest.fixture(scope="session")
@@ -95,22 +92,3 @@ def test_demo_runs_the_whole_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     again = call(command)
     assert again.returncode == 0, again.stderr
     assert "is finished" in again.stdout
-
-
-@pytest.mark.slow
-def test_own_experiment_turns_two_files_into_bleu(settings: list[str], corpus: Path, tmp_path: Path) -> None:
-    small = [
-        word for word in settings if word.startswith(("model.", "training.", "tokenizer.", "averaging.", "runtime."))
-    ]
-    words = [
-        "experiment=own", f"data.train=[{corpus}/train.en,{corpus}/train.de]", *small, "data.hold_out=0.05",
-        f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs",
-    ]  # fmt: skip
-    command = ["make", "all", f"BIN={Path(sys.executable).parent}", "READY=", f"ARGS={shlex.join(words)}"]
-    root = Path(__file__).parents[2]
-    done = subprocess.run(command, cwd=root, env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    scores = json.loads((tmp_path / "outputs" / "own" / "eval" / "test.json").read_text())
-    assert f"{scores['bleu']['score']:.2f}  {scores['bleu']['signature']}" in done.stdout
-    assert 10 < scores["sentences"] < 60
-    assert (tmp_path / "outputs" / "own" / "report.html").exists()

@@ -40,5 +40,6 @@ def test_the_sdist_contains_what_builds_the_wheel(tmp_path: Path) -> None:
     name = build_sdist(str(tmp_path))
     with tarfile.open(tmp_path / name) as archive:
         inside = {each.partition("/")[2] for each in archive.getnames()}
-    beside = {"PKG-INFO", ".gitignore", "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE"}
+    beside = {"PKG-INFO", ".gitignore", "pyproject.toml", "README.md", "CHANGELOG.md", "SECURITY.md"}
+    beside |= {"CITATION.cff", "LICENSE"}
     assert inside == files("src/nmt") | files("conf") | beside

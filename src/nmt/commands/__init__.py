@@ -26,9 +26,8 @@ class Command(NamedTuple):
     """True if it changes the prepared corpus, which all other commands only read."""
     corpus: bool = True
     """Whether the prepared corpus is fetched if paths.data is an address."""
-    weights: str = "named"
-    """The weights that are fetched if paths.outputs is an address: those of the checkpoints that the settings name
-    (named), of the newest one, with its training state (newest), of all (all), or nothing of the run (none)."""
+    run: bool = True
+    """Whether the run is fetched if paths.outputs is an address."""
 
 
 COMMON = ("name", "seed", "paths", "runtime")
@@ -58,22 +57,21 @@ COMMANDS = {
         "fetch, filter and tokenise a corpus",
         ("data", "tokenizer", "own", *COMMON),
         prepares=True,
-        weights="none",
+        run=False,
     ),
     "train": Command(
         "nmt.commands.train",
         "train a model, or resume training",
         (*LEARNING, *COMMON),
         distributed=True,
-        weights="newest",
     ),
     "batch": Command(
         "nmt.commands.batch",
         "print the sentences of one training step",
         ("batch", "training.batch_tokens", "noise", "own", *COMMON),
-        weights="none",
+        run=False,
     ),
-    "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *COMMON), weights="all"),
+    "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *COMMON)),
     "eval": Command(
         "nmt.commands.evaluate", "translate and score", ("evaluation", "tracking", *SEARCH), distributed=True
     ),
@@ -83,7 +81,7 @@ COMMANDS = {
         ("data", "tokenizer", *LEARNING, "averaging", "evaluation", *SEARCH),
         distributed=True,
         corpus=False,  # its commands have needs of their own
-        weights="none",
+        run=False,
     ),
     "translate": Command(
         "nmt.commands.translate",
@@ -97,7 +95,7 @@ COMMANDS = {
         "estimate the size, memory and time of a run",
         ("describe", "output", "model", "training"),
         corpus=False,
-        weights="none",
+        run=False,
     ),
     "demo": Command(
         "nmt.demo.command",
@@ -106,7 +104,7 @@ COMMANDS = {
         defaults=("experiment=demo",),
         distributed=True,
         corpus=False,  # its commands have needs of their own
-        weights="none",
+        run=False,
     ),
     "doctor": Command(
         "nmt.doctor.command",

@@ -18,7 +18,8 @@ from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.evaluation.split import Split, read_split
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
 from nmt.runs.scores import scores_folder
-from nmt.runs.services import evaluation_services
+from nmt.runs.services import open_services
+from nmt.runs.tracker import Tracker
 from nmt.storage.files import write_text
 
 
@@ -32,18 +33,21 @@ def run(config: Config) -> None:
             loaded = load_engine(config, machine)
             check_languages(loaded, config)
             _prepare(config, splits)
-            tell = stack.enter_context(evaluation_services(config)) if distributed.is_main() else None
+            tracker = stack.enter_context(
+                Tracker(services=open_services(config, None) if distributed.is_main() else [])
+            )
         for split in splits:
             language = split_languages(config.data, split.name)[1]
             translations, scored = evaluate(loaded.engine, split, language, config.evaluation)
-            if tell is not None:
+            if distributed.is_main():
                 folder = scores_folder(config)
                 write_text(hypotheses_file(folder, split.name), "".join(f"{line}\n" for line in translations))
                 record = _completed(scored, config, loaded, machine)
                 write_evaluation(scores_file(folder, split.name), record)
                 _print(record, loaded, folder)
                 name = (folder / split.name).relative_to(RunLayout(config.run_folder).evaluation)
-                tell(str(name), loaded.checkpoint.step, {key: each.score for key, each in record.scores.items()})
+                scores = {key: each.score for key, each in record.scores.items()}
+                tracker.log(str(name), loaded.checkpoint.step, **scores)
 
 
 def _read_split(config: Config, name: str) -> Split:

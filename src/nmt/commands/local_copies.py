@@ -8,15 +8,15 @@ from nmt.config.folders import is_address
 from nmt.config.tree import Config
 from nmt.data.manifest import MANIFEST
 from nmt.launched import is_main_process
-from nmt.runs.layout import CHECKPOINTS, META, TRAINER, WEIGHTS
+from nmt.runs.layout import META, TRAINER, WEIGHTS
 from nmt.storage.remote import FolderCopy
-
-HEAVY = (WEIGHTS, TRAINER)
-"""Files of checkpoints that are fetched only for commands that load them."""
 
 
 def run_command(command: Command, config: Config) -> None:
-    """Run a command; fetch what it needs from addresses before it, and store what it has changed there."""
+    """Run a command; fetch what it needs from addresses before it, and store what it has changed there.
+
+    The weights and training states of checkpoints are fetched when they are loaded.
+    """
     with ExitStack() as stack:
         if is_address(config.paths.data) and command.corpus:
             address = f"{config.paths.data.rstrip('/')}/{config.data.corpus}"
@@ -24,22 +24,10 @@ def run_command(command: Command, config: Config) -> None:
             corpus.fetch()
             if is_main_process() and command.prepares:
                 stack.enter_context(corpus.storing())
-        if is_address(config.paths.outputs) and command.weights != "none":
+        if is_address(config.paths.outputs) and command.run:
             address = f"{config.paths.outputs.rstrip('/')}/{config.name}"
             run = FolderCopy(address, config.run_folder, "paths.outputs", META)
-            run.fetch(HEAVY, lambda: _needed_files(command, config))
+            run.fetch(heavy=(WEIGHTS, TRAINER))
             if is_main_process():
                 stack.enter_context(run.storing())
         import_module(command.module).run(config)
-
-
-def _needed_files(command: Command, config: Config) -> set[str]:
-    """Return the names of the heavy files that a command loads, given the records of the run's checkpoints."""
-    from nmt.runs.checkpoints import Checkpoints, find_folder  # noqa: PLC0415 - imports torch
-
-    saved = Checkpoints(config.run_folder).steps()
-    if command.weights == "newest":
-        return {f"{CHECKPOINTS}/{each.path.name}/{file}" for each in saved[-1:] for file in HEAVY}
-    named = (find_folder(config.run_folder, name, saved) for name in (config.checkpoint, *config.decoding.ensemble))
-    folders = [each.path for each in saved] if command.weights == "all" else filter(None, named)
-    return {f"{CHECKPOINTS}/{folder.name}/{WEIGHTS}" for folder in folders}

@@ -17,7 +17,7 @@ from nmt.own_text.prepare import plan_training
 from nmt.runs.checkpoint import CheckpointRecord
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout
-from nmt.runs.tracker import NullTracker, start_tracker
+from nmt.runs.tracker import Tracker, start_tracker
 from nmt.storage.lock import exclusive_folder
 from nmt.training.build import build_trainer, training_batches
 from nmt.training.checkpointing import checkpoint_manager
@@ -97,10 +97,10 @@ def _exclusive_run_folder(config: Config) -> Iterator[None]:
         yield
 
 
-def _tracker(config: Config, trainer: Trainer, origin: CheckpointRecord | None) -> NullTracker:
+def _tracker(config: Config, trainer: Trainer, origin: CheckpointRecord | None) -> Tracker:
     """Return the tracker of the run in the main process; the others log nothing."""
     if not distributed.is_main():
-        return NullTracker()
+        return Tracker()
     return start_tracker(config, trainer.step, origin, trainer.machine.precision_name)
 
 

@@ -9,7 +9,6 @@ from nmt.errors import UserError
 
 CACHE = "NMT_CACHE"
 """Environment variable that names the folder of all copies of what is at addresses."""
-NAME_CHARACTERS = 40
 KEY_CHARACTERS = 12
 
 
@@ -19,20 +18,10 @@ def is_address(name: str) -> bool:
 
 
 def expanded(name: str | Path) -> Path:
-    """Return a path with the home in place of ~; refuse an address, and the home of a user that does not exist."""
+    """Return a path with the home in place of ~; refuse an address."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:(/|$)", str(name)):  # one slash, because a Path has no more of it
         raise UserError(f"{name} is an address: name a local file or folder, or write ./{name} if it is one")
-    try:
-        return Path(name).expanduser()
-    except RuntimeError as error:
-        raise UserError(f"{name} begins with ~ and no user of this machine: write ./{name} for such a file") from error
-
-
-def folder_to_write(setting: str, name: str) -> Path:
-    """Return the path of a folder that a setting names; refuse an address, to which nothing could be written."""
-    if is_address(name):
-        raise UserError(f"{setting}={name} is an address: name a local folder")
-    return expanded(name)
+    return Path(os.path.expanduser(name))  # noqa: PTH111 - Path raises an error if there is no such user
 
 
 def cache_folder() -> Path:
@@ -46,6 +35,4 @@ def local_folder(name: str) -> Path:
     if not is_address(name):
         return expanded(name)
     address = name.rstrip("/")
-    readable = re.sub(r"[^A-Za-z0-9.-]+", "-", address.partition("://")[2]).strip("-.")[-NAME_CHARACTERS:]
-    key = sha256(address.encode()).hexdigest()[:KEY_CHARACTERS]
-    return cache_folder() / "copies" / f"{readable}-{key}"
+    return cache_folder() / "copies" / f"{Path(address).name}-{sha256(address.encode()).hexdigest()[:KEY_CHARACTERS]}"

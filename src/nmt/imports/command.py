@@ -57,7 +57,7 @@ def _check_unused(config: Config, origin: CheckpointRecord) -> None:
 def _write(layout: RunLayout, imported: ImportedModel, origin: CheckpointRecord) -> None:
     text = to_yaml(imported.settings)
     write_text(layout.settings, text)
-    write_json(layout.environment, asdict(environment(imported.settings, layout.folder / "no-data", origin)))
+    write_json(layout.environment, environment(imported.settings, None, origin, ""))
     checkpoint = Checkpoint(
         meta=CheckpointMeta(step=origin.step, origin=origin),
         weights=imported.weights,

@@ -71,16 +71,14 @@ def scored_checkpoint(record: EvaluationRecord) -> str:
 
 
 def machine(environment: Environment | None) -> str:
-    """Return the machines that a run was trained on, one after the other: GPUs, or a CPU and its threads."""
+    """Return what a run was trained on last: GPUs, or a CPU and its threads."""
     if environment is None:
         return "unknown machine"
-    names = []
-    for each in (*environment.earlier, environment):
-        gpus = ", ".join(f"{count} × {device}" for device, count in Counter(each.devices).items())
-        name = gpus or f"{each.cpu or 'unknown machine'}, {each.threads} thread{'s' if each.threads != 1 else ''}"
-        # an imported run has the precision "auto"
-        names.append(f"{name} in {each.precision}" if each.precision in PRECISIONS else name)
-    return ", then ".join(dict.fromkeys(names))
+    gpus = ", ".join(f"{count} × {device}" for device, count in Counter(environment.devices).items())
+    threads = f"{environment.threads} thread{'s' if environment.threads != 1 else ''}"
+    name = gpus or f"{environment.cpu or 'unknown machine'}, {threads}"
+    # an imported run has none
+    return f"{name} in {environment.precision}" if environment.precision in PRECISIONS else name
 
 
 def differences(configs: Mapping[str, Config]) -> list[tuple[str, list[object]]]:

@@ -21,7 +21,7 @@ def run(config: Config) -> None:
         scores = build_section(lambda: compare_scores(compared))
         print(as_text(compared, scores))
         page, others = comparison(compared, scores), "-".join(name.replace("/", "-") for name in names[1:])
-        usual_path = RunLayout(config.runs_folder / names[0]).comparison(plain_name(others))
+        usual_path = config.runs_folder / names[0] / f"compared-{plain_name(others)}.html"
     else:
         page, usual_path = report(runs[0], config.checkpoint), RunLayout(config.run_folder).report
     output = str(usual_path) if config.output == STANDARD else config.output

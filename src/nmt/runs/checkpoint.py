@@ -17,14 +17,15 @@ from torch import Tensor
 
 from nmt import __version__
 from nmt.errors import UserError
-from nmt.runs.layout import META, SETTINGS, TRAINER, WEIGHTS, step_of_folder_name
+from nmt.runs.layout import META, SETTINGS, TRAINER, WEIGHTS
 from nmt.storage.files import checksum, is_plain_name, record_of, replacing_folder, seal
+from nmt.storage.remote import bring
 from nmt.text.tokenizer import Tokenizer
 
 FORMAT = 1
 """The version of the format; it is raised by a change that older versions of nmt cannot read."""
-SIGNS_OF_DISK_ERRORS = ("PytorchStreamWriter", "unexpected pos", "iostream error")
-"""Parts of the messages of torch's RuntimeErrors when a write or the end of a file fails."""
+SIGNS_OF_DAMAGE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EIO)
+"""Errors of files that are not as they were written; others, such as missing permissions, may pass."""
 
 
 class DamagedError(UserError):
@@ -126,10 +127,15 @@ class Checkpoint:
 
 def write(folder: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint completely or not at all; the checksums in its meta.json are those of the files written."""
-    with replacing_folder(folder) as partial, _torch_errors_as_disk_errors():
-        save_file(_unshared(checkpoint.weights), partial / WEIGHTS)
+    weights = _unshared(checkpoint.weights)
+    with replacing_folder(folder) as partial:
+        try:
+            save_file(weights, partial / WEIGHTS)
+            if checkpoint.trainer is not None:
+                torch.save(dict(checkpoint.trainer), partial / TRAINER)
+        except (SafetensorError, RuntimeError) as error:  # how these libraries say that the disk is full
+            raise OSError(errno.EIO, str(error).splitlines()[0]) from error
         if checkpoint.trainer is not None:
-            torch.save(dict(checkpoint.trainer), partial / TRAINER)
             # fails now instead of on resume if an object needs pickle; tensors are mapped, not read
             torch.load(partial / TRAINER, map_location="cpu", weights_only=True, mmap=True)
         for name, content in checkpoint.tokenizer_files.items():
@@ -146,108 +152,87 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def load(path: Path, trainer: bool = False) -> Checkpoint:
-    """Read a checkpoint after verifying the checksums of all files that are read.
-
-    Args:
-        path: The folder of the checkpoint.
-        trainer: Whether to read the training state, too.
-    """
+    """Read a checkpoint, with its training state if `trainer`, after verifying the checksums of all files read."""
     meta = read_meta(path)
     if trainer and TRAINER not in meta.files:
         raise UserError(
             f"{path} contains only weights, so training cannot resume from it: begin a new run from its weights, with "
             "another name= (`nmt train --help` lists the settings)"
         )
-    with _explaining_read_errors(path):
+    with _recognising_damage(path):
         for name, digest in meta.files.items():
-            if (trainer or name != TRAINER) and checksum(path / name) != digest:
+            if name == TRAINER and not trainer:
+                continue
+            bring(path / name)
+            if checksum(path / name) != digest:
                 raise _damaged(path / name, "its checksum is not the one in meta.json")
         try:
             return Checkpoint(
                 meta=meta,
                 weights=load_file(path / WEIGHTS),
-                trainer=_load_trainer(path / TRAINER) if trainer else None,
+                trainer=torch.load(path / TRAINER, map_location="cpu", weights_only=True) if trainer else None,
                 config_text=(path / SETTINGS).read_text(encoding="utf-8"),
                 tokenizer_files={name: (path / name).read_bytes() for name in sorted(meta.tokenizer_files)},
             )
         except OSError:
             raise
         except Exception as error:  # neither library documents what it raises on a forged file
-            reason = str(error).strip().partition("\n")[0]
             raise UserError(
-                f"{path} has the right checksums but cannot be loaded ({reason}): "
+                f"{path} has the right checksums but cannot be loaded ({type(error).__name__}): "
                 "nmt did not write it, or the memory is too small"
             ) from error
-
-
-def _load_trainer(path: Path) -> dict[str, object]:
-    try:
-        trainer = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        if "weights_only" not in str(error):
-            raise
-        # PyTorch advises to run what is in the file
-        raise ValueError(f"{path.name} holds more than tensors, numbers and texts") from error
-    if not isinstance(trainer, dict):
-        raise TypeError(f"{path.name} contains no dictionary")
-    return trainer
 
 
 def read_meta(path: Path) -> CheckpointMeta:
     """Read a checkpoint's meta.json, which contains its own checksum."""
     file = path / META
-    with _explaining_read_errors(path):
+    with _recognising_damage(path):
         text = file.read_bytes()
     try:
         content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(file, "it is not JSON") from error
-    if not isinstance(content, dict) or not isinstance(content.get("format"), int):
-        raise _damaged(file, "it has no format")
+        if not isinstance(content.get("format"), int):
+            raise TypeError("no format")
+    except (ValueError, RecursionError, AttributeError, TypeError) as error:
+        raise _damaged(file, "it is not the JSON of a checkpoint") from error
     if content["format"] > FORMAT:
         raise UserError(
             f"{file} has format {content['format']}, written by nmt {content.get('nmt')}; "
             f"this is nmt {__version__}, which reads formats up to {FORMAT}: update nmt"
         )
-    is_sealed = content.pop("seal", None) == seal(content)
     try:
+        if content.pop("seal", None) != seal(content):
+            raise ValueError("another seal")
         meta = record_of(CheckpointMeta, content)
+        if not {WEIGHTS, SETTINGS} <= meta.files.keys() or not all(map(is_plain_name, meta.files)):
+            raise ValueError("other files")
     except ValueError as error:
         raise _damaged(file, "its content is not the one that was written") from error
-    if not is_sealed or not {WEIGHTS, SETTINGS} <= meta.files.keys() or not all(map(is_plain_name, meta.files)):
-        raise _damaged(file, "its content is not the one that was written")
-    if step_of_folder_name(path.name) not in (None, meta.step):
-        raise _damaged(file, f"it belongs to step {meta.step}, not to this folder")
     return replace(meta, path=path)
 
 
 def check_weights(expected: Mapping[str, torch.Size], weights: Mapping[str, Tensor], path: Path) -> None:
     """Refuse the weights of the checkpoint at `path` if their names or shapes are not those that the model expects."""
-    faults = [f"{name} is missing" for name in expected if name not in weights]
-    faults += [f"{name} is not in the model" for name in weights if name not in expected]
-    faults += [
-        f"{name} is {list(weights[name].shape)} but the model has {list(shape)}"
-        for name, shape in expected.items()
-        if name in weights and weights[name].shape != shape
-    ]
+    found = {name: weight.shape for name, weight in weights.items()}
+    faults = [name for name in {**expected, **found} if expected.get(name) != found.get(name)]
     if faults:
-        shown = "; ".join(faults[:3]) + (f"; and {len(faults) - 3} more" if len(faults) > 3 else "")
+        shown = "; ".join(f"{name} is {_shape(found, name)}, not {_shape(expected, name)}" for name in faults[:3])
         raise UserError(
             f"{path} is a checkpoint of another vocabulary or model shape: {shown}. "
             "Use the model and tokenizer settings it was trained with (its config.yaml), or another name="
         )
 
 
+def _shape(shapes: Mapping[str, torch.Size], name: str) -> str:
+    return str(list(shapes[name])) if name in shapes else "missing"
+
+
 def _unshared(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return weights that share no memory, which safetensors requires, even if parameters are tied."""
-    separate: dict[str, Tensor] = {}
-    seen: set[int] = set()
+    separate, seen = dict[str, Tensor](), set[int]()
     for name, weight in weights.items():
         tensor = weight.detach().cpu().contiguous()
-        storage = tensor.untyped_storage()
-        whole = storage.nbytes() == tensor.nbytes and storage.data_ptr() not in seen
-        separate[name] = tensor if whole else tensor.clone()
-        seen.add(storage.data_ptr())
+        separate[name] = tensor.clone() if tensor.data_ptr() in seen else tensor
+        seen.add(tensor.data_ptr())
     return separate
 
 
@@ -256,30 +241,11 @@ def _damaged(file: Path, why: str) -> DamagedError:
 
 
 @contextmanager
-def _torch_errors_as_disk_errors() -> Iterator[None]:
-    """Convert the errors that torch and safetensors raise on a full disk."""
-    try:
-        yield
-    except (SafetensorError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not any(sign in str(error) for sign in SIGNS_OF_DISK_ERRORS):
-            raise
-        raise OSError(errno.EIO, str(error).splitlines()[0]) from error
-
-
-@contextmanager
-def _explaining_read_errors(path: Path) -> Iterator[None]:
+def _recognising_damage(path: Path) -> Iterator[None]:
     """Distinguish damaged files from those that cannot be read at the moment."""
     try:
         yield
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        if not path.exists():
-            raise DamagedError(
-                f"{path} is not there any more; if training has removed it meanwhile, run the command again"
-            ) from error
-        raise _damaged(path / Path(error.filename or "").name, "it is missing") from error
     except OSError as error:
-        if error.errno == errno.EIO:
-            raise _damaged(path / Path(error.filename or "").name, "the disk cannot read it") from error
-        raise UserError(
-            f"cannot read {error.filename or path}: {error.strerror}. Look at its owner and mode"
-        ) from error
+        if error.errno in SIGNS_OF_DAMAGE:
+            raise _damaged(path / Path(error.filename or "").name, error.strerror or str(error)) from error
+        raise

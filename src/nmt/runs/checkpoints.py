@@ -10,7 +10,7 @@ from nmt.config.folders import expanded
 from nmt.errors import UserError, for_this_installation
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, DamagedError, load, read_meta, write
 from nmt.runs.layout import AVERAGED, BEST, LAST, META, RunLayout, step_folder_name, step_of_name
-from nmt.storage.files import PARTIAL, link, remove, remove_abandoned, remove_folder
+from nmt.storage.files import PARTIAL, link, remove, remove_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,17 @@ class Checkpoints:
     def save(self, checkpoint: Checkpoint) -> Path:
         """Write a checkpoint completely or not at all, update the links `last` and `best`, and delete old checkpoints.
 
-        Those of later steps are deleted, too: training has resumed before them because they are damaged.
-
-        Returns:
-            The folder of the checkpoint.
+        Those of later steps are deleted, too: training has resumed before them because they are damaged. Return the
+        folder of the checkpoint.
         """
         path = self.folder / step_folder_name(checkpoint.step)
         write(path, checkpoint)
-        saved = [each for each in self.steps() if each.step <= checkpoint.step]
-        kept = self._kept(saved)
-        self._link(kept)
+        kept = self._kept([each for each in self.steps() if each.step <= checkpoint.step])
+        for name, checkpoints in ((LAST, kept[-1:]), (BEST, rank(kept))):
+            if checkpoints:
+                link(self.folder / name, checkpoints[0].path.name)
+            else:
+                remove(self.folder / name)
         paths = {each.path for each in kept}
         for step, folder in RunLayout(self.run_folder).steps().items():
             if step > checkpoint.step or (self.keep_last is not None and folder not in paths):
@@ -60,9 +61,10 @@ class Checkpoints:
         return saved
 
     def remove_leftovers(self) -> None:
-        """Delete the temporary files of an interrupted run, but not those that another command is writing."""
-        for leftover in (*self.run_folder.glob(f"*{PARTIAL}"), *self.folder.glob(f"*{PARTIAL}")):
-            remove_abandoned(leftover)
+        """Delete unfinished checkpoints of a killed process; only who holds the lock of the run may do so."""
+        for leftover in self.folder.glob(f"*{PARTIAL}"):
+            if not leftover.name.startswith(AVERAGED):  # which another command may be writing
+                remove(leftover)
 
     def _kept(self, saved: list[CheckpointMeta]) -> list[CheckpointMeta]:
         """Return the checkpoints to keep: the last `keep_last`, the best `keep_best`, and the newest.
@@ -76,13 +78,6 @@ class Checkpoints:
         kept = [*scheduled[-self.keep_last :], *rank(regular)[: self.keep_best], *saved[-1:]]
         return [each for each in saved if each in kept]
 
-    def _link(self, saved: Sequence[CheckpointMeta]) -> None:
-        for name, checkpoints in ((LAST, saved[-1:]), (BEST, rank(saved))):
-            if checkpoints:
-                link(self.folder / name, checkpoints[0].path.name)
-            else:
-                remove(self.folder / name)
-
 
 def rank(saved: Sequence[CheckpointMeta]) -> list[CheckpointMeta]:
     """Return the checkpoints that were validated, lowest loss first; of equal ones, the earlier step first."""
@@ -90,46 +85,27 @@ def rank(saved: Sequence[CheckpointMeta]) -> list[CheckpointMeta]:
 
 
 def resolve(run_folder: Path, name: str) -> Path:
-    """Return the folder of a checkpoint.
-
-    Args:
-        run_folder: The folder of the run.
-        name: averaged, best, last, a step (step-00001000 or 1000), or the path of any folder.
-    """
-    saved = Checkpoints(run_folder).steps()
-    path = find_folder(run_folder, name, saved)
-    if path is None:
-        raise UserError(_missing(run_folder, name, saved))
-    if name == AVERAGED and saved:
-        meta, newest = read_meta(path), saved[-1].step
-        if max(meta.step, meta.newest_step) < newest:
-            _warn(f"{path} is of step {meta.step}, training is at step {newest}: `make average` updates it")
-    return path
-
-
-def find_folder(run_folder: Path, name: str, saved: Sequence[CheckpointMeta]) -> Path | None:
-    """Return the folder of a checkpoint, given all of the run; None if there is none of this name."""
+    """Return the folder of a checkpoint: averaged, best, last, a step (step-00001000 or 1000), or that at a path."""
+    layout, saved, step = RunLayout(run_folder), Checkpoints(run_folder).steps(), step_of_name(name)
     # the links may be outdated if the run was killed, so the steps themselves decide
-    if name == LAST:
-        return saved[-1].path if saved else None
-    if name == BEST:
-        ranked = rank(saved)
-        return ranked[0].path if ranked else None
-    step = step_of_name(name)
-    path = RunLayout(run_folder).checkpoints / (name if step is None else step_folder_name(step))
-    if step is not None or name == AVERAGED:  # a folder of this name elsewhere is ./averaged
-        return path if path.is_dir() else None
-    return next((folder for folder in (path, expanded(name)) if (folder / META).exists()), None)
-
-
-def _missing(run_folder: Path, name: str, saved: Sequence[CheckpointMeta]) -> str:
-    if name != AVERAGED and "/" in name:
-        return f"checkpoint={name} is not the folder of a checkpoint: it has no {META}"
-    layout = RunLayout(run_folder)
-    names = [*(each.path.name for each in saved), *([AVERAGED] if layout.averaged.is_dir() else [])]
-    remedies = {AVERAGED: "run `make average` first, or ", BEST: "no checkpoint was validated: "} if saved else {}
-    remedy = f"{remedies.get(name, '')}choose one of these" if names else "run `make train` first (with the same ARGS)"
-    return f"no checkpoint {name} in {layout.checkpoints}; there are {', '.join(names) or 'none'}: {remedy}"
+    by_name = {LAST: saved[-1:], BEST: rank(saved)}
+    if name in by_name:
+        folders = [each.path for each in by_name[name]]
+    elif step is not None or name == AVERAGED:  # a folder of this name elsewhere is ./averaged
+        folders = [layout.checkpoints / (name if step is None else step_folder_name(step))]
+    else:
+        folders = [folder for folder in (layout.checkpoints / name, expanded(name)) if (folder / META).exists()]
+    if not folders or not folders[0].is_dir():
+        names = [*(each.path.name for each in saved), *([AVERAGED] if layout.averaged.is_dir() else [])]
+        raise UserError(
+            f"no checkpoint {name} in {layout.checkpoints}; there are {', '.join(names) or 'none'}: choose one of "
+            "these, or the folder of a checkpoint, or run `make train` and `make average` first (with the same ARGS)"
+        )
+    if name == AVERAGED and saved:
+        meta, newest = read_meta(folders[0]), saved[-1].step
+        if max(meta.step, meta.newest_step) < newest:
+            _warn(f"{folders[0]} is of step {meta.step}, training is at step {newest}: `make average` updates it")
+    return folders[0]
 
 
 def load_last_good(run_folder: Path) -> Checkpoint | None:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.config.folders import folder_to_write
+from nmt.config.folders import expanded
 from nmt.config.tree import Config
 
 WEIGHTS = "model.safetensors"
@@ -14,10 +14,6 @@ META = "meta.json"
 """The files of a checkpoint besides those of the tokenizer."""
 EXPORT_RECORD = "export.json"
 """The file of an export that says what it is."""
-EXPORTS = "export"
-"""The folder of the exports in that of a run."""
-CHECKPOINTS = "checkpoints"
-"""The folder of the checkpoints in that of a run."""
 LAST, BEST, AVERAGED = "last", "best", "averaged"
 """Checkpoints that are named by what they are instead of by their step."""
 
@@ -47,7 +43,7 @@ class RunLayout:
     @property
     def checkpoints(self) -> Path:
         """The folder of the checkpoints."""
-        return self.folder / CHECKPOINTS
+        return self.folder / "checkpoints"
 
     @property
     def averaged(self) -> Path:
@@ -72,10 +68,6 @@ class RunLayout:
     def report(self) -> Path:
         """The report of the run."""
         return self.folder / "report.html"
-
-    def comparison(self, other_names: str) -> Path:
-        """Return the path of the report that compares this run with others."""
-        return self.folder / f"compared-{other_names}.html"
 
 
 def scores_file(folder: Path, split: str) -> Path:
@@ -108,6 +100,5 @@ def step_of_name(name: str) -> int | None:
 def export_folder(config: Config) -> Path:
     """Return the folder that an export is written to and read from."""
     export = config.export
-    if export.folder:
-        return folder_to_write("export.folder", export.folder)
-    return config.run_folder / EXPORTS / f"{export.target}-{export.quantization}"
+    usual = config.run_folder / "export" / f"{export.target}-{export.quantization}"
+    return expanded(export.folder) if export.folder else usual

@@ -1,6 +1,5 @@
 """Find the checkpoint that a run begins from, and take its shape."""
 
-import json
 from collections.abc import Container
 from dataclasses import fields, replace
 from pathlib import Path
@@ -15,19 +14,23 @@ from nmt.runs.layout import AVERAGED, BEST, LAST, META, SETTINGS, RunLayout
 
 
 def find_origin(config: Config) -> Path:
-    """Return the folder of the checkpoint that training.init_from names."""
+    """Return the folder of the checkpoint that training.init_from names; of a run, the average, best or last one."""
     name = config.training.init_from
     for folder in (config.runs_folder / name, expanded(name)):
         if (folder / META).is_file():
             return folder
-        if RunLayout(folder).checkpoints.is_dir():
-            return _of_run(folder, config)
-    if _is_hugging_face(expanded(name)):
-        hint = f"import it first with `nmt import source={name}`"
-    else:
-        runs = sorted(path.parent.name for path in config.runs_folder.glob("*/checkpoints"))
-        hint = nearest(name, runs) if runs else "train that run first, or name the folder of a checkpoint"
-    raise UserError(f"training.init_from={name} is neither a run in {config.paths.outputs} nor a checkpoint: {hint}")
+        layout = RunLayout(folder)
+        if layout.checkpoints.is_dir():
+            if folder.resolve() == config.run_folder.resolve():
+                raise UserError(f"training.init_from={name} is this run itself: give it another name=")
+            validated = any(checkpoint.valid for checkpoint in Checkpoints(folder).steps())
+            return resolve(folder, AVERAGED if layout.averaged.is_dir() else BEST if validated else LAST)
+    runs = sorted(path.parent.name for path in config.runs_folder.glob("*/checkpoints"))
+    hint = nearest(name, runs) if runs else "train that run first, or name the folder of a checkpoint"
+    raise UserError(
+        f"training.init_from={name} is neither a run in {config.paths.outputs} nor a checkpoint: {hint} "
+        "(`nmt import` makes a run of a model of Hugging Face)"
+    )
 
 
 def tokenizer_folder(config: Config) -> Path:
@@ -42,11 +45,8 @@ def tokenizer_folder(config: Config) -> Path:
 def with_shape_of_origin(config: Config, given: Container[str]) -> Config:
     """Return the settings with the shape of the model that training begins from, or of the run once it has begun.
 
-    The command reports a missing model if it needs it.
-
-    Args:
-        config: All settings.
-        given: The settings and groups that the user gives; they keep their values, and training compares them later.
+    The command reports a missing model if it needs it. The settings and groups that the user has `given` keep their
+    values, and training compares them later.
     """
     try:
         begun = Checkpoints(config.run_folder).steps()
@@ -62,20 +62,3 @@ def with_shape_of_origin(config: Config, given: Container[str]) -> Config:
         taken = {name: value for name, value in taken.items() if name not in ("encoder_layers", "decoder_layers")}
     joint = config.tokenizer.joint if "tokenizer.joint" in given else origin.tokenizer.joint
     return replace(config, model=replace(config.model, **taken), tokenizer=replace(config.tokenizer, joint=joint))
-
-
-def _of_run(folder: Path, config: Config) -> Path:
-    """Return the checkpoint of a run to begin from: the average, else the best, else the last."""
-    if folder.resolve() == config.run_folder.resolve():
-        raise UserError(f"training.init_from={config.training.init_from} is this run itself: give it another name=")
-    if RunLayout(folder).averaged.is_dir():
-        return resolve(folder, AVERAGED)
-    validated = any(checkpoint.valid for checkpoint in Checkpoints(folder).steps())
-    return resolve(folder, BEST if validated else LAST)
-
-
-def _is_hugging_face(folder: Path) -> bool:
-    try:
-        return "model_type" in json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError, RecursionError):
-        return False

@@ -6,11 +6,9 @@ An exception of a service is a warning, and never stops a run.
 import os
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmt.config.saved import flatten
 from nmt.config.tree import Config
@@ -21,46 +19,39 @@ INIT_SECONDS, FINISH_SECONDS = 60, 120
 """How long Weights & Biases may take to start and to finish."""
 
 
-def open_services(config: Config, step: int | None) -> list["Service"]:
+class Service(NamedTuple):
+    """A service that a run has opened."""
+
+    name: str
+    log: Callable[[str, int, Mapping[str, object]], None]
+    """Take an event, its step and its figures."""
+    close: Callable[[int], None]
+    """Take the exit code of the run."""
+
+    def tell(self, method: Callable[..., None], *arguments: object) -> bool:
+        """Call one of the methods; return False, and warn, if it fails."""
+        try:
+            method(*arguments)
+        except Exception as error:
+            _warn_without(self.name, error)
+            return False
+        return True
+
+
+def open_services(config: Config, step: int | None) -> list[Service]:
     """Return the services that the settings ask for.
 
     Training goes on after `step`, and repeats what they have heard of later steps; None if nothing is trained.
     """
-    found: list[Board | WandbRun] = []
+    found = []
     if config.tracking.tensorboard:
-        found.append(Board(config.run_folder, step))
+        found.append(_tensorboard(config, step))
     if config.tracking.wandb != "disabled":
         try:
-            found.append(WandbRun(_start_run(config)))
+            found.append(_wandb(config))
         except Exception as error:  # a service must not stop the run
-            _warn_without(WandbRun.name, error)
+            _warn_without("Weights & Biases", error)
     return found
-
-
-@contextmanager
-def evaluation_services(config: Config) -> Iterator[Callable[[str, int, Mapping[str, float]], None]]:
-    """Yield a function that logs the scores of a split and a step with the services that the settings ask for."""
-    services = open_services(config, None)
-
-    def tell(split: str, step: int, scores: Mapping[str, float]) -> None:
-        for each in services:
-            worked(each, each.log, split, step, scores)
-
-    try:
-        yield tell
-    finally:
-        for each in services:
-            worked(each, each.close, 0)  # of the run, which an evaluation that fails does not change
-
-
-def worked(service: "Service", method: Callable[..., None], *arguments: object) -> bool:
-    """Call a method of a service; return False, and warn, if it fails."""
-    try:
-        method(*arguments)
-    except Exception as error:
-        _warn_without(service.name, error)
-        return False
-    return True
 
 
 def _warn_without(service: str, error: Exception) -> None:
@@ -72,53 +63,24 @@ def _warn_without(service: str, error: Exception) -> None:
     )
 
 
-class Board:
-    """Writes events to the run's folder for TensorBoard; a resumed run adds a file."""
+def _tensorboard(config: Config, step: int | None) -> Service:
+    """Write events to the run's folder for TensorBoard; a resumed run adds a file, which hides later events."""
+    import_optional("tensorboard")
+    from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 (slow to import, and optional)
 
-    name = "TensorBoard"
+    hidden_from = None if step is None else step + 1
+    writer: Any = SummaryWriter(str(config.run_folder / "tensorboard"), purge_step=hidden_from)
 
-    def __init__(self, run_folder: Path, step: int | None) -> None:
-        """Open a file; if training goes on after `step`, later events are hidden because it writes them again."""
-        import_optional("tensorboard")
-        from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 (slow to import, and optional)
-
-        hidden_from = None if step is None else step + 1
-        self._writer: Any = SummaryWriter(str(run_folder / "tensorboard"), purge_step=hidden_from)
-
-    def log(self, event: str, step: int, fields: Mapping[str, object]) -> None:
-        """Write the numbers of an event immediately."""
+    def log(event: str, step: int, fields: Mapping[str, object]) -> None:
         for key, value in fields.items():
             if isinstance(value, int | float):
-                self._writer.add_scalar(f"{event}/{key}", value, step)
-        self._writer.flush()
+                writer.add_scalar(f"{event}/{key}", value, step)
+        writer.flush()
 
-    def close(self, exit_code: int) -> None:
-        """Close the file."""
-        with suppress(Exception):  # every event was flushed
-            self._writer.close()
+    return Service("TensorBoard", log, lambda exit_code: writer.close())
 
 
-class WandbRun:
-    """A run at Weights & Biases."""
-
-    name = "Weights & Biases"
-
-    def __init__(self, run: Any) -> None:
-        self._run = run
-
-    def log(self, event: str, step: int, fields: Mapping[str, object]) -> None:
-        """Log the figures of an event."""
-        self._run.log({"step": step, **{f"{event}/{key}": value for key, value in fields.items()}})
-
-    def close(self, exit_code: int) -> None:
-        """Finish the run, shown as failed if the exit code is not 0; its copy on the disk can be synced later."""
-        self._run.finish(exit_code=exit_code)
-
-
-Service = Board | WandbRun
-
-
-def _start_run(config: Config) -> Any:
+def _wandb(config: Config) -> Service:
     """Start or resume the run at Weights & Biases, which shows the settings next to the curves."""
     import wandb  # noqa: PLC0415  (slow to import, and optional)
 
@@ -126,14 +88,12 @@ def _start_run(config: Config) -> Any:
     if online and not wandb.login(prompt=False):
         raise PermissionError("you are not logged in: run `wandb login`, or set tracking.wandb=offline")
     identity_file = config.run_folder / "wandb-id.txt"
-    identity = identity_file.read_text(encoding="utf-8").strip() if identity_file.exists() else ""
-    if not identity:  # also in a file that somebody emptied; it stays the same when the run is resumed
-        identity = uuid.uuid4().hex[:12]
-        write_text(identity_file, identity)
+    if not identity_file.exists():  # it stays the same when the run is resumed
+        write_text(identity_file, uuid.uuid4().hex[:12])
     run = wandb.init(
         project=os.environ.get("WANDB_PROJECT", "nmt"),
         name=config.name,
-        id=identity,
+        id=identity_file.read_text(encoding="utf-8"),
         resume="allow" if online else None,
         mode="online" if online else "offline",
         dir=config.run_folder,
@@ -143,4 +103,8 @@ def _start_run(config: Config) -> Any:
         ),
     )
     run.define_metric("*", step_metric="step")  # a resumed run may log a step twice
-    return run
+
+    def log(event: str, step: int, fields: Mapping[str, object]) -> None:
+        run.log({"step": step, **{f"{event}/{key}": value for key, value in fields.items()}})
+
+    return Service("Weights & Biases", log, lambda exit_code: run.finish(exit_code=exit_code))

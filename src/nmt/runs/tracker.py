@@ -4,8 +4,7 @@ import json
 import math
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,20 +13,36 @@ from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
 from nmt.errors import UserError, exit_code
 from nmt.runs.checkpoint import CheckpointRecord
-from nmt.runs.environment import environment, read_environment
+from nmt.runs.environment import environment
 from nmt.runs.layout import RunLayout
-from nmt.runs.services import Service, open_services, worked
+from nmt.runs.services import Service, open_services
 from nmt.storage.files import write_json, write_text
 
 
-class NullTracker:
-    """A tracker that logs nothing, for all processes but the main one."""
+class Tracker:
+    """Writes events to a run's metrics.jsonl, and passes them on to services."""
+
+    def __init__(self, path: Path | None = None, step: int = 0, services: Sequence[Service] = ()) -> None:
+        """Open a metrics.jsonl, if any; drop events of steps after `step`, because they will be logged again."""
+        self._path, self._services = path, services
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _truncate_after(path, step)
 
     def log(self, event: str, step: int, **fields: object) -> None:
-        """Log an event."""
-
-    def close(self, exit_code: int = 0) -> None:
-        """Log the end of the run with its exit code."""
+        """Write one event immediately."""
+        if self._path is not None:
+            values = {key: _json_value(value) for key, value in fields.items()}
+            line = json.dumps({"event": event, "step": step, "time": time.time(), **values}, allow_nan=False)
+            try:
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+            except OSError as error:
+                raise UserError(
+                    f"cannot write {self._path}: {error.strerror}. Free some space or choose another folder, and run "
+                    "again"
+                ) from error
+        self._services = [each for each in self._services if each.tell(each.log, event, step, fields)]
 
     def __enter__(self) -> Self:
         return self
@@ -35,51 +50,21 @@ class NullTracker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(exit_code(error))
-
-
-class Tracker(NullTracker):
-    """Writes events to the run's metrics.jsonl, and passes them on to services."""
-
-    def __init__(self, run_folder: Path, step: int, services: Sequence[Service] = ()) -> None:
-        """Open a run's metrics; drop events of steps after `step`, because they will be logged again."""
-        self._services, self._path = services, RunLayout(run_folder).metrics
-        run_folder.mkdir(parents=True, exist_ok=True)
-        _truncate_after(self._path, step)
-        try:
-            self._file = self._path.open("a", encoding="utf-8")
-        except OSError as error:
-            raise _cannot_write(self._path, error) from error
-
-    def log(self, event: str, step: int, **fields: object) -> None:
-        """Write one event immediately."""
-        line = json.dumps(_json_value({"event": event, "step": step, "time": time.time(), **fields}), allow_nan=False)
-        try:
-            self._file.write(line + "\n")
-            self._file.flush()
-        except OSError as error:
-            raise _cannot_write(self._path, error) from error
-        self._services = [each for each in self._services if worked(each, each.log, event, step, fields)]
-
-    def close(self, exit_code: int = 0) -> None:
-        """Close the file and the services."""
-        with suppress(OSError):  # every event was flushed, and errors have been reported
-            self._file.close()
         for each in self._services:
-            worked(each, each.close, exit_code)
-        self._services = ()
+            each.tell(each.close, exit_code(error))
 
 
-def start_tracker(config: Config, step: int, origin: CheckpointRecord | None = None, precision: str = "") -> Tracker:
+def _json_value(value: object) -> object:
+    """Return a value for JSON, with null for infinity and NaN."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def start_tracker(config: Config, step: int, origin: CheckpointRecord | None, precision: str) -> Tracker:
     """Write config.yaml and environment.json, and return a tracker that drops events of later steps."""
     layout = RunLayout(config.run_folder)
     write_text(layout.settings, to_yaml(config))
-    described = environment(config, config.data_folder, origin, precision)
-    if step and layout.environment.is_file():
-        with suppress(UserError):  # a damaged one is replaced
-            described = described.after(read_environment(layout.environment))
-    write_json(layout.environment, asdict(described))
-    return Tracker(layout.folder, step, open_services(config, step))
+    write_json(layout.environment, environment(config, config.data_folder, origin, precision))
+    return Tracker(layout.metrics, step, open_services(config, step))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,49 +93,25 @@ def read_metrics(path: Path) -> list[MetricsEvent]:
 
 def _truncate_after(path: Path, step: int) -> None:
     """Drop events of later steps from a metrics.jsonl, and a last line that was cut off when the run was killed."""
-    if not path.exists():
-        return
-    kept = "".join(line + "\n" for line, event in _events(path) if event.step <= step)
-    if kept.encode() != path.read_bytes():
+    kept = "".join(line + "\n" for line, event in _events(path) if event.step <= step) if path.exists() else ""
+    if not path.exists() or kept.encode() != path.read_bytes():
         write_text(path, kept)
 
 
 def _events(path: Path) -> list[tuple[str, MetricsEvent]]:
     """Return the lines of a metrics.jsonl with their events."""
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}. Move it out of the way and run again") from error
-    events = []
+    lines, events = path.read_bytes().split(b"\n"), []
     for number, line in enumerate(lines, start=1):
         try:
-            event = event_of(json.loads(line))
+            events.append((line.decode(), _event(json.loads(line))))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            if number == len(lines):
-                break
-            raise UserError(f"{path}, line {number} is damaged: delete that line (the others are kept)") from error
-        events.append((line.decode(), event))
+            if number < len(lines):
+                raise UserError(f"{path}, line {number} is damaged: delete that line (the others are kept)") from error
     return events
 
 
-def event_of(content: Mapping[str, Any]) -> MetricsEvent:
-    """Return the event in a line of metrics.jsonl; raise an error if one of the fields of all events is wrong."""
+def _event(content: dict[str, Any]) -> MetricsEvent:
     figures = {name: value for name, value in content.items() if name not in ("event", "step", "time")}
     if not isinstance(content["step"], int):
         raise TypeError("step is not an integer")
     return MetricsEvent(str(content.get("event", "")), content["step"], float(content.get("time", 0.0)), figures)
-
-
-def _json_value(value: Any) -> Any:
-    """Return a value for JSON, with null for infinity and NaN."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {key: _json_value(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json_value(item) for item in value]
-    return value
-
-
-def _cannot_write(path: Path, error: OSError) -> UserError:
-    return UserError(f"cannot write {path}: {error.strerror}. Free some space or choose another folder, and run again")

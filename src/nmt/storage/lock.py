@@ -32,11 +32,8 @@ def exclusive_folder(
 ) -> Iterator[None]:
     """Lock a folder during this block; create it if it does not exist.
 
-    Args:
-        folder: The folder.
-        taken: The rest of the message, after the folder's name, if another process holds the lock.
-        setting: The setting to change if the folder is not writable.
-        wait: Takes this message before waiting for the other process. Without it, the message is an error.
+    If another process holds the lock, raise an error with the message `taken` after the folder's name, or pass the
+    message to `wait` and wait. `setting` names the folder in the error if it is not writable.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

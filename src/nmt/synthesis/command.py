@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
-from nmt.config.folders import folder_to_write, is_address
+from nmt.config.folders import expanded, is_address
 from nmt.config.saved import flatten
 from nmt.config.tree import Config
 from nmt.decoding.engine import Done
@@ -79,7 +79,7 @@ def _scan(name: str) -> tuple[int, str]:
 def _path(config: Config) -> Path:
     """Return the folder to write."""
     if config.output != "-":
-        return folder_to_write("output", config.output)
+        return expanded(config.output)
     if is_address(config.paths.data):
         raise UserError(f"paths.data={config.paths.data} is an address: name a local folder by output=")
     return config.corpora_folder / "synthetic" / config.name

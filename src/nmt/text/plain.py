@@ -4,7 +4,7 @@ White space, punctuation and digits do not count. Sentences without letters are 
 """
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -34,21 +34,14 @@ def plain(text: str) -> str:
     return text.casefold().translate(_PLAIN)
 
 
-def sentence_hashes(sentences: Iterable[str]) -> Hashes:
-    """Return a number of 64 bits for each sentence, which is the same in all processes."""
-    return np.frombuffer(b"".join(map(sentence_digest, sentences)), np.uint64)
-
-
 def sentence_digest(sentence: str) -> bytes:
-    """Return the eight bytes of a sentence's hash."""
-    return digest(plain(sentence).replace(" ", "") or f"\n{sentence.strip()}")
+    """Return the eight bytes of a sentence's hash, which is the same in all processes."""
+    compared = plain(sentence).replace(" ", "") or f"\n{sentence.strip()}"
+    return blake2b(compared.encode(errors="surrogatepass"), digest_size=8).digest()
 
 
-def digest(text: str) -> bytes:
-    """Return eight bytes for a text as it stands."""
-    return blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
-
-
-def pair_hashes(first: Hashes, second: Hashes) -> Hashes:
-    """Return a hash for each pair of two sentences, given their hashes."""
+def pair_hashes(pairs: Iterable[Sequence[str]]) -> Hashes:
+    """Return a hash of the two sides of each pair."""
+    digests = b"".join(sentence_digest(side) for pair in pairs for side in pair[:2])
+    first, second = np.frombuffer(digests, np.uint64).reshape(-1, 2).T
     return first * PAIR_FACTOR + second

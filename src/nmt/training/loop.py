@@ -9,7 +9,7 @@ from nmt.compute.machine import is_out_of_memory
 from nmt.compute.signals import Interruptible, StopError, StopRequest, stop_signals
 from nmt.data.loader import GlobalBatch
 from nmt.errors import UserError
-from nmt.runs.tracker import NullTracker
+from nmt.runs.tracker import Tracker
 from nmt.training.checkpointing import CheckpointManager
 from nmt.training.progress import Progress
 from nmt.training.replicas import check_same_weights
@@ -31,7 +31,7 @@ class Loop:
     """Runs the steps of a training state, and logs, validates and saves in between."""
 
     def __init__(
-        self, state: TrainingState, tracker: NullTracker, validate: Validate, checkpoint_manager: CheckpointManager
+        self, state: TrainingState, tracker: Tracker, validate: Validate, checkpoint_manager: CheckpointManager
     ) -> None:
         self.state, self.trainer, self.config = state, state.trainer, state.trainer.config
         self.tracker, self.validate, self.checkpoint_manager = tracker, validate, checkpoint_manager

@@ -10,15 +10,13 @@ import torch
 import yaml
 from torch import Tensor
 
-from nmt.commands import average as stage
+from nmt.commands import average as command
+from nmt.commands.average import average, candidates, last_checkpoints
 from nmt.config.training import AveragingConfig
 from nmt.config.tree import Config, PathsConfig
 from nmt.errors import UserError
-from nmt.runs.averaging import average, candidates, last_checkpoints, write_averaged
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, DamagedError, load
 from nmt.runs.checkpoints import Checkpoints, load_last_good, resolve
-
-SETTINGS = asdict(Config())
 
 
 def weights_of(step: int) -> dict[str, Tensor]:
@@ -26,186 +24,108 @@ def weights_of(step: int) -> dict[str, Tensor]:
     return {"matrix": torch.randn(30, 20, generator=generator), "bias": torch.randn(20, generator=generator) * 1e-3}
 
 
-def save(
-    run: Path,
-    step: int,
-    weights: dict[str, Tensor] | None = None,
-    tokenizer: bytes = b"pieces",
-    model: dict[str, Any] | None = None,
-    settings: dict[str, Any] | None = None,
-    interim: bool = False,
-    only_best: bool = False,
-    **valid: float,
-) -> Path:
+def config_of(folder: Path, last: int) -> Config:
+    return Config(name="table3/a1", paths=PathsConfig(outputs=str(folder)), averaging=AveragingConfig(last=last))
+
+
+def save(folder: Path, step: int, weights: dict[str, Tensor] | None = None, **meta: Any) -> Path:
     checkpoint = Checkpoint(
-        meta=CheckpointMeta(step=step, valid=valid, interim=interim, only_best=only_best),
+        meta=CheckpointMeta(step=step, **meta),
         weights=weights_of(step) if weights is None else weights,
         trainer={},
-        tokenizer_files={"tokenizer.model": tokenizer},
-        config_text=yaml.safe_dump(SETTINGS | {"model": SETTINGS["model"] | (model or {})} | (settings or {})),
+        tokenizer_files={"tokenizer.model": b"pieces"},
+        config_text=yaml.safe_dump(asdict(Config())),
     )
-    return Checkpoints(run).save(checkpoint)
+    return Checkpoints(config_of(folder, 0).run_folder).save(checkpoint)
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    return tmp_path / "demo"
+def steps(saved: Any) -> list[int]:
+    return [each.step for each in saved]
 
 
-def numpy_mean(steps: list[int], name: str) -> Any:
-    return np.mean([weights_of(step)[name].numpy().astype(np.float64) for step in steps], axis=0).astype(np.float32)
+def saved_in(folder: Path) -> list[CheckpointMeta]:
+    return Checkpoints(config_of(folder, 0).run_folder).steps()
 
 
-def test_the_average_is_the_mean(run: Path) -> None:
-    steps = [1, 20, 300, 4000, 50_000, 600_000, 7_000_000]
-    averaged = average([save(run, step) for step in steps])
+def test_the_average_is_the_mean(tmp_path: Path) -> None:
+    many = [1, 20, 300, 4000, 50_000, 600_000, 7_000_000]
+    for step in many:
+        save(tmp_path, step)
+    averaged = average(saved_in(tmp_path)).weights
     assert averaged.keys() == {"matrix", "bias"}
     for name, weight in averaged.items():
         assert weight.dtype == torch.float32
-        np.testing.assert_array_equal(weight.numpy(), numpy_mean(steps, name))
+        exact = np.mean([weights_of(step)[name].numpy().astype(np.float64) for step in many], axis=0)
+        np.testing.assert_array_equal(weight.numpy(), exact.astype(np.float32))
 
 
-def test_the_averaged_checkpoint_loads_as_any_other(run: Path) -> None:
-    paths = [save(run, step) for step in (100, 200, 300)]
-    folder = write_averaged(run, paths[::-1], 300)
-    assert resolve(run, "averaged") == folder == run / "checkpoints" / "averaged"
+def test_the_averaged_checkpoint_loads_as_any_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths, config = [save(tmp_path, step) for step in (100, 200, 300)], config_of(tmp_path, 4)
+    command.run(config)
+    folder = resolve(config.run_folder, "averaged")
+    assert capsys.readouterr().out == (
+        f"averaged step-00000100 to step-00000300 into {folder}\n"
+        "  averaging.last=4 asks for more, but the run has no others\n"
+    )
     checkpoint = load(folder)
-    np.testing.assert_array_equal(checkpoint.weights["matrix"].numpy(), numpy_mean([300, 200, 100], "matrix"))
-    assert checkpoint.step == 300
-    assert checkpoint.meta.averaged_from == ["step-00000300", "step-00000200", "step-00000100"]
+    assert checkpoint.step == checkpoint.meta.newest_step == 300
+    assert checkpoint.meta.averaged_from == ["step-00000100", "step-00000200", "step-00000300"]
     assert checkpoint.tokenizer_files == {"tokenizer.model": b"pieces"}
     assert checkpoint.config_text == load(paths[2]).config_text
     with pytest.raises(UserError, match="contains only weights"):
         load(folder, trainer=True)
-    resumed = load_last_good(run)
+    resumed = load_last_good(config.run_folder)
     assert resumed is not None
     assert resumed.path == paths[2]
-    assert [saved.step for saved in Checkpoints(run).steps()] == [100, 200, 300]
-    write_averaged(run, paths[:2], 300)
-    assert load(folder).step == 200
-
-
-def last_steps(run: Path, count: int) -> list[int]:
-    return [load(path).step for path in last_checkpoints(Checkpoints(run), count)]
-
-
-def found_steps(run: Path, keep_last: int, keep_best: int) -> dict[str, list[int]]:
-    found = candidates(Checkpoints(run), keep_last, keep_best)
-    return {name: [load(path).step for path in paths] for name, paths in found.items()}
-
-
-def test_the_last_are_those_of_the_highest_steps_and_the_best_those_of_the_best_scores(run: Path) -> None:
-    bleu = {99_999_999: 9.0, 100_000_000: 30.0, 200_000_000: 20.0, 1_000_000_000: 25.0}
-    for step, score in bleu.items():
-        save(run, step, loss=score, bleu=score)
-    assert last_steps(run, 2) == [200_000_000, 1_000_000_000]
-    assert last_steps(run, 3) == [100_000_000, 200_000_000, 1_000_000_000]
-    assert found_steps(run, 2, 2)["the best 2"] == [99_999_999, 200_000_000]
-
-
-def test_an_interim_checkpoint_is_in_no_average(run: Path) -> None:
-    for step, loss in ((1000, 3.0), (1100, 1.0), (1200, 2.0)):
-        save(run, step, loss=loss)
-    save(run, 1213, interim=True, loss=0.5)
-    assert last_steps(run, 2) == [1100, 1200]
-    assert found_steps(run, 3, 1) == {
-        "the last checkpoint": [1213],
-        "the last 3": [1000, 1100, 1200],
-        "the best 1": [1100],
-    }
-
-
-def test_the_best_between_scheduled_checkpoints_is_not_among_the_last(run: Path) -> None:
-    for step, loss in ((1000, 3.0), (1050, 1.0), (1100, 2.0)):
-        save(run, step, only_best=step == 1050, loss=loss)
-    assert last_steps(run, 2) == last_steps(run, 9) == [1000, 1100]
-    assert found_steps(run, 3, 2) == {
-        "the last checkpoint": [1100],
-        "the last 2": [1000, 1100],
-        "the best 2": [1050, 1100],
-    }
-
-
-def test_a_checkpoint_kept_as_one_of_the_best_is_not_among_the_last(run: Path) -> None:
-    settings = {"training": SETTINGS["training"] | {"keep_last": 2}, "averaging": SETTINGS["averaging"] | {"last": 2}}
-    for step in (100, 300, 400):  # 200 is gone, because only two are kept
-        save(run, step, settings=settings, loss=float(step))
-    assert last_steps(run, 3) == [300, 400]
-    assert list(found_steps(run, 5, 1).values()) == [[400], [300, 400], [100]]
-
-
-@pytest.mark.parametrize("last", [1, 5])
-def test_a_run_with_only_an_interim_checkpoint_uses_it(
-    tmp_path: Path, last: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = Config(name="short", paths=PathsConfig(outputs=str(tmp_path)), averaging=AveragingConfig(last=last))
-    save(config.run_folder, 13, interim=True)
-    stage.run(config)
-    assert "averaged step-00000013 into" in capsys.readouterr().out
-    assert load(config.run_folder / "checkpoints" / "averaged").meta.averaged_from == ["step-00000013"]
-
-
-def test_candidates_of_the_same_checkpoints_are_one(run: Path) -> None:
-    save(run, 1)
-    assert found_steps(run, 5, 5) == {"the last checkpoint": [1]}
-    save(run, 2)
-    assert found_steps(run, 5, 5) == {"the last checkpoint": [2], "the last 2": [1, 2]}
-    save(run, 3, loss=1.0)
-    assert found_steps(run, 2, 2) == {"the last checkpoint": [3], "the last 2": [2, 3]}
-
-
-def test_a_run_without_checkpoints_is_an_error(run: Path) -> None:
-    with pytest.raises(UserError, match=r"no checkpoints in .*: run `make train`"):
-        last_checkpoints(Checkpoints(run), 2)
-    with pytest.raises(UserError, match=r"no checkpoints in .*: run `make train`"):
-        candidates(Checkpoints(run), 5, 5)
+    command.run(config_of(tmp_path, 1))
+    assert torch.equal(load(folder).weights["matrix"], weights_of(300)["matrix"])
 
 
 @pytest.mark.parametrize(
-    ("other", "message"),
+    ("saved", "count", "chosen"),
     [
-        ({"weights": {"matrix": torch.zeros(30, 21), "bias": torch.zeros(20)}}, r"matrix is \[30, 21\] but"),
-        ({"weights": {"matrix": torch.zeros(30, 20)}}, r"bias is missing"),
-        ({"weights": weights_of(1) | {"more": torch.zeros(1)}}, r"more is not in the model"),
-        ({"tokenizer": b"other pieces"}, r"their tokenizers differ"),
-        ({"model": {"heads": 16, "norm_placement": "pre"}}, r"model.heads is 16, not 8, model.norm_placement is pre"),
+        ({99_999_999: {}, 100_000_000: {}, 1_000_000_000: {}}, 2, [100_000_000, 1_000_000_000]),
+        ({1000: {}, 1100: {}, 1213: {"interim": True}}, 2, [1000, 1100]),
+        ({1000: {}, 1050: {"only_best": True}, 1100: {}}, 9, [1000, 1100]),
+        ({13: {"interim": True}}, 5, [13]),
     ],
 )
-def test_checkpoints_that_do_not_match_are_not_averaged(run: Path, other: dict[str, Any], message: str) -> None:
-    paths = [save(run, 1), save(run, 2), save(run, 3, **other)]
-    with pytest.raises(UserError, match=message) as caught:
-        write_averaged(run, paths, 3)
-    assert "step-00000003" in str(caught.value)
-    assert not (run / "checkpoints" / "averaged").exists()
-
-
-def test_a_damaged_checkpoint_is_never_averaged(run: Path) -> None:
-    paths = [save(run, 1), save(run, 2)]
-    content = bytearray((paths[1] / "model.safetensors").read_bytes())
-    content[-1] ^= 1
-    (paths[1] / "model.safetensors").write_bytes(bytes(content))
-    with pytest.raises(DamagedError, match=r"step-00000002/model\.safetensors is damaged"):
-        average(paths)
-
-
-def test_a_damaged_checkpoint_is_not_replaced_by_another(run: Path) -> None:
-    folders = [save(run, step, loss=1.0 / step) for step in (1, 2, 3)]
-    (folders[-1] / "meta.json").write_text("{")
-    with pytest.raises(DamagedError, match=f"{folders[-1].name}/meta.json is damaged .*: delete {folders[-1]}"):
-        last_checkpoints(Checkpoints(run), 2)
-
-
-def test_a_run_that_stopped_early_is_averaged_over_its_checkpoints(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_last_are_those_at_equal_distances(
+    tmp_path: Path, saved: dict[int, dict[str, Any]], count: int, chosen: list[int]
 ) -> None:
-    config = Config(name="table3/a1", paths=PathsConfig(outputs=str(tmp_path)), averaging=AveragingConfig(last=3))
-    config.run_folder.parent.mkdir()
-    save(config.run_folder, 1)
-    save(config.run_folder, 2)
-    stage.run(config)
-    folder = config.run_folder / "checkpoints" / "averaged"
-    assert capsys.readouterr().out == (
-        f"averaged step-00000001 to step-00000002 into {folder}\n"
-        "  averaging.last=3 asks for more, but the run has no others\n"
-    )
-    np.testing.assert_array_equal(load(folder).weights["bias"].numpy(), numpy_mean([1, 2], "bias"))
+    for step, meta in saved.items():
+        save(tmp_path, step, **meta)
+    assert steps(last_checkpoints(saved_in(tmp_path), count)) == chosen
+
+
+def test_candidates_are_the_last_one_and_the_last_and_the_best(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    assert {name: steps(each) for name, each in candidates(saved_in(tmp_path), 5, 5).items()} == {
+        "the last checkpoint": [1]
+    }
+    for step, loss in ((1000, 3.0), (1100, 1.0), (1200, 2.0)):
+        save(tmp_path, step, valid={"loss": loss})
+    save(tmp_path, 1213, interim=True, valid={"loss": 0.5})
+    assert {name: steps(each) for name, each in candidates(saved_in(tmp_path), 3, 2).items()} == {
+        "the last checkpoint": [1213],
+        "the last 3": [1000, 1100, 1200],
+        "the best 2": [1100, 1200],
+    }
+
+
+def test_bad_checkpoints_are_never_averaged(tmp_path: Path) -> None:
+    config = config_of(tmp_path, 2)
+    with pytest.raises(UserError, match=r"no checkpoints in .*: run `make train`"):
+        command.run(config)
+    save(tmp_path, 1)
+    save(tmp_path, 2, {"matrix": torch.zeros(30, 21), "bias": torch.zeros(20)})
+    with pytest.raises(UserError, match=r"step-00000002 is .*matrix is \[30, 21\], not \[30, 20\]"):
+        command.run(config)
+    weights = save(tmp_path, 2) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
+    with pytest.raises(DamagedError, match=r"step-00000002/model\.safetensors is damaged"):
+        command.run(config)
+    (save(tmp_path, 3) / "meta.json").write_text("{")  # without it, another one would count as the last
+    with pytest.raises(DamagedError, match=r"step-00000003/meta\.json is damaged .*: delete .*step-00000003 "):
+        command.run(config)
+    assert not (config.run_folder / "checkpoints" / "averaged").exists()

@@ -19,7 +19,7 @@ from nmt.data.store import PairStore
 from nmt.launched import uptime
 from nmt.runs.checkpoint import Checkpoint
 from nmt.runs.checkpoints import Checkpoints, load_last_good
-from nmt.runs.tracker import NullTracker
+from nmt.runs.tracker import Tracker
 from nmt.training import gradient, replicas
 from nmt.training.checkpointing import CheckpointManager
 from nmt.training.loop import Loop
@@ -64,9 +64,7 @@ class Training(Loop):
             state.restore(checkpoint)
         checkpoints = Checkpoints(folder, config.keep_last, config.keep_best)
         self.validated: list[int] = []
-        super().__init__(
-            state, NullTracker(), self.figures, CheckpointManager(checkpoints, TEMPLATE, in_background=False)
-        )
+        super().__init__(state, Tracker(), self.figures, CheckpointManager(checkpoints, TEMPLATE, in_background=False))
 
     def figures(self, interruptible_together: Interruptible) -> dict[str, float]:
         with interruptible_together():

@@ -18,8 +18,8 @@ HeldOut = set[bytes]
 """What filters know of the development and test text: the keys of all sentences and pairs."""
 CHUNK_PAIRS = 10_000
 """Pairs between two reports of progress."""
-Keeps = Callable[..., bool]
-"""Returns whether a training pair is kept, given its source, its target, and what else it has."""
+Keeps = Callable[[str, str], bool]
+"""Returns whether a training pair is kept, given its source and its target."""
 
 
 def keys_of(sides: Languages, source: str, target: str) -> tuple[bytes, bytes, bytes]:
@@ -66,4 +66,4 @@ def sentences_differ(data: DataConfig, held_out: HeldOut) -> Keeps:
     sides = languages(data)
     # different sentences often have the same tree
     chosen = slice(2, 3) if data.drop_overlap != SIDE else slice(0, 2) if is_text(data.target_lang) else slice(0, 1)
-    return lambda source, target, *_: held_out.isdisjoint(keys_of(sides, source, target)[chosen])
+    return lambda source, target: held_out.isdisjoint(keys_of(sides, source, target)[chosen])

@@ -1,7 +1,9 @@
 """Filters of the training text, against plain set and loop arithmetic."""
 
 import random
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,18 +11,10 @@ import pytest
 from nmt.config.data import DataConfig
 from nmt.data.engine import Engine
 from nmt.data.filters.overlap import HeldOut
-from nmt.data.filters.pipeline import (
-    FILTERS,
-    FirstSeen,
-    apply,
-    filter_settings,
-    filters_of,
-    has_at_most,
-    pair_digests,
-    read_chunks,
-)
+from nmt.data.filters.pipeline import FILTERS, apply, filter_settings, filters_of, read_chunks
 from nmt.data.sources.source import Pair
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
+from nmt.text.language import OTHER_CODES, language_identifier
 
 
 def run(
@@ -46,7 +40,7 @@ def test_filters_apply_in_order_and_count_what_they_drop() -> None:
 @pytest.mark.parametrize(
     ("pair", "settings", "is_kept"),
     [
-        (("a b c", "d e f"), {"max_words": 3}, True),
+        (("  a   b   c  ", "d"), {"max_words": 3}, True),
         (("a b c d", "e"), {"max_words": 3}, False),
         (("a", "b c d e"), {"max_words": 3}, False),
         (("w " * 999, "v"), {"max_words": 0}, True),
@@ -58,35 +52,28 @@ def test_limits_keep_what_is_within_them(pair: Pair, settings: dict[str, Any], i
     assert run([pair], DataConfig(**{"max_words": 0, **settings}))[0] == ([pair] if is_kept else [])
 
 
-@pytest.mark.parametrize(
-    ("text", "fits"), [("a b c", True), ("a b c d", False), ("  a   b   c  ", True), ("a" * 99, True)]
-)
-def test_limit_of_words_counts_words_not_spaces(text: str, fits: bool) -> None:
-    assert has_at_most(text, 3) is fits
-
-
 @pytest.mark.parametrize("size", [1, 7, 5000])
 def test_deduplication_agrees_with_a_set(size: int) -> None:
     generator = random.Random(size)
-    pairs = [(str(generator.randrange(900)), str(generator.randrange(2))) for _ in range(3000)]
-    seen: set[Pair] = set()
-    expected = [not (pair in seen or seen.add(pair)) for pair in pairs]  # type: ignore[func-returns-value]
-    first = FirstSeen()
-    chunks = [pairs[start : start + size] for start in range(0, len(pairs), size)]
-    assert [new for chunk in chunks for new in first.are_new(pair_digests(chunk)).tolist()] == expected
+    pairs: list[Pair] = [(str(generator.randrange(900)), str(generator.randrange(2))) for _ in range(3000)]
+    kept, dropped = run(pairs, DataConfig(deduplicate=True), size)
+    assert kept == list(dict.fromkeys(pairs))
+    assert dropped["duplicates"] == len(pairs) - len(kept)
 
 
 def test_duplicates_are_compared_by_their_letters_and_sides() -> None:
     pairs: list[Pair] = [("Page 1 of 20.", "Seite 1 von 20."), ("Yes.", "वह की है"), ("Yes.", "वह का है")]
     pairs += [("a b", "c"), ("a", "b c"), ("c", "a b"), ("1", "2"), ("1", "3")]
-    kept, dropped = run([*pairs, ("page 17  of 20", "SEITE 17 von 20!")], DataConfig(deduplicate=True))
+    kept, _ = run([*pairs, ("page 17  of 20", "SEITE 17 von 20!")], DataConfig(deduplicate=True))
     assert kept == pairs
-    assert dropped["duplicates"] == 1
 
 
-def test_processes_keep_and_count_the_same() -> None:
-    pairs: list[Pair] = [(str(number % 40), "a " * (number % 7)) for number in range(200)]
-    data, engine = DataConfig(deduplicate=True, max_words=5), Engine(workers=2)
+@pytest.mark.parametrize("settings", [{}, {"drop_copies": True, "max_ratio": 2.0, "deduplicate": True}])
+def test_processes_keep_and_count_the_same(settings: dict[str, Any]) -> None:
+    generator = random.Random(4)
+    texts = ["", "a", "b", "a b", "a b c d e", "  ", "x\0y", "bb"]
+    pairs: list[Pair] = [(generator.choice(texts), generator.choice(texts)) for _ in range(300)]
+    data, engine = DataConfig(max_words=4, **settings), Engine(workers=2)
     assert run(pairs, data, 50, engine=engine) == run(pairs, data)
 
 
@@ -96,23 +83,63 @@ def test_settings_of_filters_turn_them_on_and_are_recorded() -> None:
         "deduplicate": True, "min_language_probability": 0.1,
     }  # fmt: skip
     off = DataConfig(max_words=0, source="files")
-    assert {each.setting for each in FILTERS} == {"", *turned_on}
+    assert {*FILTERS.values()} == {"", *turned_on}
     assert filter_settings(replace(off, **turned_on)) == turned_on
     for setting, value in turned_on.items():
-        added = [each for each in filters_of(replace(off, **{setting: value}), "train") if each.setting]
-        assert {each.setting for each in added} == {setting}
-
-
-def test_filters_of_earlier_versions_have_the_same_records_if_new_ones_are_off() -> None:
+        added = filters_of(replace(off, **{setting: value}), "train")
+        assert [FILTERS[name] for name in added if FILTERS[name]] == [setting]
     assert filter_settings(DataConfig()) == {
         "drop_copies": False, "max_words": 250, "max_ratio": 0.0, "deduplicate": False,
-    }  # fmt: skip
+    }, "records of earlier versions must stay valid"  # fmt: skip
+    assert filters_of(DataConfig(), "test", ["test"]) == ["empty", "control characters"]
+    assert filters_of(DataConfig(), "test", ["valid"]) == []
 
 
-def test_held_out_text_loses_only_pairs_that_cannot_be_scored() -> None:
-    data = DataConfig(drop_copies=True)
-    assert [each.name for each in filters_of(data, "test", ["test"])] == ["empty", "control characters"]
-    assert filters_of(data, "test", ["valid"]) == []
+class FakeIdentifier:
+    """Knows two languages by one letter each: the more of it, the more probable."""
+
+    labels = ("de", "en")
+
+    def rank(self, text: str) -> list[tuple[str, float]]:
+        share = text.count("d") / len(text)
+        return sorted([("de", share), ("en", 1 - share)], key=lambda each: -each[1])
+
+    def classify(self, text: str) -> tuple[str, float]:
+        return self.rank(text)[0]
+
+
+def test_both_sides_must_probably_be_in_their_languages(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = SimpleNamespace(from_model_file=lambda _, norm_probs: FakeIdentifier())
+    module = SimpleNamespace(LanguageIdentifier=made, MODEL_FILE="")
+    monkeypatch.setitem(sys.modules, "py3langid", module)
+    monkeypatch.setitem(sys.modules, "py3langid.langid", module)
+    language_identifier.cache_clear()
+    pairs: list[Pair] = [("eeee", "dddd"), ("eeed", "ddde"), ("eddd", "dddd"), ("eeee", "eeed"), ("dddd", "eeee")]
+    for languages, least, count in ((("en", "de-AT"), 0.3, 2), (("en_GB", "DE"), 0.25, 4)):
+        data = DataConfig(source_lang=languages[0], target_lang=languages[1], min_language_probability=least)
+        kept, dropped = run(pairs, data)
+        assert kept == pairs[:count]
+        assert list(dropped.items())[-1] == ("language", 5 - count)
+    with pytest.raises(UserError, match="cannot check xx: py3langid knows de, en"):
+        run(pairs, DataConfig(source_lang="xx", min_language_probability=0.3))
+    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
+    monkeypatch.setitem(sys.modules, "py3langid", None)
+    monkeypatch.delenv("NMT_INSTALL", raising=False)
+    language_identifier.cache_clear()
+    with pytest.raises(UserError, match=r"needs the package py3langid: .*pip install 'py3langid>=0\.4'"):
+        run(pairs, DataConfig(min_language_probability=0.3))
+
+
+def test_the_classifier_knows_languages_also_under_other_codes() -> None:
+    pytest.importorskip("py3langid", reason="needs the extra language")
+    language_identifier.cache_clear()
+    labels = {*language_identifier().labels}
+    assert {*OTHER_CODES.values()} <= labels
+    assert not {*OTHER_CODES} & labels
+    norwegian: Pair = ("Jeg vet ikke hva jeg skal gjøre med alle disse bøkene som ligger her.",) * 2
+    for languages, is_kept in ((("nb_NO", "no"), True), (("en", "no"), False)):
+        data = DataConfig(source_lang=languages[0], target_lang=languages[1], min_language_probability=0.5)
+        assert run([norwegian], data)[0] == ([norwegian] if is_kept else [])
 
 
 @pytest.mark.parametrize(

@@ -15,25 +15,16 @@ from nmt.config.commands import TrackingConfig
 from nmt.config.tree import Config, PathsConfig
 from nmt.errors import UserError
 from nmt.runs import services as services_module
-from nmt.runs.services import evaluation_services, open_services
+from nmt.runs.services import open_services
 from nmt.runs.tracker import Tracker, read_metrics
-from tests.integration.conftest import corpus, settings
-
-__all__ = ["corpus", "settings"]
 
 
-def settings_of(folder: Path, name: str = "demo", **tracking: Any) -> Config:
-    """Return settings of a run in a folder."""
-    return Config(name=name, paths=PathsConfig(outputs=str(folder)), tracking=TrackingConfig(**tracking))
-
-
-def start(folder: Path, step: int = 0, **tracking: Any) -> Tracker:
-    return Tracker(folder / "demo", step, open_services(settings_of(folder, **tracking), step))
-
-
-def tell(config: Config, step: int) -> None:
-    with evaluation_services(config) as tell_services:
-        tell_services("test", step, {"bleu": 12.5})
+def start(folder: Path, step: int | None = 0, **tracking: Any) -> Tracker:
+    """Begin to train the run `demo` in a folder after a step, or to evaluate it."""
+    config = Config(name="demo", paths=PathsConfig(outputs=str(folder)), tracking=TrackingConfig(**tracking))
+    config.run_folder.mkdir(exist_ok=True)
+    metrics = None if step is None else config.run_folder / "metrics.jsonl"
+    return Tracker(metrics, step or 0, open_services(config, step))
 
 
 def wandb_records(path: Path) -> list[Any]:
@@ -81,60 +72,39 @@ def test_wandb_offline_records_the_whole_run(
     tmp_path: Path, isolated_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "demo"
-    run.mkdir()
-    (run / "wandb-id.txt").touch()  # as if a full disk had left it empty
     for step in (10, 20):  # the second is a resumed part of the same run
-        with start(tmp_path, step - 10, wandb="offline") as tracker:
+        with suppress(RuntimeError), start(tmp_path, step - 10, wandb="offline") as tracker:
             tracker.log("train", step, loss=step / 4, gradient_norm=math.nan)
+            if step == 20:
+                raise RuntimeError("wrong")
         second = int(time.time())
-        while step == 10 and int(time.time()) == second:  # wandb names its folders by the second
+        while int(time.time()) == second:  # wandb names its folders by the second
             time.sleep(0.02)
+    with start(tmp_path, None, wandb="offline") as tracker:
+        tracker.log("test", 40, bleu=12.5)
     identity = (run / "wandb-id.txt").read_text()
     files = sorted((run / "wandb").glob(f"offline-run-*-{identity}/run-{identity}.wandb"))
-    parts = [wandb_records(file) for file in files]
-    records = [record for part in parts for record in part]
-    started = [record.run for record in records if record.WhichOneof("record_type") == "run"]
+    records = [record for file in files for record in wandb_records(file)]
+    of_kind = {
+        kind: [each for each in records if each.WhichOneof("record_type") == kind] for kind in ("run", "history")
+    }
+    started = [record.run for record in of_kind["run"]]
     assert {(found.run_id, found.project, found.display_name) for found in started} == {(identity, "nmt", "demo")}
     settings = {item.key: json.loads(item.value_json) for item in started[0].config.update if item.value_json}
-    assert settings["seed"] == 1
-    assert settings["model.layers"] == 6
+    assert (settings["seed"], settings["model.layers"]) == (1, 6)
     told = [
         {"/".join(item.nested_key) or item.key: json.loads(item.value_json) for item in record.history.item}
         for record in records
         if record.WhichOneof("record_type") == "history"
     ]
-    assert [(row["step"], row["train/loss"]) for row in told] == [(10, 2.5), (20, 5.0)]
+    assert [(row["step"], row.get("train/loss"), row.get("test/bleu")) for row in told] == [
+        (10, 2.5, None),
+        (20, 5.0, None),
+        (40, None, 12.5),
+    ]
+    assert [each.exit.exit_code for each in records if each.WhichOneof("record_type") == "exit"] == [0, 1, 0]
     assert "warning" not in capfd.readouterr().err
     assert [event.step for event in read_metrics(run / "metrics.jsonl")] == [10, 20]
-
-
-@pytest.mark.parametrize(
-    ("error", "code"), [(None, 0), (RuntimeError("wrong"), 1), (SystemExit(143), 143), (SystemExit(), 0)]
-)
-def test_wandb_gets_the_exit_code_of_the_run(
-    tmp_path: Path, isolated_wandb: Callable[..., None], error: BaseException | None, code: int
-) -> None:
-    with suppress(RuntimeError, SystemExit), start(tmp_path, wandb="offline") as tracker:
-        tracker.log("train", 1, loss=1.0)
-        if error is not None:
-            raise error
-    (file,) = tmp_path.glob("demo/wandb/offline-run-*/run-*.wandb")
-    (ended,) = (record.exit for record in wandb_records(file) if record.WhichOneof("record_type") == "exit")
-    assert ended.exit_code == code
-
-
-def test_wandb_offline_gets_scores(
-    tmp_path: Path, isolated_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "some/name").mkdir(parents=True)
-    tell(settings_of(tmp_path, "some/name", wandb="offline"), 40)
-    assert "warning" not in capfd.readouterr().err
-    file = next((tmp_path / "some/name/wandb").glob("offline-run-*/run-*.wandb"))
-    records = wandb_records(file)
-    rows = [record.history for record in records if record.WhichOneof("record_type") == "history"]
-    told = {item.key: json.loads(item.value_json) for item in rows[0].item if item.key}
-    told |= {"/".join(item.nested_key): json.loads(item.value_json) for item in rows[0].item if item.nested_key}
-    assert (told["step"], told["test/bleu"]) == (40, 12.5)
 
 
 def test_tensorboard_reads_the_curves_and_the_scores(tmp_path: Path) -> None:
@@ -146,7 +116,8 @@ def test_tensorboard_reads_the_curves_and_the_scores(tmp_path: Path) -> None:
             for step in (first, first + 1):
                 tracker.log("train", step, loss=step / first, text="no number")
     for step in (40, 1):  # scores of an earlier checkpoint hide nothing
-        tell(settings_of(tmp_path, tensorboard=True), step)
+        with start(tmp_path, None, tensorboard=True) as tracker:
+            tracker.log("test", step, bleu=12.5)
     found = reading.EventAccumulator(str(tmp_path / "demo" / "tensorboard")).Reload()
     assert [(each.step, each.value) for each in found.Scalars("train/loss")] == [(1, 1.0), (2, 1.0), (3, 1.5)]
     assert [(each.step, each.value) for each in found.Scalars("test/bleu")] == [(40, 12.5), (1, 12.5)]
@@ -160,49 +131,30 @@ def test_a_missing_tensorboard_package_is_named(tmp_path: Path, monkeypatch: pyt
         start(tmp_path, tensorboard=True)
 
 
-def goes_on_with_one_warning(
-    folder: Path, capsys: pytest.CaptureFixture[str], reason: str, wandb: str = "online"
-) -> None:
-    with start(folder, wandb=wandb) as tracker:
-        for step in (1, 2, 3):
-            tracker.log("train", step, loss=1.0)
-    warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
-    assert len(warnings) == 1
-    assert f"Weights & Biases does not work ({reason}" in warnings[0]
-    assert [event.step for event in read_metrics(folder / "demo" / "metrics.jsonl")] == [1, 2, 3]
-
-
-def test_without_a_login_the_run_continues(
-    tmp_path: Path, isolated_wandb: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    goes_on_with_one_warning(tmp_path, capsys, "you are not logged in: run `wandb login`")
-
-
-@pytest.mark.slow
-def test_with_an_unreachable_server_the_run_continues(
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("no login", "you are not logged in: run `wandb login`"),
+        ("no package", "import of wandb halted"),
+        pytest.param("no server", "", marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_continues_without_wandb_after_one_warning(
     tmp_path: Path,
     isolated_wandb: Callable[..., None],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
+    fault: str,
+    reason: str,
 ) -> None:
-    isolated_wandb("0" * 40)
-    monkeypatch.setattr(services_module, "INIT_SECONDS", 1)
-    goes_on_with_one_warning(tmp_path, capsys, "")
-
-
-def test_without_the_package_the_run_continues(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "wandb", None)
-    goes_on_with_one_warning(tmp_path, capsys, "import of wandb halted", wandb="offline")
-
-
-def test_if_wandb_fails_during_the_run_the_run_continues(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Broken:
-        def log(self, _: Any) -> None:
-            raise BrokenPipeError("the service is gone")
-
-    monkeypatch.setattr(services_module, "_start_run", lambda *_: Broken())
-    goes_on_with_one_warning(tmp_path, capsys, "the service is gone")
+    if fault == "no package":
+        monkeypatch.setitem(sys.modules, "wandb", None)
+    elif fault == "no server":
+        isolated_wandb("0" * 40)
+        monkeypatch.setattr(services_module, "INIT_SECONDS", 1)
+    with start(tmp_path, wandb="online") as tracker:
+        tracker.log("train", 1, loss=1.0)
+    warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
+    assert len(warnings) == 1
+    assert f"Weights & Biases does not work ({reason}" in warnings[0]
+    assert [event.step for event in read_metrics(tmp_path / "demo" / "metrics.jsonl")] == [1]
