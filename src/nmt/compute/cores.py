@@ -3,14 +3,11 @@
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 SYSTEM, PROCESS = Path("/sys"), Path("/proc/self")
 """Where Linux describes the machine, and this process."""
-MIN_CAPACITY = 0.7
-"""A core with less of the fastest core's capacity than this would let the others wait at the end of each operation."""
-
 INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "asimd", "sve", "bf16")
 """Linux's names of the instructions that decide about the speed of matrix products."""
 
@@ -20,8 +17,9 @@ def usable_cores() -> int:
 
     A quota of processor time is rounded down: threads beyond it would wait for the next period with the others.
     """
-    quota = min((limit / period for limit, period in _quotas()), default=os.cpu_count() or 1)
-    return min(len(_usable_numbers()), max(1, int(quota)))
+    first_version = [_text(SYSTEM / "fs/cgroup/cpu" / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
+    limits = [each for each in (first_version, *_limits("cpu.max")) if len(each) == 2 and all(map(str.isdigit, each))]
+    return max(1, min([len(_usable_numbers()), *(int(quota) // int(period) for quota, period in limits)]))
 
 
 def computing_threads() -> int:
@@ -29,13 +27,18 @@ def computing_threads() -> int:
 
     Two threads of one core share its arithmetic units, and an operation takes as long as its slowest thread.
     """
-    fast = _fast_cores_of_macos() if platform.system() == "Darwin" else len(_one_per_core(_fast(_usable_numbers())))
-    return max(1, min(fast or usable_cores(), usable_cores()))
+    if platform.system() == "Darwin":
+        return min(_fast_cores_of_macos() or usable_cores(), usable_cores())
+    usable = _usable_numbers()
+    fast = usable & _numbers(_text(SYSTEM / "devices/cpu_core/cpus")) or usable  # without Intel's efficiency cores
+    topologies = (SYSTEM / f"devices/system/cpu/cpu{each}/topology/thread_siblings_list" for each in fast)
+    cores = {min({each, *_numbers(_text(siblings))} & fast) for each, siblings in zip(fast, topologies, strict=True)}
+    return min(len(cores), usable_cores())
 
 
 def usable_memory() -> int:
     """Return the memory of the machine in bytes, or what its container may use of it."""
-    limits = [words[0] for words in (*_limits("memory.max"), _words(_cgroup() / "memory" / "memory.limit_in_bytes"))]
+    limits = [_text(SYSTEM / "fs/cgroup/memory/memory.limit_in_bytes"), *(each[0] for each in _limits("memory.max"))]
     whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min([whole, *(int(limit) for limit in limits if limit.isdigit())])
 
@@ -56,34 +59,19 @@ def cpu_features() -> str:
 
 
 def cpu_description() -> str:
-    """Return the name of the processor, its widest instructions and the sizes of its caches."""
+    """Return the name of the processor and its widest instructions."""
     flags = cpu_features().split()
-    instructions = [each for each in INSTRUCTIONS if each in flags]
-    caches = sorted((SYSTEM / "devices/system/cpu/cpu0/cache").glob("index*"))
-    caches = [each for each in caches if _text(each / "type") != "Instruction" and _text(each / "size")]
-    sizes = [f"L{_text(each / 'level')} {_text(each / 'size')}" for each in caches]
-    return ", ".join([cpu_model(), *instructions, *sizes])
-
-
-def _quotas() -> Iterator[tuple[int, int]]:
-    """Yield the quotas of processor time with their periods, of both versions of control groups."""
-    first_version = [_text(_cgroup() / "cpu" / f"cpu.cfs_{name}_us") or "max" for name in ("quota", "period")]
-    for words in (*_limits("cpu.max"), first_version):
-        if len(words) == 2 and all(map(str.isdigit, words)):
-            yield int(words[0]), int(words[1])
+    return ", ".join([cpu_model(), *(each for each in INSTRUCTIONS if each in flags)])
 
 
 def _limits(name: str) -> Iterator[list[str]]:
     """Yield the words of the files of a name, from the process's own control group to the outermost."""
+    top = SYSTEM / "fs/cgroup"
     own = [line.rpartition(":")[2].strip("/") for line in _text(PROCESS / "cgroup").splitlines() if line[:3] == "0::"]
-    for group in own or [""]:
-        for folder in (_cgroup() / group, *(_cgroup() / group).parents):
-            if folder.is_relative_to(_cgroup()):
-                yield _words(folder / name)
-
-
-def _cgroup() -> Path:
-    return SYSTEM / "fs" / "cgroup"
+    group = top.joinpath(*own)
+    for folder in (group, *group.parents):
+        if folder.is_relative_to(top) and (words := _text(folder / name).split()):
+            yield words
 
 
 def _usable_numbers() -> set[int]:
@@ -91,28 +79,6 @@ def _usable_numbers() -> set[int]:
     if hasattr(os, "sched_getaffinity"):
         return os.sched_getaffinity(0)
     return set(range(os.cpu_count() or 1))
-
-
-def _fast(numbers: set[int]) -> set[int]:
-    """Leave out efficiency cores."""
-    performance = _numbers(_text(SYSTEM / "devices" / "cpu_core" / "cpus"))  # Intel's name for the others
-    if performance & numbers:
-        return performance & numbers
-    capacities = {each: _text(_folder(each) / "cpu_capacity") for each in numbers}
-    if not all(map(str.isdigit, capacities.values())):
-        return numbers
-    fastest = max(map(int, capacities.values()))
-    return {each for each, capacity in capacities.items() if int(capacity) >= MIN_CAPACITY * fastest}
-
-
-def _one_per_core(numbers: Iterable[int]) -> set[int]:
-    """Return the first of the logical processors of each core."""
-    cores = {each: _numbers(_text(_folder(each) / "topology" / "thread_siblings_list")) for each in numbers}
-    return {min({each, *siblings} & cores.keys()) for each, siblings in cores.items()}
-
-
-def _folder(number: int) -> Path:
-    return SYSTEM / "devices" / "system" / "cpu" / f"cpu{number}"
 
 
 def _numbers(text: str) -> set[int]:
@@ -134,10 +100,6 @@ def _cpuinfo(key: str) -> str:
     """Return the first value of a key in /proc/cpuinfo; empty if there is none."""
     lines = (line for line in _text(Path("/proc/cpuinfo")).splitlines() if line.startswith(key))
     return next(lines, "").partition(":")[2].strip()
-
-
-def _words(path: Path) -> list[str]:
-    return _text(path).split() or [""]
 
 
 def _text(path: Path) -> str:

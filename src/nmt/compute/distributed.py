@@ -57,8 +57,6 @@ def session(config: RuntimeConfig) -> Iterator[Machine]:
     if launched_processes() == 1:
         yield machine
         return
-    if machine.device.type == "mps":
-        raise CommonError("several processes cannot train on Apple's GPU: start one, or set runtime.device=cpu")
     # gloo carries data that is never on a GPU: flags, counts and text
     backend = "cpu:gloo,cuda:nccl" if machine.device.type == "cuda" else "gloo"
     timeout = timedelta(minutes=config.timeout_minutes)

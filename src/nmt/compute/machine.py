@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.compute.cores import computing_threads, cpu_is_by_amd, cpu_model, usable_cores, usable_memory
+from nmt.compute.cores import computing_threads, cpu_is_by_amd, cpu_model, usable_memory
 from nmt.config.tree import RuntimeConfig
 from nmt.errors import CommonError, UserError
 
@@ -16,18 +16,11 @@ FP16_CAPABILITY = (7, 0)
 """The lowest compute capability of GPUs that multiply faster in fp16 than in fp32: V100, T4, RTX 20."""
 AMD_WITH_BF16 = ("gfx90a", "gfx94", "gfx95", "gfx11", "gfx12")
 """Beginnings of the names of AMD's architectures that multiply in bf16; their capabilities count differently."""
-
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 """The precisions of matrix products, by their names in the settings."""
 HALF_PRECISIONS = (torch.bfloat16, torch.float16)
-MIN_THREAD_LIMIT, THREADS_PER_CPU = 16, 4
-"""The most threads per process: on any machine, and per CPU that it may use. More only wait for each other."""
-
-ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
-"""Environment variables that keep PyTorch's matrix products from using all instructions of a CPU."""
 INSTRUCTIONS_WITHOUT_BF16 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI")
-
-
+"""Values of ONEDNN_MAX_CPU_ISA that keep PyTorch's matrix products from multiplying in bf16."""
 OUT_OF_MEMORY = (
     "DefaultCPUAllocator",
     "MPS backend out of memory",
@@ -56,7 +49,7 @@ class Machine(NamedTuple):
 
 def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes: int = 1) -> Machine:
     """Choose device, precision and number of threads, and configure PyTorch for them."""
-    device = choose_device(config.device, local_rank)
+    device = _choose_device(config.device, local_rank)
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.set_float32_matmul_precision("high")
@@ -64,22 +57,16 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
         torch.backends.cuda.enable_cudnn_sdp(False)
     else:
         keep_memory()
-    limit = max(MIN_THREAD_LIMIT, THREADS_PER_CPU * usable_cores())
-    if config.threads > limit:
-        raise CommonError(
-            f"runtime.threads={config.threads}, but this process may use {usable_cores()} CPUs: set at most {limit}, "
-            "or 0 for all cores"
-        )
     torch.set_num_threads(config.threads or max(1, computing_threads() // local_processes))
     if device.type == "mps" and config.compile:
         raise CommonError("runtime.compile=true is not supported on Apple's GPU: leave it out")
-    precision = fast_precision(device) if config.precision == "auto" else config.precision
-    if precision == "bf16" and device.type != "cpu" and (fast := fast_precision(device)) != "bf16":
-        name, lacks = ("Apple's GPU", "no fast bf16") if device.type == "mps" else (device_name(device), "no bf16")
+    fast = _fast_precision(device)
+    if config.precision == "bf16" != fast and device.type != "cpu":
         raise UserError(
-            f"runtime.precision=bf16, but {name} has {lacks}: set it to fp16 or fp32, or to auto, which chooses {fast}"
+            f"runtime.precision=bf16, but {device_name(device)} is slow in bf16: set it to fp16 or fp32, or to auto, "
+            f"which chooses {fast}"
         )
-    return Machine(device, PRECISIONS[precision])
+    return Machine(device, PRECISIONS[fast if config.precision == "auto" else config.precision])
 
 
 def precision_of_gpu(capability: tuple[int, int]) -> str:
@@ -95,11 +82,11 @@ def is_amd() -> bool:
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Return whether a GPU multiplies in bf16; Triton's kernels run on the same GPUs."""
-    return fast_precision(device) == "bf16"
+    """Return whether a device multiplies fast in bf16; Triton's kernels run on the GPUs that do."""
+    return _fast_precision(device) == "bf16"
 
 
-def fast_precision(device: torch.device) -> str:
+def _fast_precision(device: torch.device) -> str:
     """Return the precision in which a device trains fastest."""
     if device.type == "cuda" and is_amd():
         architecture = str(torch.cuda.get_device_properties(device).gcnArchName)
@@ -108,45 +95,33 @@ def fast_precision(device: torch.device) -> str:
         return precision_of_gpu(torch.cuda.get_device_capability(device))
     if device.type == "mps":
         return "fp16"
-    return "bf16" if _cpu_has_fast_bf16() else "fp32"
+    # faster with AMX, or with the AVX-512 of AMD's processors, but not of Intel's
+    has_bf16 = torch.cpu._is_amx_tile_supported() or (torch.cpu._is_avx512_bf16_supported() and cpu_is_by_amd())
+    limited = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in INSTRUCTIONS_WITHOUT_BF16
+    return "bf16" if has_bf16 and not limited else "fp32"
 
 
-def choose_device(name: str, local_rank: int = 0) -> torch.device:
+def _choose_device(name: str, local_rank: int) -> torch.device:
     """Return the device that `runtime.device` names, for the process of this number on this machine."""
-    has_cuda, has_mps = torch.cuda.is_available(), torch.backends.mps.is_available()
-    if name in ("auto", "cuda") and not has_cuda:
-        _check_driver()
+    has_cuda, has_mps, count = torch.cuda.is_available(), torch.backends.mps.is_available(), torch.cuda.device_count()
+    if name in ("auto", "cuda") and not has_cuda and count and torch.version.cuda is not None:
+        raise UserError(  # instead of training on the CPU in silence
+            f"this machine has {count} GPUs, but PyTorch cannot use them: their driver is too old for CUDA "
+            f"{torch.version.cuda}, or does not run. Update it, install a build of PyTorch for an older CUDA, or use "
+            "runtime.device=cpu"
+        )
     if name == "auto":
         name = "cuda" if has_cuda else "mps" if has_mps else "cpu"
     if (name == "cuda" and not has_cuda) or (name == "mps" and not has_mps):
         raise UserError(f"runtime.device={name}, but PyTorch finds no such GPU here: use runtime.device=cpu or auto")
     if name != "cuda":
         return torch.device(name)
-    if local_rank >= torch.cuda.device_count():
+    if local_rank >= count:
         raise UserError(
-            f"process {local_rank + 1} of this machine has no GPU of its own; there are {torch.cuda.device_count()}: "
+            f"process {local_rank + 1} of this machine has no GPU of its own; there are {count}: "
             "start one process for each GPU"
         )
     return torch.device("cuda", local_rank)
-
-
-def _check_driver() -> None:
-    """Refuse GPUs that PyTorch counts but cannot use, instead of training on the CPU in silence."""
-    if torch.version.cuda is not None and (count := torch.cuda.device_count()):
-        raise UserError(
-            f"this machine has {count} GPUs, but PyTorch cannot use them: their driver is too old for CUDA "
-            f"{torch.version.cuda}, or does not run. Update it, install a build of PyTorch for an older CUDA, or use "
-            "runtime.device=cpu"
-        )
-
-
-def _cpu_has_fast_bf16() -> bool:
-    """Return whether a run is faster in bf16: with AMX, or with the AVX-512 of AMD's processors, but not of Intel's."""
-    limit = next((os.environ[name].upper() for name in ONEDNN_LIMITS if name in os.environ), "")
-    if limit in INSTRUCTIONS_WITHOUT_BF16:
-        return False
-    has_avx512_bf16 = torch.cpu._is_avx512_bf16_supported() and cpu_is_by_amd()
-    return bool(has_avx512_bf16 or torch.cpu._is_amx_tile_supported())
 
 
 def device_name(device: torch.device) -> str:
@@ -158,9 +133,7 @@ def memory_of(device: torch.device) -> int:
     """Return the memory of a device in bytes, used or not; on a CPU at most what its container may use."""
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
-    if device.type == "mps":
-        return int(torch.mps.recommended_max_memory())
-    return usable_memory()
+    return int(torch.mps.recommended_max_memory()) if device.type == "mps" else usable_memory()
 
 
 def is_out_of_memory(error: Exception) -> bool:

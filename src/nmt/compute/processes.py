@@ -9,9 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import partial
 from multiprocessing import get_context, parent_process
-from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from threading import Thread
 from typing import Any, ParamSpec, TypeVar
@@ -30,9 +28,8 @@ PR_SET_PDEATHSIG = 1
 def end_with_parent() -> None:
     """End this process when its parent does, for whatever reason, and leave Ctrl-C to the parent.
 
-    Linux kills this process then, whatever it does, and needs no further thread; but it does so as soon as the thread
-    that has started this process ends. Elsewhere, or if another process has started this one for its parent, a thread
-    waits for the parent.
+    Linux kills this process then, whatever it does; but it does so as soon as the thread that has started this process
+    ends. Elsewhere, or if another process has started this one for its parent, a thread waits for the parent.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
@@ -52,14 +49,19 @@ def _exit_after(parent: BaseProcess) -> None:
 
 
 @contextmanager
-def process_pool(count: int, context: BaseContext, prepare: Callable[[], object]) -> Iterator[ProcessPoolExecutor]:
+def _pool(count: int, purpose: str, prepare: Callable[..., object], *args: object) -> Iterator[ProcessPoolExecutor]:
     """Yield a pool of processes, each of which calls `prepare` first; an error in this block kills them."""
-    pool = ProcessPoolExecutor(count, context, initializer=prepare)
+    pool = ProcessPoolExecutor(count, SPAWN, initializer=prepare, initargs=args)
     try:
         yield pool
-    except BaseException:
+    except BaseException as error:
         for process in list((pool._processes or {}).values()):  # Python 3.14 has kill_workers
             process.kill()
+        if isinstance(error, BrokenProcessPool):
+            raise UserError(
+                f"a process that {purpose} was killed, perhaps because memory ran out: free some, or try "
+                "runtime.workers=1"
+            ) from error
         raise
     finally:
         pool.shutdown(cancel_futures=True)
@@ -67,12 +69,8 @@ def process_pool(count: int, context: BaseContext, prepare: Callable[[], object]
 
 def run_in_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Call a function in a new process, which can be killed at any time and whose memory is freed afterwards."""
-    with process_pool(1, SPAWN, end_with_parent) as pool:
-        try:
-            result: R = pool.submit(function, *args, **kwargs).result()
-        except BrokenProcessPool:
-            raise UserError("a helper process ended early, perhaps because memory ran out: free some memory") from None
-    return result
+    with _pool(1, "helps this one", end_with_parent) as pool:
+        return pool.submit(function, *args, **kwargs).result()
 
 
 def map_in_processes(
@@ -83,30 +81,23 @@ def map_in_processes(
     Each process calls `make` with the arguments to get the function. Errors say the `purpose` of the processes.
     """
     waiting: deque[Future[Any]] = deque()
-    with process_pool(count, SPAWN, partial(prepare_process, make, args)) as pool:
-        try:
-            for item in items:
-                waiting.append(pool.submit(apply, item))
-                if len(waiting) > 2 * count:
-                    yield waiting.popleft().result()
-            while waiting:
+    with _pool(count, purpose, _prepare, make, *args) as pool:
+        for item in items:
+            waiting.append(pool.submit(_apply, item))
+            if len(waiting) > 2 * count:
                 yield waiting.popleft().result()
-        except BrokenProcessPool as error:
-            raise UserError(
-                f"a process that {purpose} was killed, perhaps because memory ran out: try runtime.workers=1."
-            ) from error
+        while waiting:
+            yield waiting.popleft().result()
 
 
 _function: Callable[[Any], Any]
 
 
-def prepare_process(make: Callable[..., Callable[[Any], Any]], args: tuple[Any, ...] = ()) -> None:
-    """Begin a process of a pool: make the function that `apply` calls."""
+def _prepare(make: Callable[..., Callable[[Any], Any]], *args: Any) -> None:
     global _function  # noqa: PLW0603 (a process pool offers no other place for what each worker makes once)
     end_with_parent()
     _function = make(*args)
 
 
-def apply(item: Any) -> Any:
-    """Call the function of this process."""
+def _apply(item: Any) -> Any:
     return _function(item)

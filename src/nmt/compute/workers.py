@@ -40,19 +40,11 @@ def concurrent_workers(limit: int) -> int:
     return max((count for count in range(1, 1 + min(MAX_WORKERS, limit)) if threads % count == 0), default=1)
 
 
-def run_in_threads(function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
-    """Return the function's result for each task, in order; all run simultaneously."""
-    with closing(_in_threads(lambda index: function(tasks[index]), range(len(tasks)), len(tasks))) as finished:
+def run_in_threads(function: Callable[[T], R], tasks: Sequence[T], workers: int) -> list[R]:
+    """Return the function's result for each task, in order, computed in this number of other threads."""
+    with closing(_in_threads(lambda index: function(tasks[index]), range(len(tasks)), workers)) as finished:
         results = dict(finished)
     return [results[index] for index in range(len(tasks))]
-
-
-def run_all_in_threads(function: Callable[[T], object], tasks: Sequence[T]) -> None:
-    """Call the function with each task: in several threads if this process has several, else in this one."""
-    workers = concurrent_workers(len(tasks))
-    with closing(in_parallel(function, tasks, workers)) as finished:
-        for _ in finished:
-            pass
 
 
 def _in_threads(function: Callable[[T], R], tasks: Sequence[T], workers: int) -> Generator[tuple[T, R]]:

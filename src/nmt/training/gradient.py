@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
-from nmt.compute.workers import concurrent_workers, run_all_in_threads, run_in_threads
+from nmt.compute.workers import concurrent_workers, run_in_threads
 from nmt.config.training import TrainingConfig
 from nmt.data.loader import GlobalBatch, MicroBatch
 from nmt.model.dropout import seed_thread_dropout, share_seed
@@ -65,7 +65,7 @@ class BatchGradient:
     def try_out(self, batch: MicroBatch) -> None:
         """Run forward and backward on a micro-batch; in threads, as often as these run at the same time."""
         if self.concurrency > 1:
-            run_in_threads(lambda _: self._of_one(batch, 1), range(self.concurrency))
+            run_in_threads(lambda _: self._of_one(batch, 1), range(self.concurrency), self.concurrency)
             return
         # inside the wrapper for several processes: if this compiles the model, the graph is split where gradients
         # are reduced
@@ -96,7 +96,8 @@ class BatchGradient:
         losses, parameters = [], trainable(self.model)
         for first in range(0, len(batch.micro_batches), self.concurrency):
             indices = range(first, min(first + self.concurrency, len(batch.micro_batches)))
-            for each, gradients in run_in_threads(partial(self._of_one_in_thread, batch, step), indices):
+            found = run_in_threads(partial(self._of_one_in_thread, batch, step), indices, len(indices))
+            for each, gradients in found:
                 losses.append(each)
                 accumulate(gradients, parameters)
         return losses
@@ -155,4 +156,4 @@ def accumulate(gradients: Sequence[Tensor], parameters: Sequence[nn.Parameter]) 
     def add(first: int) -> None:
         torch._foreach_add_(sums[first::shares], list(gradients[first::shares]))
 
-    run_all_in_threads(add, range(shares))
+    run_in_threads(add, range(shares), shares)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.compute import distributed
-from nmt.compute.workers import run_all_in_threads
+from nmt.compute.workers import concurrent_workers, run_in_threads
 from nmt.config.training import TrainingConfig
 from nmt.model.interface import TranslationModel, trainable
 from nmt.model.linear import Linear
@@ -97,7 +97,8 @@ class Muon(torch.optim.AdamW):
         matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
         is_on_cpu = all(matrix.device.type == "cpu" for matrix in matrices)
         if self._precision == torch.float32 and is_on_cpu and distributed.world_size() == 1:
-            run_all_in_threads(update, list(_of_one_shape(matrices, NUMBERS_PER_CORE)))
+            parts = list(_of_one_shape(matrices, NUMBERS_PER_CORE))
+            run_in_threads(update, parts, concurrent_workers(len(parts)))
         else:
             for alike in _of_one_shape(matrices, MAX_NUMBERS):
                 update(alike)

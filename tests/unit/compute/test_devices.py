@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import torch
@@ -100,25 +99,10 @@ def test_apples_gpu_computes_in_fp16_and_refuses_what_was_never_tried(found: Any
     config = RuntimeConfig(device="mps")
     assert prepare_machine(config) == Machine(MPS, torch.float16)
     assert prepare_machine(replace(config, precision="fp32")) == Machine(MPS, torch.float32)
-    with pytest.raises(UserError, match="precision=bf16, but Apple's GPU has no fast bf16: set it to fp16 or fp32"):
+    with pytest.raises(UserError, match=r"precision=bf16, but .* is slow in bf16: set it to fp16 or fp32"):
         prepare_machine(replace(config, precision="bf16"))
     with pytest.raises(CommonError, match=r"runtime\.compile=true is not supported on Apple's GPU"):
         prepare_machine(replace(config, compile=True))
-
-
-@pytest.mark.parametrize(("cpus", "limit"), [(2, 16), (64, 256)])
-def test_more_threads_than_a_machine_can_use_are_refused(
-    monkeypatch: pytest.MonkeyPatch, cpus: int, limit: int
-) -> None:
-    monkeypatch.setattr(module, "usable_cores", lambda: cpus)
-    set_threads = Mock()
-    monkeypatch.setattr(torch, "set_num_threads", set_threads)
-    prepare_machine(RuntimeConfig(device="cpu", threads=limit))
-    set_threads.assert_called_once_with(limit)
-    message = f"runtime.threads={limit + 1}, but this process may use {cpus} CPUs: set at most {limit}, or 0"
-    with pytest.raises(UserError, match=message) as refused:
-        prepare_machine(RuntimeConfig(device="cpu", threads=limit + 1))
-    assert len(str(refused.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -134,8 +118,7 @@ def test_more_threads_than_a_machine_can_use_are_refused(
 def test_a_cpu_computes_in_bf16_only_if_that_is_faster(
     monkeypatch: pytest.MonkeyPatch, vendor: str, amx: bool, avx512_bf16: bool, precision: str
 ) -> None:
-    for name in module.ONEDNN_LIMITS:
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
     monkeypatch.setattr(cores, "_cpuinfo", {"vendor_id": vendor}.get)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512_bf16)

@@ -153,8 +153,8 @@ def test_a_frequent_token_loses_none_of_its_gradients() -> None:
 def test_threads_share_the_copies_and_compute_the_same_as_alone() -> None:
     model, batch = model_of(), text()
     with WorkingWeights(model, torch.bfloat16).active():
-        (alone,) = run_in_threads(lambda _: with_one_thread(model, batch), range(1))
-        together = run_in_threads(lambda _: with_one_thread(model, batch), range(3))
+        (alone,) = run_in_threads(lambda _: with_one_thread(model, batch), range(1), 1)
+        together = run_in_threads(lambda _: with_one_thread(model, batch), range(3), 3)
     assert all(torch.equal(each, alone) for each in together)
 
 
