@@ -19,7 +19,7 @@ from nmt.data.manifest import MANIFEST, Task, read_manifest, run_tasks
 from nmt.data.store import PairStore, writing
 from nmt.errors import ConfigError, UserError
 from nmt.storage.files import checksum, seal
-from nmt.text.lines import MAX_LINE_BYTES, open_output, read_lines, read_stream
+from nmt.text.lines import MAX_LINE_BYTES, open_output, read_input, read_lines
 
 BOMB = "a: &a [x, x]\n" + "".join(
     f"{name}: &{name} [{','.join([f'*{before}'] * 9)}]\n" for before, name in pairwise("abcdefghijklmn")
@@ -36,8 +36,9 @@ def test_line_without_end_is_refused(tmp_path: Path) -> None:
 
 
 def test_closed_input_and_full_output_are_user_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(UserError, match="standard input is closed"):
-        list(read_stream(None, "standard input"))
+        read_input("-")
     monkeypatch.setattr(sys, "stdout", None)
     with pytest.raises(UserError, match="standard output is closed"), open_output("-"):
         pass

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TypeVar
+from typing import IO, Any, TypeVar
 
 from nmt.config.folders import expanded, is_address
 from nmt.errors import UserError
@@ -26,16 +26,14 @@ OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
 def read_lines(path: Path) -> Iterator[str]:
     r"""Yield the lines of a UTF-8 text file, which may be .gz or .xz; lines end at \n or \r\n and nowhere else."""
-    with _explaining_read_errors(str(path)), OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
-        yield from _decoded(file, str(path))
-
-
-def read_stream(file: BinaryIO | None, name: str) -> Iterator[str]:
-    """Yield lines of text from an open stream such as standard input; errors call it `name`."""
-    if file is None:
-        raise UserError(f"{name} is closed: give it something to read.")
-    with _explaining_read_errors(name):
-        yield from _decoded(file, name)
+    name = str(path)
+    try:
+        with OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
+            yield from _decoded(file, name)
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise UserError(f"{name} is damaged or cut short ({error}): fetch it again.") from error
+    except OSError as error:
+        raise UserError(f"cannot read {name}: {error.strerror or error}.") from error
 
 
 def read_input(name: str, key: str = "input") -> Iterator[str]:
@@ -44,7 +42,9 @@ def read_input(name: str, key: str = "input") -> Iterator[str]:
     Errors call the setting `key`.
     """
     if name == STANDARD:
-        return read_stream(sys.stdin.buffer if sys.stdin else None, "standard input")
+        if not sys.stdin:
+            raise UserError("standard input is closed: give it something to read.")
+        return _decoded(sys.stdin.buffer, "standard input")
     file = local_file(name, key)
     if not (file.is_file() or is_device(name)):
         raise UserError(f"{key}={name} does not exist or is not a file: name a file, or - for standard input")
@@ -140,13 +140,3 @@ def _decoded(file: IO[bytes], name: str) -> Iterator[str]:
         if number == 1:
             line = line.lstrip("\ufeff")  # a byte order mark
         yield line.removesuffix("\n").rstrip("\r")
-
-
-@contextmanager
-def _explaining_read_errors(name: str) -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise UserError(f"{name} is damaged or cut short ({error}): fetch it again.") from error
-    except OSError as error:
-        raise UserError(f"cannot read {name}: {error.strerror or error}.") from error

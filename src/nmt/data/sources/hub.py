@@ -10,8 +10,7 @@ from typing import Any
 
 from nmt.config.data import DataConfig
 from nmt.config.folders import expanded
-from nmt.data.sources import files
-from nmt.data.sources.files import SHARD_ENDINGS, SHARD_MIDDLES, kind_of, shards
+from nmt.data.sources.files import SHARD_ENDINGS, SHARD_MIDDLES, fingerprint_of, kind_of, shards
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages, split_names
 from nmt.data.sources.tables import BATCH_ROWS, count_rows, read_table
 from nmt.errors import UserError
@@ -31,10 +30,8 @@ NOT_REACHED = (
 
 
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
-    """Yield the pairs of a split, which may also be local files: a test set of your own, for example."""
+    """Yield the pairs of a split."""
     names = split_names(config, split, "a split")
-    if _are_files(names):
-        return files.pairs(config, split)
     paths = _local_shards(config, names) if is_local(config) else fetch(config, names)
     _check_count(config, names, paths)
     sides, columns = languages(config), config.columns
@@ -42,12 +39,10 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
 
 
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:
-    """Identify a split by data set and revision, or by the content of local files."""
+    """Identify a split by data set and revision, or by the content of a local copy."""
     names = split_names(config, split, "a split")
-    if _are_files(names):
-        return files.fingerprint(config, split)
     if is_local(config):
-        return files.fingerprint_of(_local_shards(config, names))
+        return fingerprint_of(_local_shards(config, names))
     return {
         "dataset": config.hub_dataset,
         "config": config.hub_config,
@@ -115,11 +110,6 @@ def _stream(path: Path, columns: list[str]) -> Iterator[Any]:
         yield from rows.with_format("arrow").iter(batch_size=BATCH_ROWS)
 
 
-def _are_files(names: Sequence[str]) -> bool:
-    """Return whether names look like those of files rather than of the Hub's splits."""
-    return any("/" in name or "." in name for name in names)
-
-
 def _local_shards(config: DataConfig, names: Sequence[str]) -> list[Path]:
     """Return the shards of some splits in a local folder, with or without a folder per configuration."""
     root = expanded(config.hub_dataset)
@@ -134,9 +124,10 @@ def _local_shards(config: DataConfig, names: Sequence[str]) -> list[Path]:
 
 def _all_shards(folder: Path, names: Sequence[str]) -> list[Path]:
     """Return the shards of some splits in a folder; if it has some but not all of the splits, refuse it."""
-    if (found := shards(folder, names)) and (missing := [name for name in names if not shards(folder, [name])]):
+    found = {name: shards(folder, [name]) for name in names}
+    if any(found.values()) and (missing := [name for name in names if not found[name]]):
         raise UserError(f"{folder} holds no shards of {missing[0]}: check the names of the splits.")
-    return found
+    return sorted(chain.from_iterable(found.values()))
 
 
 def _check_count(config: DataConfig, names: Sequence[str], paths: Sequence[Path]) -> None:

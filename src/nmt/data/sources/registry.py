@@ -10,7 +10,7 @@ from nmt.config.data import DataConfig
 from nmt.config.folders import is_address
 from nmt.config.registry import load
 from nmt.data import alignments
-from nmt.data.sources import sacrebleu_sets
+from nmt.data.sources import files, sacrebleu_sets
 from nmt.data.sources.source import Fingerprint, Pair, Source
 from nmt.errors import UserError
 from nmt.storage.files import checksum
@@ -25,11 +25,12 @@ def source_named(name: str) -> Source:
 
 
 def source_of(config: DataConfig, split: str) -> Source:
-    """Return the source of a split; development and test text may be a test set of sacreBLEU."""
-    names = {"valid": config.valid, "test": config.test}.get(split, [])
-    if any(name.startswith(sacrebleu_sets.PREFIX) for name in names):
+    """Return the source of a split: development and test text may be a test set of sacreBLEU, or files of your own."""
+    names = {"train": config.train, "valid": config.valid, "test": config.test}.get(split, [])
+    if split != "train" and any(name.startswith(sacrebleu_sets.PREFIX) for name in names):
         return sacrebleu_sets.SOURCE
-    return source_named(config.source)
+    are_files = config.source == "hub" and any("/" in name or "." in name for name in names)
+    return files.SOURCE if are_files else source_named(config.source)
 
 
 def has_text(config: DataConfig, split: str) -> bool:
@@ -95,7 +96,7 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
 
 def _training_pairs(config: DataConfig) -> Iterator[Pair]:
     """Yield the training pairs, with their alignments if these are used."""
-    source = source_named(config.source)
+    source = source_of(config, "train")
     training = source.pairs(config, "train")
     if not config.train_alignments:
         return training

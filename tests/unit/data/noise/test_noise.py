@@ -1,31 +1,48 @@
-"""Noise on pairs: each kind compared with its plain definition, and independence of everything but the sentence."""
+"""Noise on pairs and batches depends on nothing but the sentence, and keeps to the memory that was checked."""
+
+from collections.abc import Iterator
+from itertools import chain, islice
 
 import numpy as np
 import pytest
+import torch
 
 from nmt.config.compose import compose
 from nmt.config.data import NoiseConfig, TokenizerConfig
+from nmt.data.batches import Batching
+from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, global_batches
 from nmt.data.noise import Noise, make_noise
+from nmt.data.shapes import ROOM_TO_GROW
 from nmt.data.store import PairStore, in_memory
 from nmt.demo.source import draw
 from nmt.errors import ConfigError, UserError
 from nmt.text.sentencepiece_model import USER_DEFINED, Piece, read_pieces, with_pieces
+from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
 
 PAIRS = [each.pair for each in draw(1, 400, 1, 1)["train"]]
-ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜÉabcdefghijklmnopqrstuvwxyzäöüß"
+EVERYTHING = np.arange(len(PAIRS))
+START = DataPosition()
+BATCH_TOKENS = 300
+Content = dict[int, tuple[list[int], list[int]]]
+"""The source and the target of pairs, by their numbers."""
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    text = [*(side for pair in PAIRS for side in pair), *ALPHABET]
+    text = [side for pair in PAIRS for side in pair]
     return Tokenizer(train(iter(text), len(text), TokenizerConfig(vocab_size=300))[0])
 
 
 @pytest.fixture(scope="module")
 def store(tokenizer: Tokenizer) -> PairStore:
     return store_of(tokenizer, PAIRS)
+
+
+@pytest.fixture(scope="module")
+def noise(tokenizer: Tokenizer) -> Noise:
+    return noise_of(tokenizer, 0.2)
 
 
 def store_of(tokenizer: Tokenizer, pairs: list[tuple[str, str]]) -> PairStore:
@@ -37,7 +54,7 @@ def store_of(tokenizer: Tokenizer, pairs: list[tuple[str, str]]) -> PairStore:
     return in_memory(source, target)
 
 
-def noise_of(tokenizer: Tokenizer, share: float = 0.1, seed: int = 1, max_pieces: int = 400) -> Noise:
+def noise_of(tokenizer: Tokenizer, share: float, seed: int = 1, max_pieces: int = 400) -> Noise:
     noise = make_noise(NoiseConfig(bpe_dropout=share), tokenizer, seed, max_pieces)
     assert noise is not None
     return noise
@@ -47,26 +64,33 @@ def ids(store: PairStore) -> list[tuple[list[int], list[int]]]:
     return [(store.source(index).tolist(), store.target(index).tolist()) for index in range(len(store))]
 
 
-def test_noise_depends_on_seed_epoch_and_sentence_alone(tokenizer: Tokenizer, store: PairStore) -> None:
-    noise = noise_of(tokenizer)
-    everything = np.arange(len(PAIRS))
-    whole = ids(noise(store, everything, 2))
-    shuffled = np.random.default_rng(1).permutation(everything)
+def test_noise_depends_on_seed_epoch_and_sentence_alone(tokenizer: Tokenizer, store: PairStore, noise: Noise) -> None:
+    whole = ids(noise(store, EVERYTHING, 2))
+    shuffled = np.random.default_rng(1).permutation(EVERYTHING)
     for part in (shuffled[:100], shuffled[100:101], shuffled[101:]):
         assert ids(noise(store, part, 2)) == [whole[index] for index in part.tolist()]
-    assert whole != ids(store)
-    assert whole != ids(noise(store, everything, 3))
-    assert whole != ids(noise_of(tokenizer, seed=2)(store, everything, 2))
+    others = [noise(store, EVERYTHING, 3), noise_of(tokenizer, 0.2, seed=2)(store, EVERYTHING, 2), store]
+    assert all(ids(other) != whole for other in others)
 
 
 def test_pairs_that_noise_makes_too_long_stay_as_they_were(tokenizer: Tokenizer, store: PairStore) -> None:
-    everything, limit = np.arange(400), 30
-    free = ids(noise_of(tokenizer, 0.4)(store, everything, 0))
-    limited = ids(noise_of(tokenizer, 0.4, max_pieces=limit)(store, everything, 0))
+    limit = 30
+    free = ids(noise_of(tokenizer, 0.4)(store, EVERYTHING, 0))
+    limited = ids(noise_of(tokenizer, 0.4, max_pieces=limit)(store, EVERYTHING, 0))
     long = [max(map(len, pair)) > limit for pair in free]
     assert 20 < sum(long) < 380
-    expected = [clean if too_long else pair for clean, pair, too_long in zip(ids(store), free, long, strict=True)]
-    assert limited == expected
+    assert limited == [
+        clean if too_long else pair for clean, pair, too_long in zip(ids(store), free, long, strict=True)
+    ]
+
+
+def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore, noise: Noise) -> None:
+    pieces = [*read_pieces(tokenizer.contents[0]), Piece("▁<bt>", 0, USER_DEFINED)]
+    tagging, tag = Tokenizer(with_pieces(tokenizer.contents[0], pieces)), len(pieces) - 1
+    text = [(f"<bt> {source}" if number % 2 else source, target) for number, (source, target) in enumerate(PAIRS)]
+    noised = ids(noise_of(tagging, 0.2)(store_of(tagging, text), EVERYTHING, 0))
+    expected = enumerate(ids(noise(store, EVERYTHING, 0)))
+    assert noised == [([tag] * (number % 2) + source, target) for number, (source, target) in expected]
 
 
 def test_noise_that_cannot_be_applied_is_refused() -> None:
@@ -74,24 +98,77 @@ def test_noise_that_cannot_be_applied_is_refused() -> None:
     unigram = Tokenizer(train(iter(text), len(text), TokenizerConfig(vocab_size=100, model_type="unigram"))[0])
     with pytest.raises(UserError, match=r"noise\.bpe_dropout needs a BPE tokenizer, .*model_type=bpe"):
         make_noise(NoiseConfig(bpe_dropout=0.1), unigram, 1, 99)
-    dropout, unigram_setting = "noise.bpe_dropout=0.1", "tokenizer.model_type=unigram"
+    dropout, setting = "noise.bpe_dropout=0.1", "tokenizer.model_type=unigram"
     with pytest.raises(ConfigError, match=r"noise\.bpe_dropout=0\.1 needs tokenizer\.model_type=bpe"):
-        compose([dropout, unigram_setting])
-    compose([dropout, unigram_setting, "training.init_from=old"])  # it may be of another type than the settings say
+        compose([dropout, setting])
+    compose([dropout, setting, "training.init_from=old"])  # it may be of another type than the settings say
     trees = ["data.target_lang=trees", "tokenizer.joint=false", "training.valid_sentences=0"]
     with pytest.raises(ConfigError, match="needs text"):
         compose([*trees, "model.tie_embeddings=false", dropout])
 
 
-def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore) -> None:
-    model = tokenizer.contents[0]
-    pieces = [*read_pieces(model, "the model"), Piece("▁<bt>", 0, USER_DEFINED)]
-    tagging, tag = Tokenizer(with_pieces(model, pieces)), len(pieces) - 1
-    tagged = store_of(
-        tagging, [(f"<bt> {source}" if number % 2 else source, t) for number, (source, t) in enumerate(PAIRS)]
-    )
-    assert tagged.source(1)[0] == tag
-    everything = np.arange(len(PAIRS))
-    noised = ids(noise_of(tagging)(tagged, everything, 0))
-    expected = ids(noise_of(tokenizer)(store, everything, 0))
-    assert noised == [([tag] * (number % 2) + source, target) for number, (source, target) in enumerate(expected)]
+def stream(
+    store: PairStore, noise: Noise | None, start: DataPosition = START, rank: int = 0, devices: int = 1, limit: int = 0
+) -> Iterator[GlobalBatch]:
+    batching = Batching(BATCH_TOKENS, seed=1)
+    return global_batches(store, batching, device_tokens=limit, start=start, rank=rank, devices=devices, noise=noise)
+
+
+def pairs_of(batch: MicroBatch) -> Content:
+    """Return the source, and the labels, of each pair of a micro-batch by its number; check the decoder's input."""
+    found = {}
+    for place, number in enumerate(batch.sentences.tolist()):
+        source = batch.source.tokens[slice(*batch.source.offsets[place : place + 2].tolist())].tolist()
+        span = slice(*batch.target.offsets[place : place + 2].tolist())
+        labels = batch.labels[span].tolist()
+        assert batch.target.tokens[span].tolist() == [BOS, *labels[:-1]]
+        found[number] = (source, labels)
+    return found
+
+
+def content(batches: list[GlobalBatch]) -> Content:
+    """Return all pairs of one global batch, which devices share."""
+    parts = [pairs_of(each) for batch in batches for each in batch.micro_batches]
+    found = {number: pair for part in parts for number, pair in part.items()}
+    assert len(found) == sum(map(len, parts))
+    return found
+
+
+def test_batches_hold_the_pairs_that_noise_makes_and_resume(store: PairStore, noise: Noise) -> None:
+    batches = list(islice(stream(store, noise), 50))
+    starts = [START, *(batch.after for batch in batches)]
+    assert {epoch for epoch, *_ in starts} >= {0, 1}
+    for (epoch, *_), batch, clean in zip(starts, batches, stream(store, None), strict=False):
+        found = content([batch])
+        noised = noise(store, np.array(list(found)), epoch)
+        for index, pair in enumerate(found.values()):
+            assert pair == ([*noised.source(index), EOS], [*noised.target(index), EOS])
+        assert (found.keys(), batch.after) == (content([clean]).keys(), clean.after)
+        sizes = [sum(map(len, side)) for side in zip(*found.values(), strict=True)]
+        assert (batch.tokens - batch.target_tokens, batch.target_tokens) == tuple(sizes)
+    for done in (0, 7, 48):
+        resumed = next(stream(store, noise, batches[done].after))
+        for one, other in zip(resumed.micro_batches, batches[done + 1].micro_batches, strict=True):
+            assert torch.equal(one.source.tokens, other.source.tokens)
+            assert torch.equal(one.labels, other.labels)
+
+
+def test_devices_share_the_same_noise(store: PairStore, noise: Noise) -> None:
+    ranks = [islice(stream(store, noise, rank=rank, devices=8), 6) for rank in range(8)]
+    for one, several in zip(stream(store, noise), zip(*ranks, strict=True), strict=False):
+        assert content([one]) == content(list(several))
+        assert {batch[1:4] for batch in several} == {one[1:4]}
+        words = {each for pair in content([one]).values() for each in chain(*pair)}
+        assert all(batch.words is not None and {*batch.words.tolist()} == words | {PAD, BOS, EOS} for batch in several)
+
+
+@pytest.mark.parametrize(("limit", "devices"), [(0, 2), (120, 1)])
+def test_no_micro_batch_is_longer_than_the_memory_check_allows(
+    store: PairStore, noise: Noise, limit: int, devices: int
+) -> None:
+    longest = limit or int(ROOM_TO_GROW * BATCH_TOKENS / devices)
+    parts = [
+        each for batch in islice(stream(store, noise, devices=devices, limit=limit), 20) for each in batch.micro_batches
+    ]
+    sizes = [sum(map(len, side)) for each in parts for side in zip(*pairs_of(each).values(), strict=True)]
+    assert 0.8 * longest < max(sizes) <= longest
