@@ -18,7 +18,6 @@ from nmt.data.make_tokenizer import sample_corpora
 from nmt.data.manifest import read_manifest
 from nmt.data.mixture import open_training_text
 from nmt.data.prepared import require_prepared
-from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
@@ -92,16 +91,13 @@ def test_a_tag_is_one_id_at_the_beginning_of_each_source_sentence(mixed: Config)
 
 
 def test_another_corpus_prepares_the_others_again_only_for_another_tokenizer(mixed: Config, tmp_path: Path) -> None:
-    mixture = {name: mixture_of(mixed)[name] for name in ("more",)}
+    mixture = {"more": mixture_of(mixed)["more"]}
     run(with_data(mixed, mixture=mixture))
     french = mixture | {"french": {**mixture_of(mixed)["french"], "tag": "<de>"}}
     both = with_data(mixed, mixture=french)
     kept = replace(both, tokenizer=replace(both.tokenizer, folder=str(mixed.data_folder)))
     before = Tokenizer.load(mixed.data_folder)
-    said: list[str] = []
-    prepare.prepare(kept, said.append)
-    ran = {line.split(":")[0] for line in said if ": done" in line}
-    assert ran == {"collect french.train", "overlap", "encode french.train"}
+    assert run(kept) == ["collect french.train", "overlap", "encode french.train"]
     assert Tokenizer.load(mixed.data_folder).checksum == before.checksum
     require_prepared(kept)
     again: list[str] = []
@@ -121,37 +117,29 @@ def test_a_tokenizer_without_the_tag_is_refused(mixed: Config, tmp_path: Path) -
 
 
 def test_data_of_other_settings_of_a_corpus_is_refused(mixed: Config) -> None:
-    run(mixed)
-    with pytest.raises(UserError, match=r"prepared with data\.mixture\.more\.max_words=25, not 24: "):
-        require_prepared(with_corpus(mixed, "more", max_words=24))
-    with pytest.raises(UserError, match=r"prepared with data\.mixture\.french\.tag=.*, not <x>: "):
-        require_prepared(with_corpus(mixed, "french", tag="<x>"))
-    with pytest.raises(UserError, match=r"is not prepared \(collect third.train\)"):
-        require_prepared(with_corpus(mixed, "third", train=["a", "b"]))
-    PairStore.open(mixed.data_folder, "more.train").verify()
+    tokenizer = prepare.prepare(mixed, lambda _: None).tokenizer()
+    for changes, message in (
+        ({"name": "more", "max_words": 24}, r"prepared with data\.mixture\.more\.max_words=25, not 24: "),
+        ({"name": "third", "train": ["a", "b"]}, r"is not prepared \(collect third.train\)"),
+    ):
+        with pytest.raises(UserError, match=message):
+            require_prepared(with_corpus(mixed, **changes))
+    for weighted in (with_corpus(mixed, "more", weight=7), with_data(mixed, temperature=5.0)):
+        require_prepared(weighted)
+        assert prepare.prepare(weighted, lambda _: None).tokenizer() == tokenizer, "earlier runs were trained with it"
     (mixed.data_folder / "more.train.store.json").write_text(json.dumps({"pairs": 1, "files": {}}))
     with pytest.raises(UserError, match="damaged"):
         open_training_text(mixed.data_folder, mixed.data)
 
 
 def test_errors_name_the_corpus(mixed: Config) -> None:
-    missing = with_corpus(mixed, "more", train=["nowhere.en", "nowhere.de"])
-    with pytest.raises(UserError, match=r"data\.mixture\.more: nowhere\.en does not exist .* data\.train\.$"):
-        run(missing)
-    with pytest.raises(UserError, match=r"data\.mixture\.more: the filters leave none"):
-        run(with_corpus(mixed, "more", max_words=1))
-    with pytest.raises(UserError, match=r"^data\.mixture\.more\.hold_out=0\.1 has no effect"):
-        run(with_corpus(mixed, "more", train=[], source="demo"))
-
-
-@pytest.mark.parametrize("changed", ["weight", "temperature"])
-def test_other_weights_keep_the_tokenizer_that_earlier_runs_were_trained_with(mixed: Config, changed: str) -> None:
-    said: list[str] = []
-    before = prepare.prepare(mixed, said.append).tokenizer()
-    weighted = with_corpus(mixed, "more", weight=7) if changed == "weight" else with_data(mixed, temperature=5.0)
-    require_prepared(weighted)
-    assert prepare.prepare(weighted, said.append).tokenizer() == before
-    require_prepared(mixed)
+    for changes, message in (
+        ({"train": ["nowhere.en", "b"]}, r"data\.mixture\.more: nowhere\.en does not exist .* data\.train\.$"),
+        ({"max_words": 1}, r"data\.mixture\.more: the filters leave none"),
+        ({"train": [], "source": "demo"}, r"^data\.mixture\.more\.hold_out=0\.1 has no effect"),
+    ):
+        with pytest.raises(UserError, match=message):
+            run(with_corpus(mixed, "more", **changes))
 
 
 def test_the_tokenizer_sees_the_corpora_in_the_proportion_of_their_weights() -> None:
