@@ -196,8 +196,6 @@ class FilterCount(NamedTuple):
     """The filter's setting and its value; empty if the filter has no limit."""
     dropped: int
     left: int
-    share: float
-    """Pairs left, relative to the pairs read."""
 
 
 def filter_counts(manifest: Manifest, split: str = "train") -> list[FilterCount]:
@@ -206,13 +204,10 @@ def filter_counts(manifest: Manifest, split: str = "train") -> list[FilterCount]
     recorded = manifest.tasks[collect_task(split)].inputs.get("filters")
     limits = dict(recorded) if isinstance(recorded, Mapping) else {}
     limits["max_pieces"] = manifest.tasks[encode_task(split)].inputs["max_pieces"]
-    settings = {**FILTERS, PIECES: "max_pieces"}
-    left = collected.read
-    counts = [FilterCount("read", "", 0, left, 1.0)]
+    counts = [FilterCount("read", "", 0, collected.read)]
     for name, dropped in {**collected.dropped, **encoded.dropped}.items():
-        setting = settings.get(name, "")
+        setting = "max_pieces" if name == PIECES else FILTERS.get(name, "")
         limit = limits.get(setting, False)
-        left -= dropped
         shown = "" if isinstance(limit, bool) else f"data.{setting}={limit}"
-        counts.append(FilterCount(name, shown, dropped, left, left / max(collected.read, 1)))
+        counts.append(FilterCount(name, shown, dropped, counts[-1].left - dropped))
     return counts

@@ -1,6 +1,4 @@
-"""BPE-dropout compared with SentencePiece, with a plain implementation, and with exact probabilities."""
-
-from collections import Counter, defaultdict
+"""BPE-dropout compared with SentencePiece, and with a plain implementation."""
 
 import numpy as np
 import pytest
@@ -81,33 +79,6 @@ PIECES = [
     Piece("ba", -2.0),
     Piece("aba", -3.0),
 ]
-
-
-def probabilities(word: tuple[str, ...], share: float) -> dict[tuple[str, ...], float]:
-    """Return the exact probability of each result, by all subsets of merges that may be left out at a step."""
-    scores = {piece.text: piece.score for piece in PIECES[1:]}
-    found: defaultdict[tuple[str, ...], float] = defaultdict(float)
-    possible = [index for index in range(len(word) - 1) if word[index] + word[index + 1] in scores]
-    possible.sort(key=lambda index: (-scores[word[index] + word[index + 1]], index))
-    for left_out, index in enumerate(possible):
-        merged = (*word[:index], word[index] + word[index + 1], *word[index + 2 :])
-        for result, probability in probabilities(merged, share).items():
-            found[result] += share**left_out * (1 - share) * probability
-    found[word] += share ** len(possible)
-    return found
-
-
-@pytest.mark.parametrize("share", [0.1, 0.6])
-def test_results_have_their_exact_probabilities(share: float) -> None:
-    total = 3000
-    expected = probabilities(tuple("ababa"), share)
-    assert sum(expected.values()) == pytest.approx(1)
-    found = noised(PIECES, [[1, 2, 1, 2, 1]] * total, share)
-    counts = Counter(tuple(PIECES[each].text for each in sentence) for sentence in found)
-    assert set(counts) <= set(expected)
-    for result, probability in expected.items():
-        deviation = (total * probability * (1 - probability)) ** 0.5
-        assert abs(counts[result] - total * probability) < 5 * deviation + 1, result
 
 
 def test_special_pieces_and_pieces_without_characters_are_not_split() -> None:

@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,12 +37,10 @@ class SmallHub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.files = files
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
-        self.ranges: dict[str, list[str]] = {}
-        """The ranges in which each path was downloaded."""
+        self.sends = Counter[str]()
+        """How often each path was downloaded."""
         self.is_down = False
         """Whether connections are closed without an answer."""
-        self.cut_after: dict[str, int] = {}
-        """Bytes after which the next download of a path is interrupted."""
         self.sent: dict[str, bytes] = {}
         """Content sent for a path instead of its own, with the length and checksum of its own."""
 
@@ -91,24 +90,16 @@ class _Handler(BaseHTTPRequestHandler):
         return {"type": "file", "path": name, "size": len(content), "oid": "0" * 40, "lfs": lfs}
 
     def _send_file(self, name: str) -> None:
-        whole, span = self.server.files[name], self.headers.get("Range", "")
-        content, start = self.server.sent.get(name, whole), int(span.removeprefix("bytes=").split("-")[0] or 0)
+        whole = self.server.files[name]
         sum_ = f'"{hashlib.sha256(whole).hexdigest()}"'
         headers = {"ETag": sum_, "X-Repo-Commit": REVISION, "X-Linked-Size": str(len(whole)), "X-Linked-Etag": sum_}
-        headers |= {"Accept-Ranges": "bytes"}
-        if start:
-            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
-        cut = None
-        if self.command == "GET":
-            self.server.ranges.setdefault(name, []).append(span)
-            cut = self.server.cut_after.pop(name, None)
-        self._send(206 if start else 200, content[start:], headers, cut)
+        self.server.sends[name] += self.command == "GET"
+        self._send(200, self.server.sent.get(name, whole), headers)
 
-    def _send(self, status: int, body: bytes, headers: dict[str, str], cut: int | None = None) -> None:
+    def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
         for key, value in {"Content-Length": str(len(body)), **headers}.items():
             self.send_header(key, value)
         self.end_headers()
         if self.command == "GET":
-            self.wfile.write(body[:cut])
-            self.close_connection = cut is not None
+            self.wfile.write(body)

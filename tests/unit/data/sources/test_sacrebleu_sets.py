@@ -1,9 +1,5 @@
 """Test sets that sacreBLEU knows: their text and references, and how they are refused."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -15,7 +11,6 @@ from sacrebleu.dataset import base as sacrebleu_base
 from nmt.config.data import DataConfig
 from nmt.data.sources import registry
 from nmt.errors import UserError
-from nmt.evaluation.metrics import score
 
 SOURCES, REFERENCES = ["the dog", "a\u2028cat", "two\x85 birds"], ["der Hund", "eine Katze", "zwei Vögel"]
 DATA = DataConfig(test=["sacrebleu:wmt14/full"])
@@ -38,20 +33,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "sacrebleu"
 
 
-def test_a_test_set_of_sacrebleu_scores_as_its_own_command_does(tmp_path: Path, cache: Path) -> None:
-    pairs = list(registry.pairs(DATA, "test"))
-    assert pairs == list(zip(SOURCES, REFERENCES, strict=True))
+def test_a_test_set_has_the_lines_that_sacrebleu_counts(cache: Path) -> None:
+    assert list(registry.pairs(DATA, "test")) == list(zip(SOURCES, REFERENCES, strict=True))
     assert registry.further_references(DATA, "test") == []
     dataset: Any = DATASETS["wmt14/full"]
-    assert len(pairs) == len(list(dataset.source("en-de")))
-    hypotheses = ["der Hund", "eine große Katze", "zwei Vögel dort"]
-    command = [sys.executable, "-m", "sacrebleu", "-t", "wmt14/full", "-l", "en-de", "-m", "chrf", "-w", "6"]
-    printed = subprocess.run(
-        [*command, "-i", write(tmp_path / "hyp", hypotheses)], capture_output=True, check=True,
-        env={**os.environ, "SACREBLEU": str(cache)},
-    ).stdout  # fmt: skip
-    references = [target for _, target in pairs]
-    assert round(score(hypotheses, references, "de")["chrf"].score, 6) == json.loads(printed)["score"]
+    assert len(list(dataset.source("en-de"))) == len(SOURCES)
 
 
 def test_test_sets_that_cannot_be_had_are_refused_in_one_line(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
