@@ -34,9 +34,11 @@ def test_text_says_what_is_missing(capsys: pytest.CaptureFixture[str], monkeypat
     said = capsys.readouterr().out
     assert "C compiler:  none" in said
     assert "PyTorch:     cannot be imported" in said
+    assert main(["doctor", "output=page.txt"]) == 2
+    assert "doctor prints text, or JSON" in capsys.readouterr().err
 
 
-def test_a_hub_that_does_not_answer_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hub_is_asked_unless_a_proxy_is_set_whose_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HF_HUB_OFFLINE", "HTTPS_PROXY", "https_proxy"):
         monkeypatch.delenv(name, raising=False)
 
@@ -45,14 +47,5 @@ def test_a_hub_that_does_not_answer_is_an_answer(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("socket.create_connection", refuse)
     assert machine.hub().startswith("not reachable (timed out)")
-
-
-def test_a_password_of_a_proxy_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HF_HUB_OFFLINE")
     monkeypatch.setenv("HTTPS_PROXY", "http://me:secret@proxy:3128")
     assert machine.hub() == "not asked, because a proxy is set (proxy:3128)"
-
-
-def test_an_output_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "output=page.txt"]) == 2
-    assert "doctor prints text, or JSON" in capsys.readouterr().err

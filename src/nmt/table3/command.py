@@ -36,9 +36,8 @@ def run(words: list[str]) -> None:
     if launched_processes() > 1:
         raise UserError("table3 was started by torchrun, but starts it for each row: start it alone, it uses all GPUs")
     config = compose(words)
-    for folder in (config.paths.data, config.paths.outputs):
-        if is_address(folder):
-            raise ConfigError(f"`nmt table3` works in local folders only: {folder} is an address")
+    if address := next(filter(is_address, (config.paths.data, config.paths.outputs)), ""):
+        raise ConfigError(f"`nmt table3` works in local folders only: {address} is an address")
     if named := [word for word in words if word.lstrip("+").startswith(("experiment=", "name="))]:
         raise ConfigError(f"{named[0]}: each row has its own name; choose rows with table3.rows=[base,a1]")
     rows, seeds = choose_rows(config.table3.rows), range(config.seed, config.seed + config.table3.seeds)
@@ -68,28 +67,20 @@ def settings(row: str, seed: int, words: list[str]) -> Config:
 def _overrides(row: str, seed: int, words: list[str]) -> list[str]:
     experiment = f"experiment=table3/{row}"
     scale = compose([experiment, *words]).table3.scale
-    folder = "table3" if scale == "full" else f"table3-{scale}"
-    return [
-        experiment,
-        f"name={folder}/{_label(row, seed)}",
-        f"seed={seed}",
-        *_shrunk(scale, compose([experiment])),
-        *words,
-    ]
+    name = f"table3{'' if scale == 'full' else f'-{scale}'}/{_label(row, seed)}"
+    shrunk = [] if scale == "full" else _shrunk(compose([experiment]), small=scale == "small")
+    return [experiment, f"name={name}", f"seed={seed}", *shrunk, *words]
 
 
-def _shrunk(scale: str, row: Config) -> list[str]:
+def _shrunk(row: Config, *, small: bool) -> list[str]:
     """Return the overrides that shrink a row, so that it still differs from base as in the paper."""
-    if scale == "full":
-        return []
-    small = scale == "small"
     narrower, steps = (8, 312) if small else (4, 1200)
     row_steps = row.training.steps * steps // Config().training.steps  # big takes three times as many
-    widths = (f"model.{name}={getattr(row.model, name) // narrower}" for name in ("d_model", "d_ff", "d_k", "d_v"))
-    corpus = ["tokenizer.vocab_size=1200", "training.batch_tokens=1024", "training.warmup_steps=96"]
+    corpus = ["data=demo", "tokenizer.vocab_size=1200", "training.batch_tokens=1024", "training.warmup_steps=96"]
     if not small:
         recipe = compose(["experiment=multi30k"])  # its optimizer learns as much in a quarter of the steps
         corpus = [
+            "data=multi30k",
             f"tokenizer.vocab_size={recipe.tokenizer.vocab_size}",
             f"model.norm_placement={recipe.model.norm_placement}",
             f"model.initialization={recipe.model.initialization}",
@@ -99,10 +90,9 @@ def _shrunk(scale: str, row: Config) -> list[str]:
             "training.warmup_steps=150",
         ]
     return [
-        f"data={'demo' if small else 'multi30k'}",
         *corpus,
         f"model.layers={row.model.layers // 2}",
-        *widths,
+        *(f"model.{name}={getattr(row.model, name) // narrower}" for name in ("d_model", "d_ff", "d_k", "d_v")),
         "training.learning_rate=3e-3",  # the paper's formula gives too high a rate for so narrow a model
         f"training.steps={row_steps}",
         f"training.valid_every={row_steps}",
@@ -122,24 +112,17 @@ def _train_and_score(row: str, seed: int, words: list[str]) -> bool:
         print(f"{_label(row, seed)}: already done", flush=True)
         return True
     print(f"\n== {_label(row, seed)} {TABLE_3[row].change} ==", flush=True)
+    gpus = 0 if config.runtime.device == "cpu" else torch.cuda.device_count()
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}", "-m", "nmt"]
     try:
-        for stage in STAGES:
-            _run_stage(stage, config, own)
+        for stage, run_here in STAGES.items():
+            if gpus <= 1:
+                run_here(config)
+            elif code := subprocess.run([*torchrun, stage, *own], check=False).returncode:
+                raise UserError(f"`nmt {stage}` ended with exit code {code}")
     except UserError as error:
         print(f"nmt: {_label(row, seed)}: {error}", file=sys.stderr, flush=True)
     return read_scores(config) is not None
-
-
-def _run_stage(stage: str, config: Config, words: list[str]) -> None:
-    """Run a command in this process, or on all GPUs of this machine if there are several."""
-    gpus = torch.cuda.device_count()
-    if gpus <= 1 or config.runtime.device == "cpu":
-        STAGES[stage](config)
-        return
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}", "-m", "nmt"]
-    code = subprocess.run([*launcher, stage, *words], check=False).returncode
-    if code:
-        raise UserError(f"`nmt {stage}` ended with exit code {code}")
 
 
 def _label(row: str, seed: int) -> str:

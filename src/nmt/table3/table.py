@@ -12,8 +12,8 @@ from nmt.runs.layout import RunLayout
 from nmt.runs.scores import scores_folder
 from nmt.runs.tracker import read_metrics
 
-COLUMNS = ("row", "change", "PPL", "paper", "BLEU", "BLEU, as the paper counts", "paper", "M params", "paper",
-           "hours", "paper")  # fmt: skip
+COLUMNS = ["row", "change", "PPL", "paper", "BLEU", "BLEU, as the paper counts", "paper", "M params", "paper",
+           "hours", "paper"]  # fmt: skip
 
 
 class RunResult(NamedTuple):
@@ -25,10 +25,6 @@ class RunResult(NamedTuple):
     parameters: int
     hours: float
     """Hours of training steps, without validation and scoring."""
-
-
-Results = Mapping[str, Sequence[RunResult]]
-"""The finished runs of each row, one per seed."""
 
 
 def read_scores(config: Config) -> EvaluationRecord | None:
@@ -48,31 +44,28 @@ def read_result(config: Config, vocabulary: int) -> RunResult | None:
         return None
     events = read_metrics(RunLayout(config.run_folder).metrics)
     seconds = sum(event.number("seconds") or 0.0 for event in events if event.event == "train")
-    return RunResult(
-        record.perplexity,
-        record.scores["bleu"].score,
-        record.scores["bleu_paper"].score,
-        count_parameters(config.model, vocabulary, vocabulary).total,
-        seconds / 3600,
-    )
+    parameters = count_parameters(config.model, vocabulary, vocabulary).total
+    bleu, bleu_paper = (record.scores[name].score for name in ("bleu", "bleu_paper"))
+    return RunResult(record.perplexity, bleu, bleu_paper, parameters, seconds / 3600)
 
 
-def table(results: Results) -> str:
-    """Return the rows as Markdown, with means and standard deviations of several seeds, and how their order agrees."""
-    cells = [list(COLUMNS), *(_cells(name, runs) for name, runs in results.items())]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(COLUMNS))]
+def table(results: Mapping[str, Sequence[RunResult]]) -> str:
+    """Return the rows as Markdown, with means and standard deviations over the seeds, and how their order agrees."""
+    cells = [COLUMNS, *(_cells(name, runs) for name, runs in results.items())]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     cells.insert(1, ["-" * width for width in widths])
-    lines = []
-    for line in cells:
-        left = [cell.ljust(width) for cell, width in zip(line[:2], widths[:2], strict=True)]
-        right = [cell.rjust(width) for cell, width in zip(line[2:], widths[2:], strict=True)]
-        lines.append(f"| {' | '.join([*left, *right])} |\n")
-    return "".join(lines) + _order(results)
+    lines = (
+        " | ".join(
+            cell.ljust(width) if column < 2 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in cells
+    )
+    return "".join(f"| {line} |\n" for line in lines) + _order(results)
 
 
 def _cells(name: str, runs: Sequence[RunResult]) -> list[str]:
-    row = TABLE_3[name]
-    millions = [run.parameters / 1e6 for run in runs[:1]]
+    row, millions = TABLE_3[name], [run.parameters / 1e6 for run in runs[:1]]
     return [
         name,
         row.change,
@@ -81,7 +74,7 @@ def _cells(name: str, runs: Sequence[RunResult]) -> list[str]:
         _mean([run.bleu for run in runs], 1),
         _mean([run.bleu_paper for run in runs], 1),
         _mean([row.bleu], 1),
-        _mean(millions, 1 if millions and millions[0] > 10 else 3),
+        _mean(millions, 1 if max(millions, default=0) > 10 else 3),
         _mean([row.parameters], 0),
         _mean([fmean(run.hours for run in runs)] if runs else [], 3),
         _mean([row.hours], 0),
@@ -91,18 +84,16 @@ def _cells(name: str, runs: Sequence[RunResult]) -> list[str]:
 def _mean(values: Sequence[float | None], digits: int) -> str:
     """Write the mean of the values, and their standard deviation if there are several; a dash if there are none."""
     known = [value for value in values if value is not None]
-    if not known:
-        return "-"
     spread = f" ± {stdev(known):.{digits}f}" if len(known) > 1 else ""
-    return f"{fmean(known):.{digits}f}{spread}"
+    return f"{fmean(known):.{digits}f}{spread}" if known else "-"
 
 
-def _order(results: Results) -> str:
+def _order(results: Mapping[str, Sequence[RunResult]]) -> str:
     """Compare the order of the rows by perplexity with that of the paper."""
     ours = {name: fmean(run.perplexity for run in runs) for name, runs in results.items() if runs}
     if len(set(ours.values())) < 3:
         return ""
-    found = correlation(_ranks(list(ours.values())), _ranks([TABLE_3[name].perplexity for name in ours]))
+    found = correlation(_ranks([*ours.values()]), _ranks([TABLE_3[name].perplexity for name in ours]))
     return f"\nSpearman's rank correlation with the paper's perplexities, over {len(ours)} rows: {found:.2f}.\n"
 
 
