@@ -10,7 +10,6 @@ not depend on them either, except for rounding and the dropout masks. The positi
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +24,6 @@ PLANNED_AHEAD = 1000
 
 Planning takes 1-2 s for 36 million pairs, which is the time of a hundred steps or more on several GPUs.
 """
-PART_PAIRS = 1 << 24
-"""About how many pairs are sorted together, which needs about 30 bytes per pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,57 +101,23 @@ def divide_pairs(order: IntArray, lengths: PairLengths, batching: Batching, rand
 
 
 def _sorted_by_length(order: IntArray, lengths: PairLengths) -> IntArray:
-    """Return pairs by target length, then by source length; those of equal lengths stay in their order.
-
-    Pairs of some target lengths are sorted at a time, to bound the memory: there may be a billion pairs.
-    """
-    if len(order) <= PART_PAIRS:
-        return order[np.lexsort([_compact(side[order]) for side in lengths])]
-    blocks = [order[start : start + PART_PAIRS] for start in range(0, len(order), PART_PAIRS)]
-    targets = [_compact(lengths.target[block]) for block in blocks]
-    longest = max(int(each.max()) for each in targets)
-    counts = sum(np.bincount(each, minlength=longest + 1) for each in targets)
-    parts = (np.cumsum(counts) - counts) // PART_PAIRS
-    firsts = np.flatnonzero(np.diff(parts, prepend=-1, append=parts[-1] + 1))
-    found, end = np.empty_like(order), 0
-    for low, high in pairwise(firsts.tolist()):
-        chosen = [block[(low <= side) & (side < high)] for block, side in zip(blocks, targets, strict=True)]
-        part = np.concatenate(chosen)
-        found[end : end + len(part)] = part[np.lexsort([_compact(side[part]) for side in lengths])]
-        end += len(part)
-    return found
+    """Return pairs by target length, then by source length; those of equal lengths stay in their order."""
+    keys = [side[order] for side in lengths]
+    # 16-bit numbers are sorted several times faster
+    small = [each.astype(np.uint16) if each.max(initial=0) < 1 << 16 else each for each in keys]
+    return order[np.lexsort(small)]
 
 
-def _compact(lengths: IntArray) -> IntArray:
-    """Return lengths as 16-bit numbers if they are small enough: sorting these is several times faster."""
-    return lengths.astype(np.uint16) if lengths.max(initial=0) < 1 << 16 else lengths
-
-
-def _batch_starts(order: IntArray, lengths: PairLengths, budget: int) -> IntArray:
+def _batch_starts(order: IntArray, lengths: PairLengths, budget: int) -> npt.NDArray[np.int64]:
     """Return the index at which each batch starts; batches are as large as both budgets allow, and never empty."""
-    starts: list[int] = []
-    first, size = 0, PART_PAIRS
-    while first < len(order):
-        part = order[first : first + size]
-        found = _starts_in_part([side[part].cumsum(dtype=np.int64) for side in lengths], budget)
-        if first + len(part) == len(order):
-            starts += [first + each for each in found]
-            break
-        starts += [first + each for each in found[:-1]]  # the last batch may go on after this part
-        first += found[-1]
-        size = size if found[-1] else 2 * size
-    return np.array(starts, np.int64)
-
-
-def _starts_in_part(ends: list[npt.NDArray[np.int64]], budget: int) -> list[int]:
-    """Return where batches start, given the sums of the lengths of each side up to each pair."""
+    ends = [side[order].cumsum(dtype=np.int64) for side in lengths]
     starts, start, before = [], 0, [np.int64(0)] * len(ends)
-    while start < len(ends[0]):
+    while start < len(order):
         starts.append(start)
         stops = [int(each.searchsorted(sum_ + budget, side="right")) for each, sum_ in zip(ends, before, strict=True)]
         start = max(start + 1, min(stops))
         before = [each[start - 1] for each in ends]
-    return starts
+    return np.array(starts, np.int64)
 
 
 def planned_batches(plan_of: PlanOf, epoch: int, first: int) -> Iterator[tuple[int, EpochPlan, int]]:

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-from nmt.data.batches import Batching, IntArray, PairLengths, plan_epoch
-from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble, split_for_devices
+from nmt.data.batches import Batching, IntArray, PairLengths, plan_epoch, split_batch
+from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble
 from nmt.data.shapes import Shapes
 from nmt.data.store import Pairs
 
@@ -29,25 +28,21 @@ def largest_micro_batches(
     `global_batches`.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
+    tokens, longest = np.add(*lengths, dtype=np.int64), np.maximum(*lengths)
+    measures: list[Callable[[IntArray], int]] = [
+        lambda pairs: int(tokens[pairs].sum()),
+        lambda pairs: int(tokens[pairs].sum()) * int(longest[pairs].max(initial=0)),
+        len,
+    ]
     plan = plan_epoch(lengths, batching, epoch=0)
-    starts = np.sort(plan.bounds[:, 0])
-    batches = np.split(plan.order, starts[1:])
-    pair_tokens = lengths.source.astype(np.int64) + lengths.target
-    longer = np.maximum(lengths.source, lengths.target).astype(np.int64)
-    batch_sizes = np.add.reduceat(pair_tokens[plan.order], starts)
-    longest = np.maximum.reduceat(longer[plan.order], starts)
-    batch_sentences = np.diff(np.append(starts, len(plan.order)))
+    batches = [plan[index] for index in range(len(plan))]
 
-    def largest(batch_weights: npt.NDArray[np.int64], weight: Callable[[IntArray], int]) -> MicroBatch:
+    def largest(measure: Callable[[IntArray], int]) -> MicroBatch:
         micro_batches = (
             micro_batch
-            for index in np.argsort(batch_weights)[-CANDIDATE_BATCHES:]
-            for micro_batch in split_for_devices(batches[index], lengths, device_tokens, devices, threads)
+            for batch in sorted(batches, key=measure)[-CANDIDATE_BATCHES:]
+            for micro_batch in split_batch(batch, lengths, devices * threads, device_tokens // threads)
         )
-        return assemble(store, max(micro_batches, key=weight), shapes=shapes)
+        return assemble(store, max(micro_batches, key=measure), shapes=shapes)
 
-    return [
-        largest(batch_sizes, lambda pairs: int(pair_tokens[pairs].sum())),
-        largest(batch_sizes * longest, lambda pairs: int(pair_tokens[pairs].sum() * longer[pairs].max(initial=0))),
-        largest(batch_sentences, len),
-    ]
+    return list(map(largest, measures))

@@ -246,7 +246,7 @@ def global_batches(
             pairs = np.arange(len(text))
             sizes = PairLengths.with_marks(text.source_lengths, text.target_lengths)
             limit = changed_micro_batch_tokens(batching.tokens, device_tokens, devices)
-        on_this_device = split_for_devices(pairs, sizes, limit, devices, threads)[rank::devices]
+        on_this_device = split_batch(pairs, sizes, devices * threads, limit // threads)[rank::devices]
         target_tokens = int(sizes.target[pairs].sum())
         tokens = target_tokens + int(sizes.source[pairs].sum())
         after = DataPosition(epoch, index + 1) if index + 1 < len(plan) else DataPosition(epoch + 1)
@@ -256,13 +256,6 @@ def global_batches(
             micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
         words = _distinct_words(text, pairs, shapes) if with_words and devices > 1 else None
         yield GlobalBatch(micro_batches, target_tokens, tokens, after, words, _corpus_counts(store, sentences, lengths))
-
-
-def split_for_devices(
-    sentences: IntArray, lengths: PairLengths, device_tokens: int, devices: int, threads: int
-) -> list[IntArray]:
-    """Split a global batch for devices that each run `threads` micro-batches in parallel."""
-    return split_batch(sentences, lengths, devices * threads, device_tokens // threads)
 
 
 def prefetched(batches: Iterator[GlobalBatch], *, pin_memory: bool = False) -> Generator[GlobalBatch, None, None]:
