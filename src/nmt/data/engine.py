@@ -3,15 +3,12 @@
 import os
 import re
 import socket
-import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from importlib.metadata import version
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from nmt import __version__
 from nmt.compute.cores import usable_cores
 from nmt.compute.processes import map_in_processes
 from nmt.config.tree import Config
@@ -64,7 +61,7 @@ def _map_with_ray(
     """Yield the results from a cluster, in which there are at most two chunks per core."""
     ray = import_optional("ray")
     _connect(ray, workers)
-    placed = ray.put((versions(), make, args))  # gives the function to the cluster once
+    placed = ray.put((make, args))  # gives the function to the cluster once
     remote = ray.remote(max_retries=RETRIES)(_apply)
     limit = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
     waiting: deque[Any] = deque()
@@ -91,22 +88,13 @@ _made: dict[str, Callable[[Any], Any]] = {}
 """The last function that a worker of Ray has made, by its key."""
 
 
-def _apply(task: tuple[dict[str, str], MakeFunction, tuple[Any, ...]], key: str, packed: tuple[Any]) -> Any:
-    """Return what the function of a task returns for a chunk; the versions must be those of the sender."""
+def _apply(task: tuple[MakeFunction, tuple[Any, ...]], key: str, packed: tuple[Any]) -> Any:
+    """Return what the function of a task, which has a key of its own, returns for the chunk in a tuple."""
     if key not in _made:
-        expected, make, args = task
-        if (found := versions()) != expected:
-            machine = socket.gethostname()
-            raise UserError(f"the Ray worker on {machine} has {found}, but {expected} is here: install the same")
         _made.clear()
+        make, args = task
         _made[key] = make(*args)
     return _made[key](packed[0])
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of everything on which the prepared text depends."""
-    packages = {name: version(name).partition("+")[0] for name in ("sentencepiece", "numpy")}
-    return {"nmt": __version__, "Python": f"{sys.version_info.major}.{sys.version_info.minor}", **packages}
 
 
 def _connect(ray: Any, workers: int) -> None:

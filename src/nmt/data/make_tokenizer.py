@@ -67,33 +67,34 @@ def tokenizer_task(config: Config, manifest: Manifest, *, checking: bool = False
     }
     names: Iterable[str] = trained_file_names(joint=config.tokenizer.joint)
     if earlier:
-        was_extended = done is not None and earlier.is_extended and done.inputs.get("tokenizer")
-        try:
-            tokenizer = earlier.load(config)
-        except UserError:
-            if not checking and not was_extended:
-                raise
-            inputs["tokenizer"], names, is_same = was_extended or None, manifest.outputs(TOKENIZER_TASK), True
-        else:
+        tokenizer = _load(earlier, config, checking=checking)
+        if tokenizer:
             inputs["tokenizer"], names = tokenizer.checksum, tokenizer.files
-            is_same = done is not None and manifest.tokenizer().checksum == tokenizer.checksum
-            if not checking:
-                _check_joint(tokenizer, earlier, joint=config.tokenizer.joint)
+        is_same = done and inputs["tokenizer"] in (None, manifest.tokenizer().checksum)
         if done and is_same and not is_trained and done.inputs.get("tags") == inputs["tags"]:
             # however the tokenizer was made, it is the one to keep
-            inputs = done.inputs | ({"tokenizer": None} if inputs["tokenizer"] is None else {})
+            inputs = done.inputs if tokenizer else done.inputs | {"tokenizer": None}
     outside = {"tokenizer": ["tokenizer.folder"]} if earlier else {}
     return Task(TOKENIZER_TASK, inputs, list(names), lambda: _make(config, manifest, earlier), outside)
 
 
-def _check_joint(tokenizer: Tokenizer, earlier: EarlierTokenizer, *, joint: bool) -> None:
-    if tokenizer.joint != joint:
+def _load(earlier: EarlierTokenizer, config: Config, *, checking: bool) -> Tokenizer | None:
+    """Load a tokenizer to keep or extend, which must have as many vocabularies as the settings ask for."""
+    try:
+        tokenizer = earlier.load(config)
+    except UserError:
+        if checking:
+            return None
+        raise
+    joint = config.tokenizer.joint
+    if tokenizer.joint != joint and not checking:
         raise UserError(
             f"the tokenizer of {earlier.setting}={earlier.name} has "
             f"{'one vocabulary' if tokenizer.joint else 'a vocabulary per language'}, but "
             f"tokenizer.joint={str(joint).lower()}: set tokenizer.joint={str(tokenizer.joint).lower()}, "
             f"or {earlier.instead}"
         )
+    return tokenizer
 
 
 def _make(config: Config, manifest: Manifest, earlier: EarlierTokenizer | None) -> TrainedTokenizer:

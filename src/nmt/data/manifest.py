@@ -2,15 +2,13 @@
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from nmt.errors import UserError
-from nmt.storage.files import PARTIAL, checksums, is_plain_name, read_json, remove, seal, write_json
-from nmt.storage.lock import exclusive_folder
+from nmt.storage.files import checksums, is_plain_name, read_json, remove, seal, write_json
 from nmt.text.train_tokenizer import LinesSeen
 
 MANIFEST = "manifest.json"
@@ -267,17 +265,3 @@ def verify_task(folder: Path, name: str) -> bool:
     if record and (wrong := wrong_file(folder, record)):
         raise UserError(f"{folder / wrong[0]} is not what was prepared: run `make data` with the same settings")
     return record is not None
-
-
-@contextmanager
-def exclusive_corpus(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Lock a corpus folder, create it if needed, and remove files of an interrupted run.
-
-    If another process prepares the same corpus, wait for it: jobs that differ only in their training often begin
-    together.
-    """
-    taken = "is being prepared by another process: waiting until it is done"
-    with exclusive_folder(folder, taken=taken, setting="paths.data", wait=say):
-        for leftover in folder.glob(f"*{PARTIAL}"):
-            remove(leftover)
-        yield

@@ -1,7 +1,7 @@
 """Prepare a corpus, from its source to token ids: collect text, make the tokenizer, encode; each task runs once."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
@@ -27,7 +27,6 @@ from nmt.data.manifest import (
     Task,
     collect_task,
     encode_task,
-    exclusive_corpus,
     read_manifest,
     run_tasks,
 )
@@ -36,7 +35,8 @@ from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint, Pair
 from nmt.data.store import file_names
 from nmt.errors import UserError
-from nmt.storage.files import replacing
+from nmt.storage.files import PARTIAL, remove, replacing
+from nmt.storage.lock import exclusive_folder
 
 SECONDS_PER_LINE = 60
 """Time between two lines of progress, if it is not shown on a terminal."""
@@ -53,8 +53,12 @@ def prepare(config: Config, say: Callable[[str], None] = print) -> Manifest:
         "languages": [config.data.source_lang, config.data.target_lang],
         "settings": {"data": data, "tokenizer": asdict(config.tokenizer)},
     }
-    with exclusive_corpus(config.data_folder, say):
-        manifest = read_manifest(config.data_folder)
+    folder, taken = config.data_folder, "is being prepared by another process: waiting until it is done"
+    # jobs that differ only in their training often begin together
+    with exclusive_folder(folder, taken=taken, setting="paths.data", wait=say):
+        for leftover in folder.glob(f"*{PARTIAL}"):
+            remove(leftover)
+        manifest = read_manifest(folder)
         run_tasks(manifest, tasks_of(config, manifest), about, say)
     return manifest
 
@@ -149,12 +153,16 @@ def _collect(config: Config, split: CorpusSplit) -> Collected:
 
         for pairs in pipeline.apply(filters, data, counted(), dropped, held_out, Engine.of(config)):
             if not filters:
-                _refuse_control_characters(pairs, kept, split.name)
+                _refuse_nul(pairs, kept, split.name)
             for file, lines in zip(files, _columns(pairs, split), strict=True):
                 file.write("".join(f"{line}\n" for line in lines).encode())
             kept += len(pairs)
         if not kept:
-            raise UserError(_no_pairs_message(split, read, dropped))
+            counts = ", ".join(f"{name} {count}" for name, count in dropped.items()) or "none"
+            raise UserError(
+                f"{split.name} has no pairs: of {read} read, the filters dropped {counts}. Loosen them, or check "
+                f"data.{split.split} and data.hold_out"
+            )
     return Collected(read, kept, dropped, line_breaks)
 
 
@@ -167,19 +175,10 @@ def _columns(pairs: list[Pair], split: CorpusSplit) -> list[list[str]]:
     return columns
 
 
-def _refuse_control_characters(pairs: list[Pair], pairs_before: int, split: str) -> None:
+def _refuse_nul(pairs: list[Pair], pairs_before: int, split: str) -> None:
     for number, pair in enumerate(pairs, pairs_before + 1):
         if any(map(pipeline.breaks_lines, pair[:2])):
             raise UserError(f"pair {number} of {split} holds a NUL inside a sentence: correct it first.")
-
-
-def _no_pairs_message(split: CorpusSplit, read: int, dropped: Mapping[str, int]) -> str:
-    if not read and split.split in registry.held_out(split.data):
-        return f"data.hold_out={split.data.hold_out} takes no pair of the training text for {split.name}: raise it."
-    if not read:
-        return f"{split.name} is empty: it has no pairs. Check data.{split.split}."
-    counts = ", ".join(f"{name} {count}" for name, count in dropped.items())
-    return f"the filters leave none of the {read} pairs of {split.name} (dropped: {counts}): loosen them."
 
 
 def _count_overlap(manifest: Manifest, splits: list[CorpusSplit]) -> JsonObject:

@@ -135,7 +135,7 @@ def test_data_of_other_settings_of_a_corpus_is_refused(mixed: Config) -> None:
 def test_errors_name_the_corpus(mixed: Config) -> None:
     for changes, message in (
         ({"train": ["nowhere.en", "b"]}, r"data\.mixture\.more: nowhere\.en does not exist .* data\.train\.$"),
-        ({"max_words": 1}, r"data\.mixture\.more: the filters leave none"),
+        ({"max_words": 1}, r"data\.mixture\.more: more\.train has no pairs"),
         ({"train": [], "source": "demo"}, r"^data\.mixture\.more\.hold_out=0\.1 has no effect"),
     ):
         with pytest.raises(UserError, match=message):
