@@ -29,20 +29,13 @@ __all__ = [
     "WordProbability",
     "load",
 ]
-
 _HOMES = {
-    "Attention": "nmt.decoding.attention",
-    "Candidate": "nmt.decoding.translation",
-    "Likelihood": "nmt.decoding.translation",
-    "LoadedModel": "nmt.decoding.load",
-    "Request": "nmt.decoding.translation",
-    "ScoredToken": "nmt.decoding.translation",
-    "Translation": "nmt.decoding.translation",
-    "UserError": "nmt.errors",
-    "WordProbability": "nmt.decoding.translation",
-    "load": "nmt.decoding.load",
+    "Attention": "decoding.attention",
+    "LoadedModel": "decoding.load",
+    "UserError": "errors",
+    "load": "decoding.load",
 }
-"""The module of each name."""
+"""The modules of names that are not in `nmt.decoding.translation`."""
 
 SPINS = 10_000
 """How often a thread that waits for others spins before it sleeps. GNU OpenMP's 300,000 times take milliseconds, in
@@ -55,9 +48,9 @@ if not TYPE_CHECKING:  # so that a type checker still finds misspelt names
 
     def __getattr__(name: str) -> object:
         """Import a name of `__all__`."""
-        if name not in _HOMES:
+        if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(_HOMES[name]), name)
+        return getattr(import_module(f"nmt.{_HOMES.get(name, 'decoding.translation')}"), name)
 
 
 def __dir__() -> list[str]:

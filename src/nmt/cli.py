@@ -115,15 +115,13 @@ def composed_settings(overrides: list[str]) -> "Config":
 
 def completed(config: "Config", given: frozenset[str]) -> "Config":
     """Return the settings with values for those that the user leaves open; refuse given ones that have no effect."""
-    from nmt.config.data import check_mixture  # noqa: PLC0415 - slow, and `nmt --help` does not need it
-    from nmt.own_text.complete import with_values_for_text  # noqa: PLC0415
+    from nmt.own_text.complete import with_values_for_text  # noqa: PLC0415 - slow, and not for `nmt --help`
     from nmt.serving.command import check_served_models  # noqa: PLC0415
 
     if config.training.init_from and "model" not in given:
         from nmt.runs.origin import with_shape_of_origin  # noqa: PLC0415 - imports torch
 
         config = with_shape_of_origin(config, given)
-    check_mixture(config.data, given)
     config = with_values_for_text(config, given)
     if config.serve.models:
         check_served_models(given)

@@ -54,10 +54,17 @@ def import_optional(module: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != package:
             raise
+        requirement = PACKAGES[package].requirement if package in PACKAGES else package
         if not os.environ.get(INSTALL_COMMAND):
-            command = install_command(_requirement(package))
-            raise UserError(f"this needs the package {package}: {command}") from error
-    _install(_requirement(package))
+            raise UserError(f"this needs the package {package}: {install_command(requirement)}") from error
+    command = [*shlex.split(os.environ[INSTALL_COMMAND]), requirement]
+    print(f"installing {requirement}, which these settings need", file=sys.stderr, flush=True)
+    if subprocess.run(command, check=False).returncode:
+        raise UserError(
+            f"{requirement} could not be installed; pip's message is above: run {shlex.join(command)} with network "
+            "access, or choose settings that do without it"
+        )
+    importlib.invalidate_caches()
     return importlib.import_module(module)
 
 
@@ -72,18 +79,3 @@ def is_installed(module: str) -> bool:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # no package above it
         return False
-
-
-def _requirement(package: str) -> str:
-    return PACKAGES[package].requirement if package in PACKAGES else package
-
-
-def _install(requirement: str) -> None:
-    command = [*shlex.split(os.environ[INSTALL_COMMAND]), requirement]
-    print(f"installing {requirement}, which these settings need", file=sys.stderr, flush=True)
-    if code := subprocess.run(command, check=False).returncode:
-        raise UserError(
-            f"{requirement} could not be installed (exit code {code}; pip's message is above): "
-            f"run {shlex.join(command)} with network access, or choose settings that do without it"
-        )
-    importlib.invalidate_caches()

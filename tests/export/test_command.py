@@ -26,7 +26,7 @@ from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import export_folder
 from nmt.text.tokenizer import Tokenizer
 from tests.unit import small_models as models
-from tests.unit.commands.test_evaluate_and_translate import (
+from tests.unit.commands.conftest import (
     REFERENCES,
     SOURCES,
     Run,

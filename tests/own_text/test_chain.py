@@ -93,7 +93,7 @@ def test_later_commands_need_not_name_the_text_and_other_text_is_refused(words: 
     text, later = words[1], [word for word in words if not word.startswith(("data.train", "data.hold_out"))]
     kept = ["tokenizer.model_type=unigram", "data.max_words=30"]
     succeed(["all", *words, *kept, "training.steps=10", "decoding.beam=1"])
-    assert "has come to its end" in succeed(["train", *later])
+    assert "is finished" in succeed(["train", *later])
     succeed(["average", *later])
     assert "bleu " in succeed(["eval", *later, "decoding.beam=1"])
     assert "train 287 pairs" in succeed(["data", *later])

@@ -9,17 +9,15 @@ from nmt.config.data import SIDE, DataConfig, corpora_of, is_text
 from nmt.config.keys import written
 from nmt.config.saved import differences, flatten, is_adjustable, read_saved, read_settings
 from nmt.config.tree import Config
-from nmt.data.corpora import is_training_text, naming_corpus, training_splits
+from nmt.data.corpora import is_training_text, naming_corpus
 from nmt.data.filters.pipeline import filter_counts
 from nmt.data.make_tokenizer import earlier_tokenizer
 from nmt.data.manifest import Manifest, collect_task, read_manifest
 from nmt.data.prepare import prepare
 from nmt.data.sources import registry
-from nmt.data.sources.files import has_one_side, named_languages, uncompressed_name
-from nmt.data.sources.source import languages
+from nmt.data.sources.files import has_one_side, uncompressed_name
 from nmt.errors import CommonError, UserError
 from nmt.runs.layout import SETTINGS, RunLayout
-from nmt.text.language import base_code
 
 FEW_PAIRS = 100
 """Development and test text of fewer pairs has scores that differ by many points from text to text."""
@@ -49,22 +47,18 @@ def _check_run(config: Config) -> None:
         saved = read_saved(newest / SETTINGS, read_settings)
     except (UserError, OSError):  # training reports it
         return
-    before_and_now = differences(saved, flatten(asdict(config)))
-    if {"data.corpus", "paths.data"} & before_and_now.keys():
+    found = differences(saved, flatten(asdict(config)))
+    changed = [key for key in found if key.startswith(("data.", "tokenizer.")) and not is_adjustable(key)]
+    if {"data.corpus", "paths.data"} & found.keys():
         return
-    changed = {
-        key: f"{key}={written(old)}, not {written(new)}"
-        for key, (old, new) in before_and_now.items()
-        if key.startswith(("data.", "tokenizer.")) and not is_adjustable(key)
-    }
+    began = "; ".join(f"{key}={written(found[key][0])}, not {written(found[key][1])}" for key in changed)
     collected = read_manifest(config.data_folder).tasks.get(collect_task("train"))
     text = registry.fingerprint_if_here(config.data, "train") if collected else None
-    if not changed and collected and text not in (None, collected.inputs.get("source")):
-        changed = {"data.train": f"another text in data.train={written(config.data.train)}"}
-    if changed:
-        began_with = changed.get("data.train") or "; ".join(changed.values())  # other settings may follow from the text
+    if not began and collected and text not in (None, collected.inputs.get("source")):
+        began = f"another text in data.train={written(config.data.train)}"
+    if began:
         raise CommonError(
-            f"run {config.name} began with {began_with}: give other text and other settings of text a run and "
+            f"run {config.name} began with {began}: give other text and other settings of text a run and "
             f"a corpus of their own, with name= and data.corpus=, or delete {config.run_folder}"
         )
 
@@ -84,17 +78,12 @@ def _check_order(data: DataConfig) -> None:
 
 
 def warnings(config: Config, manifest: Manifest) -> Iterator[str]:
-    """Yield a line for everything about the text that makes models or their scores worse than they look."""
-    for split in training_splits(config.data):
-        outputs = manifest.outputs(collect_task(split.name))
-        if len({outputs[name] for name in split.texts[:2]}) == 1:
-            yield f"both sides of {split.name} are the same text, so the model learns to copy it: check the files"
-    others = [split for split in manifest.splits("encode") if not is_training_text(split)]
-    counts = {split: manifest.encoded(split).pairs for split in others}
+    """Yield a line for text of which the scores say little, or more than they should."""
+    counts = {
+        split: manifest.encoded(split).pairs for split in manifest.splits("encode") if not is_training_text(split)
+    }
     if few := " and ".join(f"{split} has {count:,}" for split, count in counts.items() if count < FEW_PAIRS):
         yield f"{few} pairs: scores of fewer than {FEW_PAIRS} say little; name more text, or raise data.hold_out"
-    for data, prefix in corpora_of(config.data).values():
-        yield from _language_warnings(data, prefix)
     prefixes = [prefix for data, prefix in corpora_of(config.data).values() if data.drop_overlap != SIDE]
     hint = f" ({prefixes[0]}drop_overlap={SIDE} drops such pairs)" if prefixes else ""
     for name, overlap in manifest.overlap().items():
@@ -108,26 +97,6 @@ def warnings(config: Config, manifest: Manifest) -> Iterator[str]:
             )
 
 
-def _language_warnings(data: DataConfig, prefix: str) -> Iterator[str]:
-    """Yield a line if files are named after other languages than those of the settings, or after none."""
-    named, meant = named_languages(data), languages(data)
-    are_two = data.source == "files" and len(data.train) == 2 and all(map(has_one_side, data.train))
-    if named is None and meant == languages(DataConfig()) and are_two:
-        yield (
-            f"the names of the files of {prefix}train say no languages, so they are taken for {meant[0]} and "
-            f"{meant[1]}: if that is wrong, give {prefix}source_lang and {prefix}target_lang"
-        )
-    codes = [(base_code(first), base_code(second)) for first, second in zip(named or (), meant, strict=False)]
-    if named and any(
-        first != second and len(first) == len(second) for first, second in codes
-    ):  # fr and fra may be the same
-        yield (
-            f"files of {prefix}train, valid or test are named after {named[0]} and {named[1]}, but scores, reports "
-            f"and servers go by {prefix}source_lang={meant[0]} and {prefix}target_lang={meant[1]}: "
-            f"if that is wrong, give {prefix}source_lang={named[0]} {prefix}target_lang={named[1]}"
-        )
-
-
 def summary(manifest: Manifest, config: Config) -> list[str]:
     """Return lines with the pairs of each split, the pairs that filters dropped, and the size of the vocabulary."""
     trained, splits = manifest.tokenizer(), manifest.splits("encode")
@@ -136,31 +105,15 @@ def summary(manifest: Manifest, config: Config) -> list[str]:
     vocabulary = " and ".join(f"{size:,}" for size in sizes)
     seconds = sum(record.seconds for record in manifest.tasks.values())
     lines = [f"data: {pairs} pairs in {config.data_folder}; {vocabulary} word pieces; {seconds:.0f} s"]
-    collected = {split: manifest.collected(split) for split in manifest.splits("collect")}
-    for split in filter(is_training_text, splits):
-        lines += _dropped(manifest, split)
-    for split, each in collected.items():
-        dropped = {name: count for name, count in each.dropped.items() if count}
-        if not is_training_text(split) and dropped:
-            reasons = ", ".join(f"{count:,} {name}" for name, count in dropped.items())
-            lines.append(f"left out of {split}: {sum(dropped.values()):,} pairs that cannot be scored ({reasons})")
-    lines += [
-        f"{each.line_breaks:,} sentences of {split} held line breaks, which became spaces"
-        for split, each in collected.items()
-        if each.line_breaks
-    ]
+    for split in splits:
+        read, *filters = filter_counts(manifest, split)
+        dropped = sum(each.dropped for each in filters)
+        each_filter = (f"{each.dropped:,} {each.name} ({each.limit})" for each in filters if each.dropped)
+        if dropped:
+            reasons = ", ".join(each_filter).replace(" ()", "")
+            lines.append(f"filters dropped {dropped:,} of {read.left:,} pairs of {split}: {reasons}")
     if not trained.lines and (earlier := earlier_tokenizer(config)):
         asked = config.tokenizer.vocab_size
         own = "" if asked in sizes else f", with its own pieces, not tokenizer.vocab_size={asked}"
         lines.append(f"tokenizer kept from {earlier.setting}{own}")
     return lines
-
-
-def _dropped(manifest: Manifest, split: str) -> list[str]:
-    """Return a line with how many pairs of a corpus's training text each filter dropped; none if none did."""
-    first, *filters = filter_counts(manifest, split)
-    counts = [
-        f"{each.dropped:,} {each.name}{f' ({each.limit})' if each.limit else ''}" for each in filters if each.dropped
-    ]
-    dropped = sum(each.dropped for each in filters)
-    return [f"filters dropped {dropped:,} of {first.left:,} pairs of {split}: {', '.join(counts)}"] if dropped else []

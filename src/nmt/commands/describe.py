@@ -160,13 +160,13 @@ def _epoch(config: Config) -> Epoch | None:
 def as_text(config: Config, figures: Figures) -> str:
     """Return the figures as a table for a terminal."""
     size, time = figures.parameters, figures.estimate
-    limit = f", if {minutes:g} minutes are enough" if (minutes := config.training.max_training_minutes) else ""
+    enough = f", if {minutes:g} minutes are enough" if (minutes := config.training.max_training_minutes) else ""
     rows = [
         ("words", " source and ".join(f"{each:,}" for each in figures.vocabularies) + " target"),
         ("parameters", f"{size.total:,} (" + ", ".join(f"{name} {n:,}" for name, n in size._asdict().items()) + ")"),
         ("batch", f"{figures.global_batch:,} source and as many target tokens, at most"),
         ("devices", f"{figures.devices}, each with {figures.accumulation} x {figures.device_batch:,} of these tokens"),
-        ("steps", f"{figures.steps:,} of {figures.flops_per_step:.2e} FLOPs, together {figures.flops:.2e}{limit}"),
+        ("steps", f"{figures.steps:,} of {figures.flops_per_step:.2e} FLOPs, together {figures.flops:.2e}{enough}"),
         ("epochs", _epochs(figures)),
         ("memory", _memory(figures)),
         (
@@ -175,7 +175,12 @@ def as_text(config: Config, figures: Figures) -> str:
             f"{time.share:.0%} of {time.peak / 1e12:.3g} TFLOP/s in {time.precision}",
         ),
     ]
-    rows += [("warning", text) for text in (config.training.warmup_warning, _too_large(config, figures)) if text]
+    device = config.describe.device
+    if device and figures.longest_memory > (available := find_device(device).memory):
+        limit = f"this is more than the {available / 1e9:.0f} GB of one {device}"
+        rows.append(("warning", f"{limit}: lower training.device_tokens, or set runtime.shard=weights"))
+    if config.training.warmup_warning:
+        rows.append(("warning", config.training.warmup_warning))
     return "\n".join([config.name, *(f"  {name:<12}{text}" for name, text in rows)])
 
 
@@ -191,17 +196,3 @@ def _memory(figures: Figures) -> str:
     amounts = ", ".join(f"{name} {amount / 1e9:.2f}" for name, amount in memory._asdict().items())
     more = f"; {longest / 1e9:.1f} GB with the longest sentences" if longest > 1.01 * memory.total else ""
     return f"about {memory.total / 1e9:.1f} GB per device ({amounts}){more}"
-
-
-def _too_large(config: Config, figures: Figures) -> str:
-    """Return what to do if the named device has too little memory, else nothing."""
-    device = config.describe.device
-    if not device or figures.longest_memory <= (available := find_device(device).memory):
-        return ""
-    state = figures.memory.total - figures.memory.activations
-    advice = (
-        "lower training.device_tokens"
-        if state < available
-        else f"{state / 1e9:.1f} GB do not depend on the batch; divide them by runtime.shard=weights"
-    )
-    return f"this is more than the {available / 1e9:.0f} GB of one {device}: {advice}"

@@ -1,7 +1,7 @@
 """The settings of the corpora and their tokenizer, and of noise on the training text."""
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Annotated, Any, NamedTuple
 
@@ -119,8 +119,11 @@ class DataConfig(Group):
             )
         if self.columns and (len(self.columns) != 2 or len({*self.columns}) != 2):
             raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source first")
+        if self.temperature != 0 and not self.temperature >= 1:
+            raise ConfigError(f"data.temperature={self.temperature:g} must be a number from 1 on, or 0 to ignore sizes")
+        if len({is_text(corpus.settings.target_lang) for corpus in corpora_of(self).values()}) > 1:
+            raise ConfigError(f"data.mixture: all corpora or none must have target_lang={TREES}")
         self._check_alignments()
-        self._check_mixture()
 
     def _check_alignments(self) -> None:
         """Make sure that the pairs can have word alignments."""
@@ -135,13 +138,6 @@ class DataConfig(Group):
             raise ConfigError(f"data.source={source} has its own alignments: set data.train_alignments={source}")
         if self.max_pieces > MAX_LINKED_PIECES:
             raise ConfigError(f"data.train_alignments needs data.max_pieces of at most {MAX_LINKED_PIECES:,}")
-
-    def _check_mixture(self) -> None:
-        """Check the corpora of a mixture."""
-        if self.temperature != 0 and not self.temperature >= 1:
-            raise ConfigError(f"data.temperature={self.temperature:g} must be a number from 1 on, or 0 to ignore sizes")
-        if len({is_text(corpus.settings.target_lang) for corpus in corpora_of(self).values()}) > 1:
-            raise ConfigError(f"data.mixture: all corpora or none must have target_lang={TREES}")
 
 
 def is_text(target_lang: str) -> bool:
@@ -166,7 +162,12 @@ def corpora_of(data: DataConfig) -> dict[str, Corpus]:
     found = {MAIN: Corpus(data, "data.")}
     for name, entry in data.mixture.items():
         prefix = f"data.mixture.{name}"
-        _check_entry(name, entry, known)
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", name) or name == MAIN:
+            raise ConfigError(f"data.mixture: {name!r} must be a name of letters, digits, _ and -, and not {MAIN}")
+        if not isinstance(entry, Mapping):
+            raise ConfigError(f"{prefix} must be settings, such as {{train: [more.en,more.de]}}")
+        if unknown := [key for key in entry if key not in known]:
+            raise ConfigError(f"there is no setting {prefix}.{unknown[0]}; {nearest(str(unknown[0]), known)}")
         try:
             settings = replace(data, **{**own, **OF_THE_MIXTURE, **entry})
         except ConfigError as error:
@@ -175,30 +176,6 @@ def corpora_of(data: DataConfig) -> dict[str, Corpus]:
             raise ConfigError(f"{prefix}.train is empty: name the files of this corpus")
         found[name] = Corpus(settings, f"{prefix}.")
     return found
-
-
-def _check_entry(name: str, entry: Any, known: Iterable[str]) -> None:
-    """Refuse what is no corpus of a mixture with a name that files may contain."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", name):
-        raise ConfigError(f"data.mixture: {name!r} must be a name of letters, digits, _ and -: file names contain it")
-    if name == MAIN:
-        raise ConfigError(f"data.mixture.{MAIN}: {MAIN} is the name of the corpus of data.train: use another name")
-    if not isinstance(entry, Mapping):
-        raise ConfigError(f"data.mixture.{name} must be settings, such as {{train: [more.en,more.de]}}")
-    for key in entry:
-        if key not in known:
-            raise ConfigError(f"there is no setting data.mixture.{name}.{key}; {nearest(str(key), known)}")
-
-
-def check_mixture(data: DataConfig, given: Container[str]) -> None:
-    """Refuse settings of a mixture that have no effect; `given` has the names of those that the user gives."""
-    for name, usual in {"weight": 1.0, **OF_THE_MIXTURE}.items():
-        value = getattr(data, name)
-        if not data.mixture and f"data.{name}" in given and value != usual:
-            raise ConfigError(
-                f"data.{name}={value:g} has no effect without another corpus: name one, such as "
-                "data.mixture.more.train=[more.en,more.de]"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,7 @@ differences from them, and show the paper's values. A setting is a field: its ty
 check of its value. This module imports nothing slow.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import reduce
 from pathlib import Path
 from typing import Annotated
 
@@ -27,19 +25,9 @@ from nmt.config.commands import (
 from nmt.config.data import DataConfig, NoiseConfig, TokenizerConfig, corpora_of, is_text
 from nmt.config.decoding import DecodingConfig, EvaluationConfig
 from nmt.config.folders import local_folder
-from nmt.config.model import ModelConfig
+from nmt.config.model import DECODER_ONLY, ModelConfig
 from nmt.config.training import AveragingConfig, TrainingConfig
 from nmt.errors import ConfigError
-
-EXCLUSIVE = (
-    ("training.guided_weight", "noise", "changes the words"),
-    ("training.guided_weight", "model.architecture=decoder_only", "has no cross-attention"),
-    ("training.guided_weight", "training.r_drop", "computes every batch twice"),
-    ("training.guided_weight", "runtime.compile=true", "compiles the model"),
-    ("runtime.shard=weights", "runtime.compile=true", "compiles the model"),
-    ("runtime.shard=weights", "training.optimizer=muon", "needs whole matrices"),
-)
-"""Pairs of settings that exclude each other, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,82 +135,78 @@ class Config(Group):
         return local_folder(self.paths.outputs)
 
 
-def _contradictions(config: Config) -> Iterator[str]:
-    """Yield what is wrong with settings of different groups."""
-    yield from _sizes(config)
-    yield from _target_side(config)
-    yield from _words(config)
-    in_use = [each for each in dict.fromkeys(name for pair in EXCLUSIVE for name in pair[:2]) if _is_set(config, each)]
-    for one, other, because in EXCLUSIVE:
-        if one in in_use and other in in_use:
-            yield f"{one} cannot be used with {other}, which {because}: remove one of the two"
-    if config.engine == "ctranslate2" and (names := config.decoding.torch_only):
-        yield f"engine=ctranslate2 has no decoding.{names[0]}: remove decoding.{names[0]}, or use engine=torch"
-
-
-def _is_set(config: Config, setting: str) -> bool:
-    """Return whether a setting has the value after the =, a number is above 0, or a group is not as usual."""
-    name, _, value = setting.partition("=")
-    found = reduce(getattr, name.split("."), config)
-    if isinstance(found, Group):
-        return found != type(found)()
-    return str(found).lower() == value if value else bool(found)
-
-
-def _sizes(config: Config) -> Iterator[str]:
-    """Check that checkpoints to average are kept, and that there is room for the longest sentence and its end mark."""
-    averaging, training, model, longest = config.averaging, config.training, config.model, config.data.max_pieces + 1
-    if averaging.last > training.keep_last:
-        yield (
-            f"averaging.last={averaging.last} is more than the training.keep_last={training.keep_last} "
-            "checkpoints kept: raise training.keep_last or lower averaging.last"
-        )
-    rooms = {
-        "training.batch_tokens": training.batch_tokens,
-        "training.device_tokens": training.device_tokens or longest,
-        "model.max_positions": model.max_positions if model.positions == "learned" else longest,
-    }
-    for key, value in rooms.items():
-        if value < longest:
-            yield (
-                f"{key}={value} is too small for one sentence of data.max_pieces={config.data.max_pieces} and its end "
-                "mark: raise the first or lower the second"
-            )
-
-
-def _target_side(config: Config) -> Iterator[str]:
-    """Check what depends on the language of the target side, or needs text there."""
-    target, training = config.data.target_lang, config.training
-    if config.model.tie_embeddings and not config.tokenizer.joint:
-        yield "model.tie_embeddings=true needs tokenizer.joint=true: change one of the two"
-    if is_text(target):
-        if config.data.source == "trees":
-            yield f"data.source=trees needs data.target_lang=trees, not {target}"
-        return
-    needs_text = {
-        "tokenizer.joint=true": config.tokenizer.joint,
-        f"training.valid_sentences={training.valid_sentences}": training.valid_sentences,
-        "training.init_vocabulary=extend": training.init_vocabulary == "extend",
-        f"noise.bpe_dropout={config.noise.bpe_dropout}": config.noise.bpe_dropout,
-    }
-    for setting, used in needs_text.items():
-        if used:
-            yield f"{setting} needs text as target side, not data.target_lang={target}: change one of the two"
-
-
-def _words(config: Config) -> Iterator[str]:
-    """Check the tokenizer, noise, dropout, and the alignments of words."""
-    training, model, noise = config.training, config.model, config.noise
-    if config.tokenizer.folder and training.uses_old_vocabulary:
-        yield (
+def _contradictions(config: Config) -> list[str]:
+    """Return what is wrong with settings of different groups."""
+    data, training, model, runtime, noise = config.data, config.training, config.model, config.runtime, config.noise
+    longest, last = data.max_pieces + 1, config.averaging.last
+    guided, shards, is_parser = training.guided_weight > 0, runtime.shard == "weights", not is_text(data.target_lang)
+    too_small = (
+        f"is too small for one sentence of data.max_pieces={data.max_pieces} and its end mark: change one of them"
+    )
+    needs_text = f"needs text as target side, not data.target_lang={data.target_lang}: change one of the two"
+    guide, shard = "training.guided_weight cannot be used with", "runtime.shard=weights cannot be used with"
+    choose = "remove one of the two"
+    only_torch = next(iter(config.decoding.torch_only), "") if config.engine == "ctranslate2" else ""
+    aligned = any(corpus.settings.train_alignments for corpus in corpora_of(data).values())
+    checks: tuple[tuple[object, str], ...] = (
+        (
+            last > training.keep_last,
+            f"averaging.last={last} is more than the training.keep_last={training.keep_last} checkpoints kept: "
+            "raise training.keep_last or lower averaging.last",
+        ),
+        (training.batch_tokens < longest, f"training.batch_tokens={training.batch_tokens} {too_small}"),
+        (0 < training.device_tokens < longest, f"training.device_tokens={training.device_tokens} {too_small}"),
+        (
+            model.positions == "learned" and model.max_positions < longest,
+            f"model.max_positions={model.max_positions} {too_small}",
+        ),
+        (
+            model.tie_embeddings and not config.tokenizer.joint,
+            "model.tie_embeddings=true needs tokenizer.joint=true: change one of the two",
+        ),
+        (
+            data.source == "trees" and not is_parser,
+            f"data.source=trees needs data.target_lang=trees, not {data.target_lang}",
+        ),
+        (is_parser and config.tokenizer.joint, f"tokenizer.joint=true {needs_text}"),
+        (
+            is_parser and training.valid_sentences,
+            f"training.valid_sentences={training.valid_sentences} {needs_text}",
+        ),
+        (is_parser and training.init_vocabulary == "extend", f"training.init_vocabulary=extend {needs_text}"),
+        (is_parser and noise.bpe_dropout, f"noise.bpe_dropout={noise.bpe_dropout} {needs_text}"),
+        (
+            config.tokenizer.folder and training.uses_old_vocabulary,
             "tokenizer.folder names a tokenizer, but training.init_vocabulary takes that of training.init_from: "
-            "remove tokenizer.folder, or set training.init_vocabulary=new"
-        )
-    # the type of the tokenizer of another model is known later
-    if noise.bpe_dropout and config.tokenizer.model_type != "bpe" and not training.init_from:
-        yield f"noise.bpe_dropout={noise.bpe_dropout} needs tokenizer.model_type=bpe: change one of the two"
-    if training.r_drop and not (model.dropout or model.attention_dropout or model.activation_dropout):
-        yield f"training.r_drop={training.r_drop} needs dropout: set model.dropout above 0"
-    aligned = any(corpus.settings.train_alignments for corpus in corpora_of(config.data).values())
-    if training.guided_weight and not aligned:
-        yield "training.guided_weight needs word alignments: name their file in data.train_alignments"
+            "remove tokenizer.folder, or set training.init_vocabulary=new",
+        ),
+        (  # the type of the tokenizer of another model is known later
+            noise.bpe_dropout and config.tokenizer.model_type != "bpe" and not training.init_from,
+            f"noise.bpe_dropout={noise.bpe_dropout} needs tokenizer.model_type=bpe: change one of the two",
+        ),
+        (
+            training.r_drop and not (model.dropout or model.attention_dropout or model.activation_dropout),
+            f"training.r_drop={training.r_drop} needs dropout: set model.dropout above 0",
+        ),
+        (
+            guided and not aligned,
+            "training.guided_weight needs word alignments: name their file in data.train_alignments",
+        ),
+        (guided and noise.bpe_dropout, f"{guide} noise.bpe_dropout, which changes the words: {choose}"),
+        (
+            guided and model.architecture == DECODER_ONLY,
+            f"{guide} model.architecture=decoder_only, which has no cross-attention: {choose}",
+        ),
+        (guided and training.r_drop, f"{guide} training.r_drop, which computes every batch twice: {choose}"),
+        (guided and runtime.compile, f"{guide} runtime.compile=true, which compiles the model: {choose}"),
+        (shards and runtime.compile, f"{shard} runtime.compile=true, which compiles the model: {choose}"),
+        (
+            shards and training.optimizer == "muon",
+            f"{shard} training.optimizer=muon, which needs whole matrices: {choose}",
+        ),
+        (
+            only_torch,
+            f"engine=ctranslate2 has no decoding.{only_torch}: remove decoding.{only_torch}, or use engine=torch",
+        ),
+    )
+    return [message for wrong, message in checks if wrong]

@@ -55,23 +55,6 @@ def test_known_test_set_is_read_with_any_source() -> None:
     check_all_is_read(compose(["experiment=demo", "data.test=['sacrebleu:wmt14/full']"]).data)
 
 
-def test_files_of_other_languages_than_those_of_the_settings_are_warned_of(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for side, language in enumerate(("fr", "es")):
-        lines = "".join(f"{pair[side]}\n" for pair in pairs(60, 1))
-        (tmp_path / f"train.{language}").write_text(lines, encoding="utf-8")
-    words = [f"data.train=[{tmp_path}/train.fr,{tmp_path}/train.es]", f"paths.data={tmp_path}", "data.hold_out=0.1"]
-    words += ["experiment=own", "tokenizer.vocab_size=90"]
-    data.run(compose(words))
-    warned = capsys.readouterr().err
-    assert "are named after fr and es, but scores, reports and servers go by data.source_lang=en" in warned
-    assert "give data.source_lang=fr data.target_lang=es\n" in warned
-    for languages in (("fr", "es-MX"), ("fra", "spa")):
-        data.run(compose([*words, f"data.source_lang={languages[0]}", f"data.target_lang={languages[1]}"]))
-        assert "are named after" not in capsys.readouterr().err
-
-
 LETTERS = str.maketrans("0123456789", "abcdefghij")
 """Sentences that differ in digits only would be equal."""
 
@@ -89,11 +72,6 @@ def warnings_of(folder: Path, capsys: pytest.CaptureFixture[str], *files: str, c
 
 def test_text_that_is_no_use_is_warned_of_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert warnings_of(tmp_path, capsys, "a.en", "a.de") == []
-    (same, *_) = warnings_of(tmp_path, capsys, "a.txt", "a.txt")
-    assert "both sides of train are the same text" in same
-    (unnamed,) = warnings_of(tmp_path, capsys, "a.txt", "b.txt")
-    assert "say no languages, so they are taken for en and de" in unnamed
-    assert "give data.source_lang and data.target_lang" in unnamed
     (few,) = warnings_of(tmp_path, capsys, "a.en", "a.de", count=200)
     assert few.startswith("warning: test has ")
     assert few.endswith("pairs: scores of fewer than 100 say little; name more text, or raise data.hold_out")

@@ -37,7 +37,7 @@ def test_a_missing_package_is_installed_with_the_command_in_the_environment(
 @pytest.mark.usefixtures("_declared")
 def test_a_failed_installation_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NMT_INSTALL", shlex.join([sys.executable, "-c", "raise SystemExit(3)"]))
-    with pytest.raises(UserError, match=r"nowhere could not be installed \(exit code 3"):
+    with pytest.raises(UserError, match=r"nowhere could not be installed"):
         packages.import_optional("nowhere_at_all")
 
 

@@ -1,9 +1,6 @@
-"""`nmt eval` and `nmt translate`: from a checkpoint on disk to their files and printed lines."""
+"""`nmt eval`: from a checkpoint on disk to its files and printed lines."""
 
-import gzip
-import io
 import json
-import lzma
 import re
 import shutil
 import subprocess
@@ -15,102 +12,34 @@ from typing import Any
 
 import pytest
 import sacrebleu
-import sentencepiece
 import torch
 from torch.nn import functional as F
 
 from nmt.cli import main
-from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.decoding import DecodingConfig
-from nmt.config.model import ModelConfig
 from nmt.config.saved import to_yaml
-from nmt.config.tree import Config, PathsConfig, RuntimeConfig
-from nmt.decoding.torch_engine import TorchEngine
+from nmt.config.tree import Config
 from nmt.evaluation import evaluate as evaluation
 from nmt.evaluation.evaluate import reference_nll
 from nmt.evaluation.metrics import Score, Translated, score_text
 from nmt.evaluation.split import Split, read_split
-from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, load
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.scores import scores_folder, scores_to_show
 from nmt.storage.files import checksum
-from nmt.text.special import BOS, EOS, PAD, UNK
+from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
-
-SOURCES = ["the small cat sees a dog", "", "a dog", "it is a very small dog", "cats see dogs and a cat"]
-REFERENCES = ["die Katze sieht einen Hund", "", "ein Hund", "es ist ein sehr kleiner Hund", "Katzen sehen Hunde"]
-Run = tuple[Config, list[str]]
-
-
-@pytest.fixture(scope="module")
-def content() -> bytes:
-    return trained_on(SOURCES + REFERENCES)
-
-
-def trained_on(corpus: list[str]) -> bytes:
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus * 5), model_writer=model, model_type="bpe", vocab_size=60,
-        minloglevel=2, unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS,
-    )  # fmt: skip
-    return model.getvalue()
-
-
-@pytest.fixture
-def run(tmp_path: Path, content: bytes) -> Run:
-    """Make a run with one checkpoint and prepared test data; return its settings and the overrides that name it."""
-    config = Config(
-        name="tiny",
-        checkpoint="last",
-        data=DataConfig(corpus="tiny"),
-        tokenizer=TokenizerConfig(vocab_size=60),
-        model=ModelConfig(layers=1, d_model=16, d_ff=16, heads=2, positions="learned", max_positions=257),
-        decoding=DecodingConfig(extra_length=4),
-        runtime=RuntimeConfig(device="cpu", precision="fp32", threads=1),
-        paths=PathsConfig(data=str(tmp_path / "data"), outputs=str(tmp_path / "outputs")),
-    )
-    config.data_folder.mkdir(parents=True)
-    write_split(config, "test", SOURCES, REFERENCES)
-    tokenizer = Tokenizer(content)
-    tokenizer.save(config.data_folder)
-    save_checkpoint(config, tokenizer)
-    (config.run_folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
-    overrides = [
-        f"paths.data={config.paths.data}", f"paths.outputs={config.paths.outputs}", "name=tiny", "data.corpus=tiny",
-        "checkpoint=last", "decoding.extra_length=4", "runtime.device=cpu", "runtime.precision=fp32",
-        "runtime.threads=1",
-    ]  # fmt: skip
-    return config, overrides
-
-
-def save_checkpoint(config: Config, tokenizer: Tokenizer) -> None:
-    model = build_model(config.model, tokenizer.source_size, tokenizer.target_size)
-    torch.nn.init.normal_(model.projection)
-    Checkpoints(config.run_folder).save(
-        Checkpoint(
-            meta=CheckpointMeta(step=7),
-            weights=model.state_dict(),
-            trainer={},
-            tokenizer_files=tokenizer.files,
-            config_text=to_yaml(config),
-        )
-    )
-
-
-def write_split(config: Config, split: str, sources: list[str], references: list[str]) -> None:
-    for language, lines in (("en", sources), ("de", references)):
-        path = config.data_folder / f"{split}.{language}"
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
-def translator_of(config: Config) -> TorchEngine:
-    checkpoint = load(config.run_folder / "checkpoints" / "step-00000007")
-    tokenizer = Tokenizer.load(checkpoint.path)
-    model = build_model(config.model, tokenizer.source_size, tokenizer.target_size).eval()
-    model.load_state_dict(checkpoint.weights)
-    return TorchEngine([model], tokenizer, config.decoding, torch.device("cpu"))
+from tests.unit.commands.conftest import (
+    REFERENCES,
+    SOURCES,
+    Run,
+    save_checkpoint,
+    trained_on,
+    translator_of,
+    weights_path,
+    write_split,
+)
 
 
 def test_eval_writes_translations_and_scores_and_prints_the_scores(
@@ -142,22 +71,6 @@ def test_eval_writes_translations_and_scores_and_prints_the_scores(
         assert signature == report[name]["signature"]
 
 
-def test_eval_uses_the_checkpoints_model_and_the_given_decoding_settings(run: Run) -> None:
-    config, overrides = run
-    assert main(["eval", *overrides, "model.layers=5", "decoding.beam=1"]) == 0
-    report = json.loads((config.run_folder / "eval" / "beam_1" / "test.json").read_text(encoding="utf-8"))
-    assert report["decoding"]["beam"] == 1
-
-
-def test_eval_scores_every_named_split(run: Run) -> None:
-    config, overrides = run
-    write_split(config, "unseen", SOURCES[:1], REFERENCES[:1])
-    assert main(["eval", *overrides, "evaluation.splits=[test,unseen]"]) == 0
-    assert sorted(path.name for path in (config.run_folder / "eval").iterdir()) == [
-        "test.hyp.txt", "test.json", "unseen.hyp.txt", "unseen.json",
-    ]  # fmt: skip
-
-
 def test_scores_of_other_checkpoints_go_to_separate_folders(run: Run, tmp_path: Path) -> None:
     config, overrides = run
     copied = tmp_path / "elsewhere" / "step-00000007"
@@ -182,35 +95,19 @@ def test_scores_of_other_checkpoints_go_to_separate_folders(run: Run, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("corpus", "extra", "expected"),
-    [
-        (SOURCES + REFERENCES, {"source_lang": "de", "target_lang": "en"}, "translates de-en, but .* en-de: an ens"),
-        (REFERENCES + SOURCES[:1], {}, "has another tokenizer than .*: an ensemble needs models with the same vocab"),
-    ],
+    ("corpus", "extra"),
+    [(SOURCES + REFERENCES, {"source_lang": "de", "target_lang": "en"}), (REFERENCES + SOURCES[:1], {})],
     ids=["languages", "vocabulary"],
 )
 def test_ensembles_of_models_for_other_languages_or_vocabularies_are_refused(
-    run: Run, capsys: pytest.CaptureFixture[str], corpus: list[str], extra: dict[str, Any], expected: str
+    run: Run, capsys: pytest.CaptureFixture[str], corpus: list[str], extra: dict[str, Any]
 ) -> None:
     config, overrides = run
     other, tokenizer = replace(config, name="other", data=replace(config.data, **extra)), Tokenizer(trained_on(corpus))
     save_checkpoint(other, tokenizer)
     assert main(["eval", *overrides, f"decoding.ensemble=[{other.run_folder}/checkpoints/last]"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert re.search(f"outputs/other/checkpoints/last {expected}", line)
-
-
-def test_a_sweep_of_searches_keeps_the_scores_of_each(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    config, overrides = run
-    monkeypatch.chdir(tmp_path)
-    assert main(["eval", "-m", *overrides, "decoding.beam=1,4"]) == 0
-    beams = {
-        str(file.relative_to(config.run_folder)): json.loads(file.read_text(encoding="utf-8"))["decoding"]["beam"]
-        for file in config.run_folder.rglob("test.json")
-    }
-    assert beams == {"eval/test.json": 4, "eval/beam_1/test.json": 1}
+    assert re.search("outputs/other/checkpoints/last has .*: an ensemble needs models with the same vocabulary", line)
 
 
 def test_scores_to_show_are_those_of_the_named_search_if_there_are_any(run: Run) -> None:
@@ -251,16 +148,6 @@ def test_tags_are_no_part_of_the_sources_that_metrics_see(run: Run, monkeypatch:
     assert [text.sources for text in seen] == [copies]
 
 
-def test_bleu_has_the_tokenizer_of_the_settings(run: Run) -> None:
-    config, overrides = run
-    assert main(["eval", *overrides, "evaluation.bleu_tokenizer=char"]) == 0
-    report = json.loads((config.run_folder / "eval" / "test.json").read_text(encoding="utf-8"))
-    hypotheses = (config.run_folder / "eval" / "test.hyp.txt").read_text(encoding="utf-8").split("\n")[:-1]
-    assert report["bleu"]["score"] == sacrebleu.corpus_bleu(hypotheses, [REFERENCES], tokenize="char").score
-    assert "|tok:char|" in report["bleu"]["signature"]
-    assert report["bleu_tokenizer"] == "char"
-
-
 def test_batched_nll_equals_the_nll_of_each_reference_alone(run: Run) -> None:
     config, _ = run
     translator = translator_of(config)
@@ -294,10 +181,6 @@ def damage(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-
-
-def weights_path(config: Config) -> Path:
-    return config.run_folder / "checkpoints" / "step-00000007" / "model.safetensors"
 
 
 @pytest.mark.parametrize(
@@ -353,73 +236,6 @@ def test_splits_keep_empty_lines_and_unusual_characters(tmp_path: Path) -> None:
     (tmp_path / "test.de").write_text("x\x85y\n\nz\n", encoding="utf-8")
     split = read_split(tmp_path, "test", ("en", "de"))
     assert split == Split("test", ["a\u2028b", "", "c "], ["x\x85y", "", "z"], folder=tmp_path)
-
-
-def feed(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-
-
-def test_translate_writes_one_line_per_line_of_standard_input(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    config, overrides = run
-    lines = [*SOURCES, "a\u2028dog\x85", "   ", "no end of line"]
-    feed(monkeypatch, "\n".join(lines).encode())
-    assert main(["translate", *overrides]) == 0
-    captured = capsysbinary.readouterr()
-    assert captured.out.decode().split("\n") == [each.text for each in translator_of(config).translate(lines)] + [""]
-    assert captured.err == b""
-
-
-@pytest.mark.parametrize(("name", "pack"), [("in.txt", bytes), ("in.gz", gzip.compress), ("in.xz", lzma.compress)])
-def test_translate_reads_and_writes_files(run: Run, tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
-    config, overrides = run
-    (tmp_path / name).write_bytes(pack("\n".join([*SOURCES, ""]).encode()))
-    output = tmp_path / "new" / "out.txt"
-    assert main(["translate", *overrides, f"input={tmp_path / name}", f"output={output}"]) == 0
-    assert output.read_text(encoding="utf-8").split("\n")[:-1] == [
-        each.text for each in translator_of(config).translate(SOURCES)
-    ]
-
-
-def test_translate_writes_the_n_best_with_scores(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    config, overrides = run
-    feed(monkeypatch, b"a dog\n\ncats see dogs\n")
-    assert main(["translate", *overrides, "decoding.nbest=3"]) == 0
-    rows = [line.split(" ||| ") for line in capsysbinary.readouterr().out.decode().splitlines()]
-    assert [row[0] for row in rows] == ["0", "0", "0", "1", "2", "2", "2"]
-    nbest = TorchEngine(
-        translator_of(config).models, translator_of(config).tokenizer, replace(config.decoding, nbest=3),
-        torch.device("cpu"),
-    )  # fmt: skip
-    candidates = [each for line in nbest.translate(["a dog", "", "cats see dogs"]) for each in line.candidates]
-    assert [row[1] for row in rows] == [each.text for each in candidates]
-    assert [float(row[2]) for row in rows] == pytest.approx([each.score for each in candidates], abs=1e-5)
-
-
-def test_translate_reports_the_line_that_is_not_utf8(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    _, overrides = run
-    feed(monkeypatch, b"a dog\n\xc3(\n")
-    assert main(["translate", *overrides]) == 2
-    assert "standard input, line 2: not UTF-8" in capsys.readouterr().err
-    bad, output = tmp_path / "bad.txt", tmp_path / "out.txt"
-    bad.write_bytes(b"\xff\n")
-    assert main(["translate", *overrides, f"input={bad}", f"output={output}"]) == 2
-    assert "bad.txt, line 1: not UTF-8" in capsys.readouterr().err
-    assert not output.exists()
-
-
-@pytest.mark.parametrize("command", ["translate", "score", "parse"])
-@pytest.mark.parametrize("name", ["nowhere.txt", "/"])
-def test_a_file_that_is_no_input_is_refused_before_a_model_is_loaded(
-    command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([command, f"paths.outputs={tmp_path}", f"input={name}"]) == 2
-    assert f"input={name} does not exist or is not a file" in capsys.readouterr().err
 
 
 def test_scores_that_the_search_has_maximised_are_marked(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
