@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.config.model import ModelConfig
 from nmt.config.tree import Config
-from nmt.errors import ConfigError, UserError
+from nmt.errors import UserError
 from nmt.export.huggingface import layer_weights, reordered, residual_order
 from nmt.imports.vocabulary import Vocabulary, read_object, read_vocabularies
 from nmt.model.build import build_model
@@ -30,8 +30,6 @@ FIXED = {
     "add_bias_logits": False,
 }
 """Settings of which our model knows only the value that they have if a config.json lacks them."""
-SIZES = ("encoder_layers", "decoder_layers", "d_model", "encoder_ffn_dim", "encoder_attention_heads")
-"""Settings that are positive whole numbers."""
 MATRICES = {
     "source": ("model.encoder.embed_tokens.weight", "model.shared.weight"),
     "target": ("model.decoder.embed_tokens.weight", "model.shared.weight"),
@@ -57,29 +55,27 @@ class ImportedModel(NamedTuple):
 
 def read_marian(folder: Path, settings: Config) -> ImportedModel:
     """Read a folder that `MarianMTModel` and `MarianTokenizer` load; `settings` are those of the run it becomes."""
-    marian = _read_settings(folder)
-    file = folder / "tokenizer_config.json"
-    named = read_object(file) if file.is_file() else {}
-    theirs = _read_weights(weights_file(folder))
-    source, target = read_vocabularies(folder, marian, named)
+    marian, theirs = _read_settings(folder / "config.json"), _read_weights(weights_file(folder))
+    source, target = read_vocabularies(folder, marian)
     models = [source.model] if source.model == target.model else [source.model, target.model]
     tokenizer = Tokenizer(*models, name=f"the tokenizer of {folder}", remedy="fetch all files again")
-    matrices = {use: _matrix(folder, theirs, use) for use in MATRICES}
-    first, *others = matrices.values()
-    tied = tokenizer.joint and source.rows == target.rows and all(torch.equal(first, each) for each in others)
-    has_bias = (BIAS in theirs and bool(theirs[BIAS].any())) or any(target.silent)
-    model = _model(folder, marian, tied, has_bias)
     try:
+        matrices = {
+            use: theirs[next((name for name in names if name in theirs), names[0])] for use, names in MATRICES.items()
+        }
+        first, *others = matrices.values()
+        tied = tokenizer.joint and source.rows == target.rows and all(torch.equal(first, each) for each in others)
+        has_bias = (BIAS in theirs and bool(theirs[BIAS].any())) or any(target.silent)
+        model = _model(marian, tied, has_bias)
         weights = dict(_converted(model, theirs, matrices, source, target))
         with torch.device("meta"):
             expected = build_model(model, tokenizer.source_size, tokenizer.target_size).state_dict()
-        if [(name, weights[name].shape) for name in expected] != [
-            (name, each.shape) for name, each in expected.items()
-        ]:
+        if any(weights[name].shape != each.shape for name, each in expected.items()):
             raise IndexError
     except KeyError as error:
-        missing = error.args[0]
-        raise UserError(f"{folder} has no weight {missing}, which its config.json promises: fetch it again") from error
+        raise UserError(
+            f"{folder} has no weight {error.args[0]}, which config.json promises: fetch it again"
+        ) from error
     except (IndexError, RuntimeError, OverflowError) as error:  # config.json may claim any size
         raise UserError(
             f"{folder}: the weights do not have the sizes that config.json and the vocabulary say: fetch all again"
@@ -87,11 +83,13 @@ def read_marian(folder: Path, settings: Config) -> ImportedModel:
     used = {f"{name}.{kind}" for each in layer_weights(model) for name in each.theirs for kind in ("weight", "bias")}
     if left := theirs.keys() - used - {BIAS, *IGNORED, *(name for names in MATRICES.values() for name in names)}:
         raise UserError(f"{folder} has weights that nmt has no place for, such as {min(left)}: import another model")
-    return ImportedModel(_run_settings(settings, model, tokenizer, named), weights, tokenizer)
+    return ImportedModel(_run_settings(folder, settings, model, tokenizer), weights, tokenizer)
 
 
-def _run_settings(settings: Config, model: ModelConfig, tokenizer: Tokenizer, named: Mapping[str, Any]) -> Config:
+def _run_settings(folder: Path, settings: Config, model: ModelConfig, tokenizer: Tokenizer) -> Config:
     """Return the settings of the run, with the languages that tokenizer_config.json names, if it does."""
+    file = folder / "tokenizer_config.json"
+    named = read_object(file) if file.is_file() else {}
     source, target = (str(named.get(key) or getattr(settings.data, key)) for key in ("source_lang", "target_lang"))
     return replace(
         settings,
@@ -109,9 +107,8 @@ def weights_file(folder: Path) -> Path:
     raise UserError(f"{folder} has neither {SAFETENSORS} nor {PICKLE}: fetch all files of the model")
 
 
-def _read_settings(folder: Path) -> dict[str, Any]:
+def _read_settings(file: Path) -> dict[str, Any]:
     """Return config.json; refuse by name what our model cannot represent."""
-    file = folder / "config.json"
     found = FIXED | read_object(file)
     wanted: dict[str, tuple[object, ...]] = {"model_type": ("marian",), "scale_embedding": (True,)}
     wanted |= {key: (value,) for key, value in FIXED.items()}
@@ -123,9 +120,6 @@ def _read_settings(folder: Path) -> dict[str, Any]:
                 f"{file} has {key}={found.get(key)}, which nmt's model cannot represent, only "
                 f"{' or '.join(map(str, known))}: import another model"
             )
-    for name in SIZES:
-        if type(found.get(name)) is not int or found[name] < 1:
-            raise UserError(f"{file} has {name}={found.get(name)}, not a size: fetch it again")
     return found
 
 
@@ -136,43 +130,30 @@ def _read_weights(file: Path) -> dict[str, Tensor]:
             warnings.simplefilter("ignore")
             is_safe = file.name == SAFETENSORS
             found = load_file(file) if is_safe else torch.load(file, map_location="cpu", weights_only=True)
-        if not all(isinstance(name, str) and isinstance(each, Tensor) for name, each in found.items()):
-            raise TypeError("it is not a dictionary of tensors")
-    except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror}") from error
+        return {str(name): each.float() for name, each in found.items()}
     except Exception as error:  # neither library documents what it raises on a forged file
         raise UserError(
             f"{file} is damaged, or has more than tensors in it and could run any code, so it is refused: "
             f"fetch a {SAFETENSORS} of this model"
         ) from error
-    return dict(found)
 
 
-def _matrix(folder: Path, weights: Mapping[str, Tensor], use: str) -> Tensor:
-    """Return the matrix of word vectors of one use: source, target or projection."""
-    for name in MATRICES[use]:
-        if name in weights:
-            return weights[name].float()
-    raise UserError(f"{folder} has no weight {MATRICES[use][0]}: fetch all files of the model")
-
-
-def _model(folder: Path, marian: Mapping[str, Any], tied: bool, has_bias: bool) -> ModelConfig:
+def _model(marian: Mapping[str, Any], tied: bool, has_bias: bool) -> ModelConfig:
     """Return the settings of our model."""
-    encoder_layers, decoder_layers = marian["encoder_layers"], marian["decoder_layers"]
-    try:
-        return ModelConfig(
-            layers=encoder_layers,
-            decoder_layers=0 if decoder_layers == encoder_layers else decoder_layers,
-            d_model=marian["d_model"],
-            d_ff=marian["encoder_ffn_dim"],
-            heads=marian["encoder_attention_heads"],
-            activation=ACTIVATIONS[marian["activation_function"]],
-            dropout=float(marian.get("dropout", 0.1)),
-            tie_embeddings=tied,
-            output_bias=has_bias,
-        )
-    except (ConfigError, TypeError, ValueError) as error:
-        raise UserError(f"{folder / 'config.json'} describes no model ({error}): fetch it again") from error
+    encoder_layers, decoder_layers, d_model, d_ff, heads = (
+        marian.get(name, 0)  # which our settings refuse
+        for name in ("encoder_layers", "decoder_layers", "d_model", "encoder_ffn_dim", "encoder_attention_heads")
+    )
+    return ModelConfig(
+        layers=encoder_layers,
+        decoder_layers=0 if decoder_layers == encoder_layers else decoder_layers,
+        d_model=d_model,
+        d_ff=d_ff,
+        heads=heads,
+        activation=ACTIVATIONS[marian["activation_function"]],
+        tie_embeddings=tied,
+        output_bias=has_bias,
+    )
 
 
 def _converted(
@@ -188,9 +169,9 @@ def _converted(
         rows = matrices[use][(source if use == "source" else target).rows]
         yield f"vectors.{'shared' if model.tie_embeddings else use}", rows[:, order].contiguous()
     if model.output_bias:
-        bias = theirs[BIAS].float()[0] if BIAS in theirs else torch.zeros(len(matrices["projection"]))
+        bias = theirs[BIAS][0] if BIAS in theirs else torch.zeros(len(matrices["projection"]))
         yield "vectors.bias", bias[target.rows] + SILENT_BIAS * torch.tensor(target.silent)
     for each in layer_weights(model):
         for kind in ("weight", "bias"):
-            whole = torch.cat([theirs[f"{name}.{kind}"].float() for name in each.theirs])
+            whole = torch.cat([theirs[f"{name}.{kind}"] for name in each.theirs])
             yield f"{each.ours}.{kind}", reordered(whole, order, reads=each.reads).contiguous()

@@ -29,8 +29,8 @@ from nmt.text.sentencepiece_model import (
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import SPACE_MARK
 
-BOS_NAME = "<s>"
-"""The piece with which translations begin, which Marian's vocabulary need not have."""
+UNK_NAME, PAD_NAME, BOS_NAME, EOS_NAME = "<unk>", "<pad>", "<s>", "</s>"
+"""Marian's names of the special pieces. Its vocabulary need not have BOS_NAME, with which our translations begin."""
 
 
 class Vocabulary(NamedTuple):
@@ -64,73 +64,54 @@ class _Side(NamedTuple):
     """The pieces that text is split into."""
 
 
-def read_vocabularies(
-    folder: Path, marian: Mapping[str, Any], named: Mapping[str, Any]
-) -> tuple[Vocabulary, Vocabulary]:
-    """Return the vocabularies of source and target, given the contents of config.json and tokenizer_config.json."""
+def read_vocabularies(folder: Path, marian: Mapping[str, Any]) -> tuple[Vocabulary, Vocabulary]:
+    """Return the vocabularies of source and target, given the content of config.json."""
     shared = not (folder / "target_vocab.json").is_file()
     sizes = marian.get("vocab_size"), marian.get("decoder_vocab_size") or marian.get("vocab_size")
     source = _read_side(folder / "vocab.json", folder / "source.spm", sizes[0])
     target = _read_side(folder / ("vocab.json" if shared else "target_vocab.json"), folder / "target.spm", sizes[1])
-    special = []
-    for name, usual in (("unk_token", "<unk>"), ("pad_token", "<pad>"), ("eos_token", "</s>")):
-        value = named.get(name, usual)
-        special.append(str(value.get("content", usual) if isinstance(value, dict) else value))
-    if unknown := [name for name in special if name not in source.ids or name not in target.ids]:
-        raise UserError(
-            f"{folder}: the vocabulary has no {unknown[0]}, which tokenizer_config.json names: fetch it again"
-        )
-    unk, pad, eos = special
     start = marian.get("decoder_start_token_id", marian.get("pad_token_id"))
     if start not in target.ids.values():
         raise UserError(f"{folder / 'config.json'}: decoder_start_token_id={start} is no row of the vocabulary")
-    begins = start if shared else source.ids.get(BOS_NAME, source.ids[pad])  # the source has no beginning
+    begins = start if shared else source.ids.get(BOS_NAME, source.ids[PAD_NAME])  # the source has no beginning
     lacking = [[text for text in side.own if text not in side.ids] for side in (source, target)]
     if shared:
         lacking = [list(dict.fromkeys([*lacking[0], *lacking[1]]))] * 2
-    return (
-        _vocabulary(source, (unk, pad, eos), begins, lacking[0]),
-        _vocabulary(target, (unk, pad, eos), start, lacking[1]),
-    )
+    return _vocabulary(source, begins, lacking[0]), _vocabulary(target, start, lacking[1])
 
 
 def read_object(file: Path) -> dict[str, Any]:
     """Read a JSON object of somebody else's model."""
-    if not file.is_file():
-        raise UserError(f"{file.parent} has no {file.name}: fetch all files of a Marian model")
-    found = read_json(file, "Fetch it again.")
+    found = read_json(file, "Fetch it again.") if file.is_file() else None
     if not isinstance(found, dict):
-        raise UserError(f"{file} is no JSON object: fetch it again")
+        raise UserError(f"{file} is missing or no JSON object: fetch all files of a Marian model again")
     return found
 
 
 def _read_side(vocabulary: Path, file: Path, size: object) -> _Side:
     ids = read_object(vocabulary)
     are_rows = all(isinstance(row, int) for row in ids.values()) and {*ids.values()} == {*range(len(ids))}
-    if not are_rows or len(ids) != size:
+    if not are_rows or len(ids) != size or not {UNK_NAME, PAD_NAME, EOS_NAME} <= ids.keys():
         raise UserError(
-            f"{vocabulary} must name each of the {size} rows of the word vectors that config.json promises: "
-            "fetch both again"
+            f"{vocabulary} must name each of the {size} rows of the word vectors that config.json promises, with "
+            f"{UNK_NAME}, {PAD_NAME} and {EOS_NAME} among them: fetch both again"
         )
     if not file.is_file():
-        raise UserError(f"{file.parent} has no {file.name}: fetch all files of a Marian model")
+        raise UserError(f"{file} is missing: fetch all files of a Marian model again")
     model = file.read_bytes()
     own = {each.text: each for each in read_pieces(model, str(file)) if each.kind in (NORMAL, USER_DEFINED, BYTE)}
     return _Side(file, model, ids, own)
 
 
-def _vocabulary(side: _Side, special: tuple[str, str, str], start: int, extra: Sequence[str]) -> Vocabulary:
+def _vocabulary(side: _Side, start: int, extra: Sequence[str]) -> Vocabulary:
     """Return a side's vocabulary: special pieces, the others in Marian's order, then those that it lacks."""
-    unk, pad, eos = special
     names = {row: name for name, row in side.ids.items()}
     first = names[start]
-    if first in special:
-        first = BOS_NAME
-        while first in side.ids or first in extra:
-            first = f"<{first}>"
-    heads, rows = [unk, pad, first, eos], [side.ids[unk], side.ids[pad], start, side.ids[eos]]
+    if first in (UNK_NAME, PAD_NAME, EOS_NAME):
+        first = BOS_NAME if BOS_NAME not in side.ids and BOS_NAME not in extra else f"<{BOS_NAME}>"
+    rows = [side.ids[UNK_NAME], side.ids[PAD_NAME], start, side.ids[EOS_NAME]]
     rest = sorted(names.keys() - set(rows))
-    model = _model(side, heads, [*(names[row] for row in rest), *extra])
+    model = _model(side, [UNK_NAME, PAD_NAME, first, EOS_NAME], [*(names[row] for row in rest), *extra])
     return Vocabulary(model, [*rows, *rest, *[rows[UNK]] * len(extra)])
 
 
@@ -140,10 +121,10 @@ def _model(side: _Side, heads: Sequence[str], others: Sequence[str]) -> bytes:
         return side.model
     pieces = [Piece(heads[0], 0.0, UNKNOWN), *(Piece(name, 0.0, CONTROL) for name in heads[1:])]
     pieces += [side.own.get(text) or _foreign(text) for text in others]
-    if model_type(side.model) == BPE and (unused := [piece.text for piece in pieces if piece.kind == UNUSED]):
+    if model_type(side.model) == BPE and any(piece.kind == UNUSED for piece in pieces):
         raise UserError(
-            f"{side.file} does not have {unused[0]!r}, and BPE would merge text into it: import a model with a "
-            "vocabulary for each language"
+            f"{side.file}: BPE would merge text into pieces of the other language: import a model with a vocabulary "
+            "for each language"
         )
     try:
         changed = parsed(with_pieces(side.model, pieces))
