@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nmt.config.model import ModelConfig
 from nmt.export.ctranslate2_engine import CTranslate2Engine
-from nmt.export.target import ALL_LAYERS, Target, TrainedModel
+from nmt.export.target import ALL_LAYERS, ANY, Target, TrainedModel
 from nmt.model.positions import sinusoids
 from nmt.packages import import_optional
 from nmt.text.special import BOS, EOS, UNK
@@ -23,11 +23,11 @@ class Reader:
         self.engine = CTranslate2Engine(folder, trained.decoding, cpu, max_positions=trained.positions)
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """See `nmt.export.target.Reader`."""
+        """See `Reader` in target.py."""
         return [each.text for each in self.engine.translate(lines)]
 
     def score(self, lines: Sequence[str], translations: Sequence[str]) -> list[float]:
-        """See `nmt.export.target.Reader`."""
+        """See `Reader` in target.py."""
         return [each.log_probability for each in self.engine.score(lines, translations)]
 
 
@@ -145,9 +145,9 @@ TARGET = Target(
     library="ctranslate2",
     expresses={
         **ALL_LAYERS,
+        "d_k": ANY,
         "positions": ("sinusoidal", "learned", "rotary"),
     },
-    any_width=True,
     write=write,
     read=Reader,
     usage=usage,

@@ -215,7 +215,6 @@ TARGET = Target(
     name="huggingface",
     library="transformers",
     expresses={"activation": ("relu", "gelu", "swish")},
-    shared_heads=False,
     search="beam",
     write=write,
     read=Reader,

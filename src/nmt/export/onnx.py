@@ -190,12 +190,8 @@ def usage_of_page(trained: TrainedModel) -> str:
 ONNX = Target(
     name="onnx",
     library="transformers.js",
-    expresses={
-        **ALL_LAYERS,
-        "positions": ANY,
-    },
-    plain_vocabulary=True,
-    only_bpe=True,
+    expresses={**ALL_LAYERS, "positions": ANY},
+    vocabulary="plain BPE",
     search="greedy",
     write=write,
     read=Reader,

@@ -9,7 +9,6 @@ import yaml
 from nmt.config.data import DataConfig, corpora_of
 from nmt.data.sources.hub import is_hub_id
 from nmt.errors import UserError
-from nmt.estimate.parameters import count_parameters
 from nmt.evaluation.record import EvaluationRecord
 from nmt.export.target import Target, TrainedModel
 from nmt.runs.checkpoint import CheckpointRecord
@@ -51,19 +50,16 @@ class ExportRecord:
     @classmethod
     def read(cls, folder: Path) -> "ExportRecord":
         """Read the export.json in a folder; refuse an export whose files are not those that were written."""
-        file, again = folder / EXPORT_RECORD, "copy the export again, or run `make export` again"
+        file = folder / EXPORT_RECORD
         try:
             record = record_of(cls, read_json(file))
             if not all(is_plain_name(part) for name in record.sha256 for part in name.split("/")):
                 raise ValueError("a name leads out of the folder")
         except ValueError as error:
             raise UserError(f"{file} is not the record of an export: run `make export` again") from error
-        paths = [folder / name for name in record.sha256]
-        if missing := [path for path in paths if not path.is_file()]:
-            raise UserError(f"{missing[0]} is missing: {again}")
-        for path, found, written in zip(paths, checksums(paths), record.sha256.values(), strict=True):
-            if found != written:
-                raise UserError(f"{path} is damaged or was changed: {again}")
+        for name, written in record.sha256.items():
+            if not (folder / name).is_file() or checksums([folder / name]) != [written]:
+                raise UserError(f"{folder / name} is missing, damaged or was changed: run `make export` again")
         return record
 
 
@@ -72,64 +68,52 @@ def _without_folder(record: CheckpointRecord) -> dict[str, object]:
     return replace(record, path=PurePath(record.path).name).to_json()
 
 
-def card(target: Target, trained: TrainedModel, record: ExportRecord, evaluations: Sequence[EvaluationRecord]) -> str:
+def card(target: Target, trained: TrainedModel, record: ExportRecord, scores: Sequence[EvaluationRecord]) -> str:
     """Return the card in Markdown, with the header that model hubs read."""
-    config, checkpoint = trained.settings, record.checkpoint
-    corpora = [corpus.settings for corpus in corpora_of(config.data).values()]
-    directions = " and ".join(dict.fromkeys(map(_direction, corpora)))
-    tags = [f"- `{data.tag}`: {_direction(data)}" for data in corpora if data.tag]
-    parameters = count_parameters(config.model, trained.tokenizer.source_size, trained.tokenizer.target_size).total
+    checkpoint = record.checkpoint
+    corpora = [corpus.settings for corpus in corpora_of(trained.settings.data).values()]
+    directions = [f"{data.source_lang} to {data.target_lang}" for data in corpora]
     lines = [
         _header(target, corpora),
-        f"# {config.name}: {directions}\n\n## Use\n\n{target.usage(trained)}",
-        *(["A sentence may need one of these tags and a space before it:\n", *tags, ""] if tags else []),
+        f"# {trained.settings.name}: {' and '.join(dict.fromkeys(directions))}\n\n## Use\n\n{target.usage(trained)}",
+        *(f"Sentences from {way} begin with `{data.tag}`.\n"
+          for way, data in zip(directions, corpora, strict=True) if data.tag),
+        *([f"Search: {target.note}.\n"] if target.note else []),
         "## Training\n",
-        *(f"- {_direction(data)}: {_origin(data)}" for data in corpora),
-        f"- {parameters:,} parameters, {trained.tokenizer.target_size:,} word pieces; all settings: config.yaml",
+        *(f"- {way}: {_text_of(data)}" for way, data in zip(directions, corpora, strict=True)),
         *([f"- begun from another model: {record.origin.summary}"] if record.origin else []),
-        "\n## Scores\n",
-        *(_scores(evaluations) if evaluations else ["None when it was exported."]),
-        f"\n## This export\n\n- by nmt {record.nmt}: {record.target}, {record.quantization}",
         f"- checkpoint {checkpoint.name} of step {checkpoint.step}, weights' SHA-256 {checkpoint.sha256}",
-        f"- compared with the model: {record.verified}",
-        *([f"- search: {target.note}"] if target.note else []),
+        "- all settings: config.yaml\n\n## Scores\n",
+        *_scores(scores),
+        f"- this export, by nmt {record.nmt} for {record.target} in {record.quantization}, compared with the model: "
+        f"{record.verified}",
         "\n## Licence\n\nNot stated.\n",
-    ]
+    ]  # fmt: skip
     return "\n".join(lines)
 
 
 def _header(target: Target, corpora: Sequence[DataConfig]) -> str:
     """Return the YAML that model hubs read; the dumper quotes what YAML would misread, such as the language `no`."""
+    datasets = [data.hub_dataset for data in corpora if data.source == "hub" and is_hub_id(data)]
     header: dict[str, object] = {
         "language": list(dict.fromkeys(each for data in corpora for each in (data.source_lang, data.target_lang))),
         "pipeline_tag": "translation",
         "library_name": target.library,
-        "tags": ["translation", "transformer", "nmt"],
+        "datasets": list(dict.fromkeys(datasets)),
     }
-    if datasets := [data.hub_dataset for data in corpora if data.source == "hub" and is_hub_id(data)]:
-        header["datasets"] = list(dict.fromkeys(datasets))
-    text = yaml.safe_dump(header, sort_keys=False, allow_unicode=True, default_flow_style=None)
-    return f"---\n{text}---\n"
+    return f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, default_flow_style=None)}---\n"
 
 
-def _direction(data: DataConfig) -> str:
-    return f"{data.source_lang} to {data.target_lang}"
-
-
-def _origin(data: DataConfig) -> str:
+def _text_of(data: DataConfig) -> str:
     """Name the training text, without folders of this machine, which may be private."""
     if data.source == "hub":
-        dataset = data.hub_dataset if is_hub_id(data) else f"a local copy named {Path(data.hub_dataset).name}"
+        dataset = data.hub_dataset if is_hub_id(data) else Path(data.hub_dataset).name
         return f"{dataset} ({data.hub_config}), revision {data.hub_revision}, split {', '.join(data.train)}"
     return f"{data.source}: {', '.join(Path(name).name for name in data.train) or data.corpus}"
 
 
 def _scores(evaluations: Sequence[EvaluationRecord]) -> Iterator[str]:
-    """Yield the rows of a table."""
-    yield from ("| corpus | split | score | | translated by | signature |", "|---|---|---|---|---|---|")
     for each in evaluations:
-        translator = "nmt" if each.engine == "torch" else each.engine
-        searched = f"{translator}, {each.decoding.in_words}" if each.decoding else translator
+        searched = f", {each.decoding.in_words}" if each.decoding else ""
         for name, score in each.scores.items():
-            cells = (each.corpus, each.split, name, f"{score.score:.2f}", searched)
-            yield f"| {' | '.join(cells)} | `{score.signature.replace('|', ' ')}` |"
+            yield f"- {each.corpus} {each.split}, {each.engine}{searched}: {name} {score.score:.2f} `{score.signature}`"

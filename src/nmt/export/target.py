@@ -18,10 +18,13 @@ from nmt.text.tokenizer import Tokenizer
 
 ANY: Final = None
 """Every value of a setting can be expressed."""
-ALL_LAYERS: Final = {
+Values = Mapping[str, Collection[object] | None]
+"""The values of settings that can be expressed."""
+ALL_LAYERS: Values = {
     "norm": ("layer", "rms"),
     "norm_placement": ("post", "pre"),
     "activation": ("relu", "gelu", "swish", "swiglu"),
+    "kv_heads": ANY,
 }
 """Every kind of layer that a program can have to express."""
 
@@ -54,8 +57,7 @@ class TrainedModel:
     def example(self) -> str:
         """A sentence for the usage example of a model card, with its tag if it needs one."""
         data = self.settings.data
-        sentence = "A man sleeps." if data.source_lang == "en" else "..."
-        return f"{data.tag} {sentence}" if data.tag else sentence
+        return f"{data.tag} A man sleeps.".strip()
 
 
 class Reader(Protocol):
@@ -63,11 +65,9 @@ class Reader(Protocol):
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Return the translations of lines."""
-        ...
 
     def score(self, lines: Sequence[str], translations: Sequence[str]) -> list[float]:
         """Return the log-probability of each translation."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +77,10 @@ class Target:
     name: str
     library: str
     """The library that loads the export, as model hubs name it."""
-    expresses: Mapping[str, Collection[object] | None]
+    expresses: Values
     """The values that the format can express, by setting of the model; for a missing setting, only the default."""
-    any_width: bool = False
-    """Whether heads may have another width than d_model / h."""
-    shared_heads: bool = True
-    """Whether several query heads may share a key and value head."""
-    plain_vocabulary: bool = False
-    """Whether both languages must share one vocabulary, which has no tags."""
-    only_bpe: bool = False
-    """Whether the tokenizer must be BPE without pieces for bytes."""
+    vocabulary: Literal["any", "plain", "plain BPE"] = "any"
+    """Whether both languages must share one vocabulary without tags, and whether it must be BPE, without bytes."""
     search: Literal["eval", "beam", "greedy"] = "eval"
     """How its users search: as `eval` does, or without a length penalty and with one limit for all sentences."""
     write: Callable[[Path, TrainedModel], None]
@@ -101,42 +95,42 @@ class Target:
 
 def export(target: Target, folder: Path, trained: TrainedModel) -> None:
     """Write a model into an empty folder; refuse one that the format cannot express, in one line that names why."""
-    for what, known in _inexpressible(target, trained.settings.model, trained.tokenizer):
+    lacks = [*_unknown_settings(target, trained.settings.model), *_unknown_pieces(target, trained.tokenizer)]
+    if lacks:
         raise UserError(
-            f"export.target={target.name} cannot express {what}, only {known}: "
+            f"export.target={target.name} cannot express {lacks[0]}: "
             "choose another export.target, or train a model that it can express"
         )
     target.write(folder, trained)
 
 
-def _inexpressible(target: Target, config: ModelConfig, tokenizer: Tokenizer) -> Iterator[tuple[str, str]]:
-    """Yield what a format cannot express, and what it can.
+def _unknown_settings(target: Target, config: ModelConfig) -> Iterator[str]:
+    """Yield the settings of a model that a format cannot express.
 
     A setting that nothing here names may only have its default, so that an option that was added to the model later is
     refused until the format declares it.
     """
     resolved = {"d_k": config.key_size, "d_v": config.value_size, "kv_heads": config.key_value_heads}
-    known: Mapping[str, Collection[object] | None] = {
+    known: Values = {
         **dict.fromkeys(("heads", *SEEN_IN_WEIGHTS, *ONLY_IN_TRAINING), ANY),
-        "d_k": ANY if target.any_width else (config.d_model // config.heads,),
+        "d_k": (config.d_model // config.heads,),
         "d_v": (config.key_size,),
-        "kv_heads": ANY if target.shared_heads else (config.heads,),
+        "kv_heads": (config.heads,),
         **target.expresses,
     }
     for name in (each.name for each in fields(config)):
-        value = resolved.get(name, getattr(config, name))
-        allowed = known.get(name, (getattr(type(config)(), name),))
+        value, allowed = resolved.get(name, getattr(config, name)), known.get(name, (getattr(type(config)(), name),))
         if allowed is not ANY and value not in allowed:
-            yield f"model.{name}={value}", " or ".join(map(str, allowed))
+            yield f"model.{name}={value}, only {' or '.join(map(str, allowed))}"
+
+
+def _unknown_pieces(target: Target, tokenizer: Tokenizer) -> Iterator[str]:
+    """Yield what in a tokenizer a format cannot express."""
     kinds = {piece.kind for piece in read_pieces(tokenizer.contents[0])}
-    if target.plain_vocabulary and len(tokenizer.files) > 1:
-        yield "tokenizer.joint=false", "one vocabulary for both languages"
-    if target.plain_vocabulary and USER_DEFINED in kinds:
-        yield "tags before sentences", "a vocabulary without them"
-    if target.only_bpe and model_type(tokenizer.contents[0]) != BPE:
-        yield "a tokenizer with another tokenizer.model_type", "bpe"
-    if target.only_bpe and BYTE in kinds:
-        yield "pieces that stand for bytes", "a vocabulary without them"
+    if target.vocabulary != "any" and (len(tokenizer.files) > 1 or USER_DEFINED in kinds):
+        yield "tokenizer.joint=false, or tags before sentences"
+    if target.vocabulary == "plain BPE" and (model_type(tokenizer.contents[0]) != BPE or BYTE in kinds):
+        yield "a tokenizer that is not BPE, or has pieces for bytes"
 
 
 def searching_as_users(target: Target, engine: TorchEngine, trained: TrainedModel) -> TorchEngine:
