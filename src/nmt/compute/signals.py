@@ -28,9 +28,6 @@ class StopRequest:
         if self.signal is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal = signal.Signals(number)
-        self._leave()
-
-    def _leave(self) -> None:
         if self._stoppable:
             self._stoppable = False  # a further signal must not disturb the cleanup
             raise StopError

@@ -4,7 +4,7 @@ import platform
 import subprocess
 import sys
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -60,7 +60,7 @@ def environment(
         "command": sys.argv,
         "seed": config.seed,
         "python": platform.python_version(),
-        "packages": {package: _version(package) for package in PACKAGES},
+        "packages": {package: version(package) for package in PACKAGES},
         "cuda": torch.version.cuda,
         "platform": platform.platform(),
         "processes": launched_processes(),
@@ -81,13 +81,6 @@ def _commit(repository: Path) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _data(corpus: Path) -> dict[str, object] | None:

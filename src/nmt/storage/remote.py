@@ -29,8 +29,8 @@ UNSTORED = ".unstored"
 def local_files(name: str, setting: str) -> list[Path]:
     """Return the files that a name means: the one at a path, or copies of those that match an address.
 
-    Copies are kept in fsspec's cache, and are fetched again if the file at the address has changed; this process sees
-    one version of each.
+    Copies stay in the cache, and are fetched again if the file at the address has changed; this process sees one
+    version of each.
     """
     return _copies(name, setting) if is_address(name) else [expanded(name)]
 
@@ -101,9 +101,6 @@ def _explaining_errors(address: str, setting: str) -> Iterator[None]:
 
 @cache
 def _copies(address: str, setting: str) -> list[Path]:
-    from fsspec.core import OpenFile, OpenFiles  # noqa: PLC0415 - slow to import
-    from fsspec.implementations.cached import WholeFileCacheFileSystem  # noqa: PLC0415
-
     (system, path), on_the_web = _file_system(address, setting), _kind(address) in WEB
     with _explaining_errors(address, setting):
         paths = [path] if on_the_web else sorted(system.glob(path))
@@ -111,20 +108,18 @@ def _copies(address: str, setting: str) -> list[Path]:
             raise FileNotFoundError("no file matches")
         if not on_the_web and any(map(system.isdir, paths)):
             raise UserError(f"{setting}={address} is a folder: name files, for example {address.rstrip('/')}/*")
-        storage = cache_folder() / "files" / _kind(address)
-        cached = WholeFileCacheFileSystem(
-            fs=system, cache_storage=str(storage), check_files=True, cache_mapper=_name_in_cache
-        )
-        opened = cached.open_many(OpenFiles([OpenFile(cached, each) for each in paths], mode="rb", fs=cached))
-    for file in opened:
-        file.close()
-    return [Path(file.name) for file in opened]
+        return [_copy(system, each) for each in paths]
 
 
-def _name_in_cache(path: str) -> str:
-    """Return the name of a copy, whose ending tells its format."""
+def _copy(system: Any, path: str) -> Path:
+    """Return the copy of this version of a file; the ending of its name tells its format."""
     name = PurePosixPath(unquote(urlsplit(path).path) if _kind(path) in WEB else path).name
-    return f"{hashlib.sha256(path.encode()).hexdigest()[:KEY_CHARACTERS]}-{name}"
+    version = hashlib.sha256(f"{path} {system.ukey(path)}".encode()).hexdigest()[:KEY_CHARACTERS]
+    file = cache_folder() / "files" / f"{version}-{name}"
+    if not file.exists():
+        with replacing(file) as partial:
+            system.get_file(path, str(partial))
+    return file
 
 
 class FolderCopy:
@@ -201,10 +196,8 @@ class FolderCopy:
             take(lock, fcntl.LOCK_SH)
             try:
                 yield
-            except BaseException:
-                store_changes(self.folder)
-                raise
-            self.store()
+            finally:
+                self.store()
 
     def store(self) -> None:
         """Store what has changed here since it was fetched or stored, marker files last."""
