@@ -8,7 +8,7 @@ from nmt.data.loader import DataPosition
 from nmt.data.mixture import open_training_text
 from nmt.data.noise import make_noise
 from nmt.data.prepared import require_prepared
-from nmt.data.store import Pairs
+from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 
@@ -40,12 +40,12 @@ def run(config: Config) -> None:
         print(*store.corpora[corpus : corpus + 1], *sides, sep="\t")
 
 
-def _text(store: Pairs, tokenizer: Tokenizer, pair: int) -> tuple[str, str]:
+def _text(store: PairStore, tokenizer: Tokenizer, pair: int) -> tuple[str, str]:
     """Return a pair as text."""
     return tokenizer.decode_source(store.source(pair).tolist()), tokenizer.decode(store.target(pair).tolist())
 
 
-def _pieces(store: Pairs, tokenizer: Tokenizer, pair: int) -> tuple[str, str]:
+def _pieces(store: PairStore, tokenizer: Tokenizer, pair: int) -> tuple[str, str]:
     """Return a pair as word pieces, because noise may change these alone."""
     source = tokenizer.source_pieces(store.source(pair).tolist())
     target = tokenizer.target_pieces(store.target(pair).tolist())

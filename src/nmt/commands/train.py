@@ -11,7 +11,7 @@ from nmt.compute.machine import Machine
 from nmt.config.tree import Config
 from nmt.data.loader import prefetched
 from nmt.data.noise import make_noise
-from nmt.data.store import Pairs
+from nmt.data.store import PairStore
 from nmt.model.backends.chosen import backend
 from nmt.own_text.prepare import plan_training
 from nmt.runs.checkpoint import CheckpointRecord
@@ -104,7 +104,7 @@ def _tracker(config: Config, trainer: Trainer, origin: CheckpointRecord | None) 
     return start_tracker(config, trainer.step, origin, trainer.machine.precision_name)
 
 
-def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:
+def _print_summary(config: Config, trainer: Trainer, train: PairStore) -> None:
     """Print what is trained on what."""
     training, devices = config.training, distributed.world_size()
     parameters, parallel = sum(each.numel() for each in trainer.model.parameters()), trainer.gradient.concurrency

@@ -7,14 +7,14 @@ import numpy as np
 from nmt.data.batches import Batching, IntArray, PairLengths, plan_epoch, split_batch
 from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble
 from nmt.data.shapes import Shapes
-from nmt.data.store import Pairs
+from nmt.data.store import PairStore
 
 CANDIDATE_BATCHES = 64
 """How many of the largest global batches may have the largest micro-batch: it need not be in the very largest."""
 
 
 def largest_micro_batches(
-    store: Pairs,
+    store: PairStore,
     batching: Batching,
     *,
     device_tokens: int,

@@ -1,7 +1,7 @@
 """Global batches as tensors: their text is read, split into micro-batches, and packed.
 
-The prepared text (`Pairs`) returns the ids of some sentences end to end, and their lengths. Streams are filled up to
-sizes that `Shapes` chooses, with short sentences of padding that the loss ignores: devices prefer few sizes.
+Streams are filled up to sizes that `Shapes` chooses, with short sentences of padding that the loss ignores: devices
+prefer few sizes.
 """
 
 import sys
@@ -21,7 +21,7 @@ from nmt.data import alignments
 from nmt.data.batches import Batching, IntArray, PairLengths, planned_batches, split_batch
 from nmt.data.noise import Noise
 from nmt.data.shapes import Shapes, changed_micro_batch_tokens
-from nmt.data.store import SIDES, SOURCE, TARGET, Ids, Pairs
+from nmt.data.store import SIDES, SOURCE, TARGET, Ids, PairStore
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 
@@ -107,7 +107,7 @@ class GlobalBatch(NamedTuple):
 
 
 def assemble(
-    store: Pairs,
+    store: PairStore,
     sentences: IntArray,
     max_pieces: tuple[int, int] = NO_LIMIT,
     shapes: Shapes = CPU_SHAPES,
@@ -165,7 +165,7 @@ def _filled(tokens: Tensor, count: int) -> Tensor:
     return F.pad(tokens, (0, count - len(tokens)), value=PAD)
 
 
-def _links(text: Pairs, pairs: IntArray, target_lengths: IntArray, weight: float) -> Links:
+def _links(text: PairStore, pairs: IntArray, target_lengths: IntArray, weight: float) -> Links:
     """Return the links of a micro-batch, given the lengths of its target sentences with their marks."""
     owners, links = _read_links(text, pairs)
     starts = target_lengths.cumsum() - target_lengths
@@ -175,20 +175,20 @@ def _links(text: Pairs, pairs: IntArray, target_lengths: IntArray, weight: float
     return Links(torch.from_numpy(targets), torch.from_numpy(links[:, 1]), weights)
 
 
-def _link_weight(text: Pairs, pairs: IntArray, labels: int) -> float:
+def _link_weight(text: PairStore, pairs: IntArray, labels: int) -> float:
     """Return the weight that the links of a target token share in a global batch with this number of labels."""
     owners, links = _read_links(text, pairs)
     linked = len(np.unique(owners << 32 | links[:, 0]))
     return labels / linked if linked else 0.0
 
 
-def _read_links(text: Pairs, pairs: IntArray) -> tuple[IntArray, IntArray]:
+def _read_links(text: PairStore, pairs: IntArray) -> tuple[IntArray, IntArray]:
     """Return for each link the number of its pair, from 0, and (N, 2) target piece and source piece."""
     numbers, counts = text.gather(alignments.NAME, pairs)
     return np.repeat(np.arange(len(pairs)), counts // 2), numbers.astype(np.int64).reshape(-1, 2)
 
 
-def _distinct_words(store: Pairs, sentences: IntArray, shapes: Shapes) -> Tensor:
+def _distinct_words(store: PairStore, sentences: IntArray, shapes: Shapes) -> Tensor:
     """Return the distinct words of sentence pairs, the special words and filler, in ascending order."""
     words = [store.gather(side, sentences)[0] for side in SIDES]
     averaged = np.bincount(np.concatenate([*words, np.array([PAD, BOS, EOS], words[0].dtype)])) > 0
@@ -197,7 +197,7 @@ def _distinct_words(store: Pairs, sentences: IntArray, shapes: Shapes) -> Tensor
     return torch.from_numpy(np.flatnonzero(averaged))
 
 
-def _corpus_counts(store: Pairs, sentences: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
+def _corpus_counts(store: PairStore, sentences: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
     """Return for each of several corpora how many of these pairs and of their tokens come from it."""
     if not store.corpora:
         return {}
@@ -208,7 +208,7 @@ def _corpus_counts(store: Pairs, sentences: IntArray, lengths: PairLengths) -> d
 
 
 def global_batches(
-    store: Pairs,
+    store: PairStore,
     batching: Batching,
     *,
     device_tokens: int,

@@ -16,13 +16,13 @@ import numpy as np
 from nmt.config.data import DataConfig, corpora_of
 from nmt.data.batches import Batching, EpochPlan, IntArray, PairLengths, PlanOf, divide_pairs
 from nmt.data.corpora import training_splits
-from nmt.data.store import SIDES, Ids, LengthArray, Pairs, PairStore, take
+from nmt.data.store import SIDES, Ids, LengthArray, PairStore, take
 
 MIN_BATCHES = 20
 """About the fewest global batches of an epoch, which passes over a tiny corpus several times if need be."""
 
 
-def open_training_text(folder: Path, data: DataConfig) -> Pairs:
+def open_training_text(folder: Path, data: DataConfig) -> PairStore:
     """Open the training text in a folder."""
     stores = {each.corpus: PairStore.open(folder, each.name) for each in training_splits(data)}
     if len(stores) == 1:
@@ -39,7 +39,7 @@ def shares_of(data: DataConfig, sizes: Mapping[str, int]) -> dict[str, float]:
     return {name: weight / sum(weights.values()) for name, weight in weights.items()}
 
 
-class MixedStore(Pairs):
+class MixedStore(PairStore):
     """The pairs of several corpora, one corpus after the other."""
 
     def __init__(self, stores: Mapping[str, PairStore], shares: Mapping[str, float]) -> None:
@@ -54,15 +54,15 @@ class MixedStore(Pairs):
 
     @property
     def checksums(self) -> list[str]:
-        """See `Pairs`."""
+        """See `PairStore`."""
         return [checksum for store in self._stores for checksum in store.checksums]
 
     def lengths(self, column: str) -> LengthArray:
-        """See `Pairs`."""
+        """See `PairStore`."""
         return np.concatenate([store.lengths(column) for store in self._stores])
 
     def gather(self, column: str, pairs: IntArray, limit: int = sys.maxsize) -> tuple[Ids, IntArray]:
-        """See `Pairs`."""
+        """See `PairStore`."""
         corpora, parts = self.corpora_of(pairs), []
         for corpus, (store, start) in enumerate(zip(self._stores, self._starts, strict=False)):
             parts.append(store.gather(column, pairs[corpora == corpus] - start, limit))
@@ -71,12 +71,12 @@ class MixedStore(Pairs):
         return take(tokens, (lengths.cumsum() - lengths)[back], lengths[back]), lengths[back]
 
     def verify(self) -> None:
-        """See `Pairs`."""
+        """See `PairStore`."""
         for store in self._stores:
             store.verify()
 
     def corpora_of(self, pairs: IntArray) -> IntArray:
-        """See `Pairs`."""
+        """See `PairStore`."""
         return np.searchsorted(self._starts, pairs, side="right") - 1
 
     def planner(self, lengths: PairLengths, batching: Batching) -> PlanOf:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from nmt.config.data import NoiseConfig
 from nmt.data.batches import IntArray
-from nmt.data.store import SIDES, Pairs, PairStore, in_memory, take
+from nmt.data.store import SIDES, PairStore, in_memory, take
 from nmt.errors import UserError
 from nmt.text.sentencepiece_model import BPE, NORMAL, USER_DEFINED, Piece, model_type, read_pieces
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
@@ -58,7 +58,7 @@ class Noise:
     is_tag: Flags
     """Whether a piece of the source vocabulary is a symbol, such as the tag of a corpus, whose place does not count."""
 
-    def __call__(self, text: Pairs, pairs: IntArray, epoch: int) -> PairStore:
+    def __call__(self, text: PairStore, pairs: IntArray, epoch: int) -> PairStore:
         """Return some pairs of the training text, changed and in their order; sides may become longer.
 
         The result is a function of the arguments alone, so that a resumed run, and each of several processes, gets the

@@ -1,10 +1,8 @@
 """Token ids on disk, memory-mapped: a flat array of ids and an array of offsets per side."""
 
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
@@ -52,35 +50,58 @@ class Column(NamedTuple):
     """Where those of each pair begin, and where the last ones end."""
 
 
-class Pairs(ABC):
-    """Sentence pairs to train on, as ids without special tokens: those of a store, or of several."""
+class PairStore:
+    """Sentence pairs as ids without special tokens: those of a split, or of several (`MixedStore`)."""
 
     corpora: tuple[str, ...] = ()
     """The names of the corpora that the pairs come from, if there are several."""
 
+    def __init__(self, columns: Mapping[str, Column], folder: Path = Path(), files: Mapping[str, str] | None = None):
+        """Take the columns, SOURCE, TARGET, then further ones, and their files.
+
+        Args:
+            columns: The numbers of each column.
+            folder: The folder of the files.
+            files: The checksums of the files by name, of the tokens and the offsets of each column in turn.
+        """
+        self.columns, self.folder, self.files = columns, folder, files or {}
+
+    @classmethod
+    def open(cls, folder: Path, split: str) -> "PairStore":
+        """Map a split's arrays, after a check of the names and sizes of their files; this costs no memory."""
+        path = folder / f"{split}{DESCRIPTION}"
+        if not path.exists():
+            raise UserError(f"there is no prepared {split} data in {folder}: run `make data` with the same settings.")
+        try:
+            described = read_json(path)
+            pairs = int(described["pairs"])
+            files = {name: entry["sha256"] for name, entry in described["files"].items()}
+            arrays = [_map(folder, name, entry) for name, entry in described["files"].items()]
+            further = [name.removeprefix(f"{split}.").removesuffix(".tokens") for name in [*files][4::2]]
+            columns = dict(zip([SOURCE, TARGET, *further], map(Column, arrays[::2], arrays[1::2]), strict=True))
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+            raise _damaged(path) from error
+        for name, (tokens, offsets) in zip([*files][1::2], columns.values(), strict=True):
+            agree = tokens.dtype in TOKEN_TYPES and offsets.dtype == OFFSET_TYPE
+            if not agree or len(offsets) != pairs + 1 or offsets[0] != 0 or offsets[-1] != len(tokens):
+                raise _damaged(folder / name)
+        return PairStore(columns, folder, files)
+
     @property
-    @abstractmethod
     def checksums(self) -> list[str]:
         """The checksums of the files, as they were written."""
+        return [*self.files.values()]
 
-    @abstractmethod
     def __len__(self) -> int:
         """Return the number of pairs."""
+        return len(self.columns[SOURCE].offsets) - 1
 
-    @abstractmethod
     def lengths(self, column: str) -> LengthArray:
-        """Return how many numbers each pair has in a column, computed at each call."""
-
-    @abstractmethod
-    def gather(self, column: str, pairs: IntArray, limit: int = sys.maxsize) -> tuple[Ids, IntArray]:
-        """Return the first `limit` numbers of some pairs in a column, concatenated, and how many each pair has.
-
-        The column is SOURCE, TARGET, or a further one; pairs of a text without this one have no numbers.
-        """
-
-    @abstractmethod
-    def verify(self) -> None:
-        """Refuse damaged files."""
+        """Return how many numbers each pair has in a column, computed at each call, without a 64-bit copy."""
+        offsets = self.columns[column].offsets
+        found = np.empty(len(self), np.int32)
+        np.subtract(offsets[1:], offsets[:-1], out=found, casting="unsafe")
+        return found
 
     @property
     def source_lengths(self) -> LengthArray:
@@ -92,6 +113,18 @@ class Pairs(ABC):
         """The lengths of the target sentences in word pieces."""
         return self.lengths(TARGET)
 
+    def gather(self, column: str, pairs: IntArray, limit: int = sys.maxsize) -> tuple[Ids, IntArray]:
+        """Return the first `limit` numbers of some pairs in a column, concatenated, and how many each pair has.
+
+        The column is SOURCE, TARGET, or a further one; pairs of a text without this one have no numbers.
+        """
+        if column not in self.columns:
+            return np.zeros(0, TOKEN_TYPES[0]), np.zeros(len(pairs), np.int64)
+        tokens, offsets = self.columns[column]
+        starts = offsets[pairs]
+        lengths = np.minimum(offsets[pairs + 1] - starts, limit)
+        return take(tokens, starts, lengths), lengths
+
     def source(self, index: int) -> Ids:
         """Return the ids of a source sentence."""
         return self.gather(SOURCE, np.array([index]))[0]
@@ -100,76 +133,8 @@ class Pairs(ABC):
         """Return the ids of a target sentence."""
         return self.gather(TARGET, np.array([index]))[0]
 
-    def planner(self, lengths: PairLengths, batching: Batching) -> PlanOf:
-        """Return what plans epochs of pairs of these lengths: each is one pass over all pairs."""
-        return partial(plan_epoch, lengths, batching)
-
-    def corpora_of(self, pairs: IntArray) -> IntArray:
-        """Return for each pair the index of its corpus."""
-        return np.zeros(len(pairs), np.int64)
-
-
-@dataclass(frozen=True)
-class PairStore(Pairs):
-    """The pairs of a split; opening it costs no memory."""
-
-    columns: Mapping[str, Column]
-    """SOURCE, TARGET, then further ones, in the order of their files."""
-    folder: Path = Path()
-    files: Mapping[str, str] = field(default_factory=dict)
-    """The checksums of the arrays by file name, tokens and offsets of each column in turn."""
-
-    @classmethod
-    def open(cls, folder: Path, split: str) -> "PairStore":
-        """Map a split's arrays, after a check of the names and sizes of their files."""
-        path = folder / f"{split}{DESCRIPTION}"
-        if not path.exists():
-            raise UserError(f"there is no prepared {split} data in {folder}: run `make data` with the same settings.")
-        try:
-            described = read_json(path)
-            files = {name: entry["sha256"] for name, entry in described["files"].items()}
-            arrays = [_map(folder, name, entry) for name, entry in described["files"].items()]
-            names = [
-                SOURCE,
-                TARGET,
-                *(name.removeprefix(f"{split}.").removesuffix(".tokens") for name in [*files][4::2]),
-            ]
-            columns = dict(zip(names, map(Column, arrays[::2], arrays[1::2]), strict=True))
-        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-            raise _damaged(path) from error
-        for name, (tokens, offsets) in zip([*files][1::2], columns.values(), strict=True):
-            agree = tokens.dtype in TOKEN_TYPES and offsets.dtype == OFFSET_TYPE
-            if not agree or len(offsets) != described["pairs"] + 1 or offsets[0] != 0 or offsets[-1] != len(tokens):
-                raise _damaged(folder / name)
-        return cls(columns, folder, files)
-
-    def __len__(self) -> int:
-        """Return the number of pairs."""
-        return len(self.columns[SOURCE].offsets) - 1
-
-    @property
-    def checksums(self) -> list[str]:
-        """See `Pairs`."""
-        return [*self.files.values()]
-
-    def lengths(self, column: str) -> LengthArray:
-        """See `Pairs`; without 64-bit copies of the offsets."""
-        offsets = self.columns[column].offsets
-        found = np.empty(len(self), np.int32)
-        np.subtract(offsets[1:], offsets[:-1], out=found, casting="unsafe")
-        return found
-
-    def gather(self, column: str, pairs: IntArray, limit: int = sys.maxsize) -> tuple[Ids, IntArray]:
-        """See `Pairs`."""
-        if column not in self.columns:
-            return np.zeros(0, TOKEN_TYPES[0]), np.zeros(len(pairs), np.int64)
-        tokens, offsets = self.columns[column]
-        starts = offsets[pairs]
-        lengths = np.minimum(offsets[pairs + 1] - starts, limit)
-        return take(tokens, starts, lengths), lengths
-
     def verify(self) -> None:
-        """Compare all files with the checksums taken when they were written, and check the offsets."""
+        """Refuse files with other checksums than when they were written, and offsets that decrease."""
         found = checksums([self.folder / name for name in self.files])
         damaged = [name for name, sum_ in zip(self.files, found, strict=True) if sum_ != self.files[name]]
         for name, column in zip([*self.files][1::2], self.columns.values(), strict=True):
@@ -177,6 +142,14 @@ class PairStore(Pairs):
                 damaged.append(name)
         if damaged:
             raise _damaged(self.folder / damaged[0])
+
+    def planner(self, lengths: PairLengths, batching: Batching) -> PlanOf:
+        """Return what plans epochs of pairs of these lengths: each is one pass over all pairs."""
+        return partial(plan_epoch, lengths, batching)
+
+    def corpora_of(self, pairs: IntArray) -> IntArray:
+        """Return for each pair the index of its corpus."""
+        return np.zeros(len(pairs), np.int64)
 
 
 def in_memory(source: FlatSentences, target: FlatSentences) -> PairStore:
@@ -210,8 +183,8 @@ class PairWriter:
 
     def append(self, *arrays: IntArray) -> None:
         """Append pairs: for each column, the concatenated numbers, and how many each pair has."""
-        for column, (ids, lengths) in enumerate(zip(arrays[0::2], arrays[1::2], strict=True)):
-            tokens, offsets, dtype = self._files[column]
+        for column, (tokens, offsets, dtype) in enumerate(self._files):
+            ids, lengths = arrays[2 * column : 2 * column + 2]
             tokens.write(np.ascontiguousarray(ids, dtype).data)
             offsets.write((self._ends[column] + np.cumsum(lengths, dtype=OFFSET_TYPE)).data)
             self._ends[column] += len(ids)
@@ -225,13 +198,13 @@ def writing(
     """Yield a writer of a split's store; the store is complete after the block, or missing if the block fails."""
     *arrays, description = file_names(split, languages, columns)
     remove(folder / description)
+    paths = [folder / name for name in arrays]
     dtypes = [*[id_type(vocabulary)] * 2, *[TOKEN_TYPES[0]] * len(columns)]
     with ExitStack() as stack:
-        partials = [stack.enter_context(replacing(folder / name)) for name in arrays]
+        partials = [stack.enter_context(replacing(path)) for path in paths]
         with ExitStack() as files:
             writer = PairWriter([files.enter_context(partial.open("wb")) for partial in partials], dtypes)
             yield writer
-    paths = [folder / name for name in arrays]
     types = [each.str for dtype in dtypes for each in (dtype, OFFSET_TYPE)]
     entries = [
         {"dtype": kind, "bytes": path.stat().st_size, "sha256": sum_}

@@ -18,7 +18,7 @@ from nmt.data.corpora import training_splits
 from nmt.data.manifest import TOKENIZER_TASK, encode_task, read_manifest
 from nmt.data.mixture import open_training_text
 from nmt.data.sources import registry
-from nmt.data.store import Pairs
+from nmt.data.store import PairStore
 from nmt.errors import CommonError
 from nmt.launched import is_main_process
 from nmt.own_text.complete import as_begun, derivable_from_text
@@ -68,7 +68,7 @@ def plan_training(config: Config) -> Config:
     return planned
 
 
-def seconds_per_step(config: Config, machine: Machine, text: Pairs, vocabularies: tuple[int, int]) -> float:
+def seconds_per_step(config: Config, machine: Machine, text: PairStore, vocabularies: tuple[int, int]) -> float:
     """Return the mean seconds of the first steps of a run on its own text; infinite if the memory is too small.
 
     All processes that train together must call this, and all return the same.
@@ -86,7 +86,7 @@ def seconds_per_step(config: Config, machine: Machine, text: Pairs, vocabularies
     return math.inf
 
 
-def _timed(config: Config, machine: Machine, text: Pairs, vocabularies: tuple[int, int]) -> float:
+def _timed(config: Config, machine: Machine, text: PairStore, vocabularies: tuple[int, int]) -> float:
     trainer = build_trainer(config, machine, vocabularies)
     # as training does: one process may have too little memory for steps that others wait for, or Linux may kill it
     tokens = tokens_that_fit(trainer, text, longest_sentence=config.data.max_pieces + 1)

@@ -11,7 +11,7 @@ from nmt.config.tree import Config
 from nmt.data.batches import Batching
 from nmt.data.loader import GlobalBatch, global_batches
 from nmt.data.noise import Noise
-from nmt.data.store import Pairs
+from nmt.data.store import PairStore
 from nmt.errors import CommonError, UserError
 from nmt.model.backends.chosen import choose
 from nmt.model.build import build_model
@@ -70,7 +70,7 @@ def _refusing_large_models(machine: Machine) -> Iterator[None]:
         ) from error
 
 
-def training_batches(trainer: Trainer, text: Pairs, noise: Noise | None = None) -> Iterator[GlobalBatch]:
+def training_batches(trainer: Trainer, text: PairStore, noise: Noise | None = None) -> Iterator[GlobalBatch]:
     """Return the global batches of a text for this process, from the trainer's position in it on."""
     config, gradient = trainer.config, trainer.gradient
     return global_batches(

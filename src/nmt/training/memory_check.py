@@ -11,14 +11,14 @@ from nmt.data.batches import Batching
 from nmt.data.largest_batches import largest_micro_batches
 from nmt.data.loader import MicroBatch
 from nmt.data.shapes import ROOM_TO_GROW, micro_batch_tokens
-from nmt.data.store import Pairs
+from nmt.data.store import PairStore
 from nmt.errors import CommonError, UserError
 from nmt.estimate.memory import FLOAT32_BYTES, Storage, training_memory
 from nmt.estimate.parameters import passes_per_batch
 from nmt.training.trainer import Trainer
 
 
-def fit_in_memory(config: Config, trainer: Trainer, train: Pairs, *, noisy: bool) -> Config:
+def fit_in_memory(config: Config, trainer: Trainer, train: PairStore, *, noisy: bool) -> Config:
     """Try the largest batches, and return the settings, with smaller micro-batches if these do not fit."""
     tokens = tokens_that_fit(trainer, train, longest_sentence=config.data.max_pieces + 1, changed=noisy)
     if tokens == config.training.device_tokens:
@@ -34,7 +34,7 @@ def fit_in_memory(config: Config, trainer: Trainer, train: Pairs, *, noisy: bool
     return replace(config, training=trainer.config)
 
 
-def tokens_that_fit(trainer: Trainer, store: Pairs, longest_sentence: int, *, changed: bool = False) -> int:
+def tokens_that_fit(trainer: Trainer, store: PairStore, longest_sentence: int, *, changed: bool = False) -> int:
     """Try the largest batches, and return `training.device_tokens`, or a smaller value for which they fit in memory.
 
     All processes must call this, and all return the same value, or raise the same error if no value fits.
@@ -61,7 +61,7 @@ def tokens_that_fit(trainer: Trainer, store: Pairs, longest_sentence: int, *, ch
     )
 
 
-def _fits(trainer: Trainer, store: Pairs, batch_tokens: int, device_tokens: int) -> bool:
+def _fits(trainer: Trainer, store: PairStore, batch_tokens: int, device_tokens: int) -> bool:
     """Return whether the largest micro-batches fit on all devices."""
     batches = largest_micro_batches(
         store,

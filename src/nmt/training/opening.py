@@ -12,7 +12,7 @@ from nmt.config.tree import Config
 from nmt.data.manifest import TOKENIZER_TASK, collect_task, verify_task
 from nmt.data.mixture import open_training_text
 from nmt.data.prepared import require_prepared
-from nmt.data.store import Pairs
+from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.evaluation.bleu import check_tokenizers
 from nmt.runs.checkpoint import Checkpoint
@@ -26,7 +26,7 @@ from nmt.training.validation import DevelopmentSet, open_development_sets
 class TrainingData(NamedTuple):
     """The prepared data of a run."""
 
-    train: Pairs
+    train: PairStore
     valid: Mapping[str, DevelopmentSet]
     """The development sets by the names of their splits: valid, and those of further corpora, such as bt.valid."""
     tokenizer: Tokenizer

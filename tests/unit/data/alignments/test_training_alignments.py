@@ -14,7 +14,7 @@ from nmt.data.alignments import NAME, piece_links
 from nmt.data.mixture import open_training_text
 from nmt.data.prepared import require_prepared
 from nmt.data.sources import registry
-from nmt.data.store import SOURCE, TARGET, Pairs, PairStore
+from nmt.data.store import SOURCE, TARGET, PairStore
 from nmt.errors import ConfigError, UserError
 from nmt.text.alignments import links_to_learn, read_gold
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
@@ -44,7 +44,7 @@ def words_of_pieces(pieces: list[str]) -> list[int]:
     return [number - 1 for number in accumulate(piece.startswith(SPACE_MARK) for piece in pieces)]
 
 
-def check_links_of(store: Pairs, tokenizer: Tokenizer, index: int, tag_words: int = 0) -> None:
+def check_links_of(store: PairStore, tokenizer: Tokenizer, index: int, tag_words: int = 0) -> None:
     """Compare the links of a pair with the true ones of its text."""
     source = tokenizer.source_pieces(store.source(index).tolist())
     target = tokenizer.target_pieces(store.target(index).tolist())
