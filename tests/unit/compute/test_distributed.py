@@ -70,18 +70,6 @@ def test_a_process_that_never_joins_ends_the_attempt(server: TCPStore) -> None:
         meet(server, (0,), timedelta(seconds=0.3), size=2)
 
 
-def test_processes_find_the_highest_of_each_value() -> None:
-    ended = [each.wait() for each in start_group(print_highest, processes=2)]
-    assert [each.stdout.split() for each in ended] == [["1", "5"]] * 2, [each.stderr for each in ended]
-
-
-def print_highest() -> None:
-    """Find the highest values together with another process."""
-    with session(RuntimeConfig(device="cpu")):
-        found = distributed.highest_of_each([distributed.rank(), 5 - distributed.rank()])
-        print(*found())
-
-
 def double_in_parts(count: int) -> None:
     """Double numbers together with the other processes of a group."""
     numbers = [torch.full((2,), float(number)) for number in range(count)]
@@ -99,14 +87,10 @@ def double_in_parts(count: int) -> None:
     assert torch.equal(doubled, torch.stack(numbers) * 2)
 
 
-@pytest.mark.parametrize("count", [1, 3, 7])
+@pytest.mark.parametrize("count", [1, 7])
 def test_processes_share_a_computation(count: int) -> None:
     ended = [each.wait() for each in start_group(double_in_parts, count, processes=3)]
     assert [each.returncode for each in ended] == [0, 0, 0], ended[0].stderr
-
-
-def test_a_single_process_computes_everything() -> None:
-    assert compute_in_parts(lambda part: torch.stack(list(part)), [torch.ones(2)]).tolist() == [[1, 1]]
 
 
 def wait_for_main(what: str) -> None:

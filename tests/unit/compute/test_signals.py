@@ -47,24 +47,6 @@ def test_an_alarm_after_the_minutes_ends_an_interruptible_block() -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
-def test_an_interruptible_block_does_not_begin_after_a_stop_request() -> None:
-    with stop_signals() as stop_request:
-        send_signal()
-        with pytest.raises(StopError), stop_request.interruptible():
-            raise AssertionError("it has begun")
-
-
-def test_a_further_signal_does_not_disturb_the_cleanup() -> None:
-    cleared = False
-    with stop_signals() as stop_request, pytest.raises(StopError), stop_request.interruptible():  # noqa: PT012
-        try:
-            send_signal()
-        finally:
-            send_signal(signal.SIGUSR1)
-            cleared = True
-    assert cleared
-
-
 def test_a_second_interrupt_is_raised_immediately() -> None:
     with stop_signals():
         send_signal(signal.SIGINT)
@@ -119,3 +101,10 @@ def test_the_update_of_the_weights_is_not_interrupted() -> None:
 @contextmanager
 def never() -> Iterator[None]:
     yield
+
+
+def test_an_interruptible_block_does_not_begin_after_a_stop_request() -> None:
+    with stop_signals() as stop_request:
+        send_signal()
+        with pytest.raises(StopError), stop_request.interruptible():
+            raise AssertionError("it has begun")

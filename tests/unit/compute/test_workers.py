@@ -146,13 +146,3 @@ def test_an_interrupt_abandons_the_tasks(capfd: pytest.CaptureFixture[str]) -> N
         signal.signal(signal.SIGUSR1, before)
     assert sorted(tasks.abandoned) == [1, 2]
     assert capfd.readouterr().err == ""
-
-
-def test_closing_the_iterator_abandons_the_tasks() -> None:
-    tasks = LongTasks()
-    results = in_parallel(tasks, range(5), 2)
-    assert next(results) == (0, None)
-    for _ in range(3):
-        assert tasks.begun.acquire(timeout=60)
-    results.close()
-    assert sorted(tasks.abandoned) == [0, 1, 2]

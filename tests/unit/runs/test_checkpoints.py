@@ -111,12 +111,6 @@ def test_the_last_and_the_best_are_kept_and_linked(
     assert [load(tmp_path / "moved/checkpoints" / name).step for name in ("last", "best")] == [6, best]
 
 
-def test_the_best_link_is_removed_with_the_last_validated_checkpoint(run: Path, save: Save) -> None:
-    save(1, loss=1.0)
-    save(2, Checkpoints(run, keep_last=1), loss=float("nan"))
-    assert names(run / "checkpoints") == ["last", "step-00000002"]
-
-
 def test_an_interim_checkpoint_takes_no_place_of_the_last_and_the_best(run: Path, save: Save) -> None:
     for step in (100, 200, 300, 400, 500):
         save(step, loss=1000 / step)
@@ -282,24 +276,6 @@ def test_a_failed_write_keeps_the_earlier_checkpoints(
     assert names(run / "checkpoints") == ["best", "last", "step-00000001"]
     assert load(resolve(run, "last"), trainer=True).step == 1
     save(2, trainer=big)
-
-
-@pytest.mark.parametrize(
-    "function", ["os.fsync", "pathlib.Path.write_bytes", "pathlib.Path.replace", "pathlib.Path.write_text"]
-)
-def test_a_write_error_at_any_call_keeps_the_earlier_checkpoints(
-    run: Path, save: Save, monkeypatch: pytest.MonkeyPatch, function: str
-) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    save(1)
-    with monkeypatch.context() as patch:
-        patch.setattr(function, full)
-        with pytest.raises(UserError, match=r"cannot write .*step-00000002: No space left on device"):
-            save(2)
-    assert names(run / "checkpoints") == ["last", "step-00000001"]
-    assert load(resolve(run, "last"), trainer=True).step == 1
 
 
 def save_without_end(run: Path, start: int) -> None:

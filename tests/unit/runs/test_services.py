@@ -13,7 +13,6 @@ import pytest
 
 from nmt.config.commands import TrackingConfig
 from nmt.config.tree import Config, PathsConfig
-from nmt.errors import UserError
 from nmt.runs import services as services_module
 from nmt.runs.services import open_services
 from nmt.runs.tracker import Tracker, read_metrics
@@ -121,14 +120,6 @@ def test_tensorboard_reads_the_curves_and_the_scores(tmp_path: Path) -> None:
     found = reading.EventAccumulator(str(tmp_path / "demo" / "tensorboard")).Reload()
     assert [(each.step, each.value) for each in found.Scalars("train/loss")] == [(1, 1.0), (2, 1.0), (3, 1.5)]
     assert [(each.step, each.value) for each in found.Scalars("test/bleu")] == [(40, 12.5), (1, 12.5)]
-
-
-def test_a_missing_tensorboard_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tensorboard", None)
-    monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
-    monkeypatch.delenv("NMT_INSTALL", raising=False)
-    with pytest.raises(UserError, match=r"needs the package tensorboard: .* -m pip install 'tensorboard>="):
-        start(tmp_path, tensorboard=True)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Files and folders appear completely or not at all, and nothing is left next to them."""
 
 import errno
-import fcntl
 import os
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from nmt.storage.files import (
     checksum,
     checksums,
     is_plain_name,
-    link,
     read_json,
     remove,
     remove_folder,
@@ -30,7 +28,7 @@ from nmt.storage.files import (
     write_json,
     write_text,
 )
-from nmt.storage.lock import exclusive_folder, take
+from nmt.storage.lock import exclusive_folder
 
 Way = Callable[[Path], AbstractContextManager[Path]]
 both_ways = pytest.mark.parametrize("way", [replacing, replacing_folder])
@@ -114,18 +112,6 @@ def test_the_next_writer_removes_the_temporary_files_of_a_killed_one(tmp_path: P
     with way(path) as partial:
         assert not (list(partial.iterdir()) if partial.is_dir() else partial.read_text())
     assert names(tmp_path) == ["made"]
-
-
-def test_planted_links_are_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "victim").write_text("precious")
-    for name in ("file", "folder", "link"):
-        (tmp_path / f"{name}{PARTIAL}").symlink_to("victim")
-    with pytest.raises(UserError, match="cannot write"):
-        write_text(tmp_path / "file", "new")
-    with pytest.raises(UserError, match="cannot write"):
-        fill(tmp_path / "folder", "new")
-    link(tmp_path / "link", "victim")
-    assert (tmp_path / "victim").read_text() == "precious"
 
 
 def test_files_have_the_permissions_of_any_new_file(tmp_path: Path) -> None:
@@ -231,12 +217,3 @@ def test_a_folder_that_cannot_be_made_is_an_error_that_says_why(tmp_path: Path) 
         exclusive_folder(tmp_path / "file" / "run", taken="", setting="paths.outputs"),
     ):
         pass
-
-
-def test_a_file_system_without_locks_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(fcntl, "flock", fail)
-    with (tmp_path / "file").open("w") as opened:
-        assert take(opened, fcntl.LOCK_EX | fcntl.LOCK_NB) is True
