@@ -12,10 +12,8 @@ import torch
 
 from nmt import cli
 from nmt.compute.signals import Interruptible
-from nmt.data.loader import GlobalBatch, MicroBatch
+from nmt.data.loader import GlobalBatch
 from nmt.storage.files import write_text
-from nmt.training.loss import Losses
-from nmt.training.objective import Objective
 from nmt.training.trainer import Trainer
 
 FAULTY_RANK = "1"
@@ -78,19 +76,6 @@ def inject(fault: str, step: int) -> None:
     Trainer.update = faulty  # type: ignore[assignment,method-assign]
 
 
-def linger(mark: Path) -> None:
-    """Take minutes for the first batch of a validation."""
-    forward = Objective.forward
-
-    def slow(self: Objective, batch: MicroBatch) -> Losses:
-        if not self.training:
-            mark.touch()
-            time.sleep(200)
-        return forward(self, batch)
-
-    Objective.forward = slow  # type: ignore[method-assign]
-
-
 def main(kind: str, number: str, *words: str) -> int:
     """Run `nmt` with a fault, if this process is to have it; return its exit code."""
     if (os.environ.get("RANK"), os.environ.get("TORCHELASTIC_RESTART_COUNT")) == ("0", "1"):
@@ -98,8 +83,6 @@ def main(kind: str, number: str, *words: str) -> int:
     if os.environ.get("RANK", FAULTY_RANK) == FAULTY_RANK:
         if kind == "settings":
             words += ("training.clip_norm=1",)
-        elif kind == "linger":
-            linger(Path(os.environ["WAITING"]))
         else:
             inject(kind, int(number))
     return cli.main(words)

@@ -110,23 +110,13 @@ def test_different_settings_on_one_rank_are_refused(pair: Pair) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("fault", "steps", "signals"),
-    [
-        # Slurm tells all, and its script torchrun again; they agree after step 10 at the latest, where a save is due
-        ("wait", "(8|9|10)", [signal.SIGTERM, signal.SIGTERM]),
-        ("linger", "5", [signal.SIGTERM]),  # one would take minutes for its share of the validation, the other is done
-    ],
-)
-def test_signal_to_torchrun_saves_and_exits_with_143(
-    fault: str, steps: str, signals: list[signal.Signals], pair: Pair, whole_pair: Pair
-) -> None:
+def test_signals_to_torchrun_save_and_exit_with_143(pair: Pair, whole_pair: Pair) -> None:
     waiting = pair.outputs / "waiting"
-    process = pair.start(fault, 8, waiting=waiting)
+    process = pair.start("wait", 8, waiting=waiting)
     wait_for(waiting.exists, seconds=120)
     before = time.monotonic()
-    for number in signals:
-        process.send_signal(number)
+    for _ in range(2):  # Slurm tells all processes, and its script torchrun again
+        process.send_signal(signal.SIGTERM)
         time.sleep(0.2)
     output, errors = process.communicate(timeout=600)
     assert process.returncode == 143
@@ -135,5 +125,5 @@ def test_signal_to_torchrun_saves_and_exits_with_143(
     assert "Traceback" not in errors
     done = pair.train()
     assert done.returncode == 0, done.stderr
-    assert re.search(rf"going on from step {steps} ", done.stdout)
+    assert re.search("going on from step (8|9|10) ", done.stdout)  # they agree where a save is due at the latest
     assert pair.weights() == whole_pair.weights()

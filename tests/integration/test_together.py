@@ -17,7 +17,7 @@ __all__ = ["corpus", "settings"]
 AVERAGED = ["training.optimizer=muon", "training.ema=0.8", "training.weight_decay=0.01"]
 EVERYTHING = [
     *(*AVERAGED, "model.layers=2", "model.attention_dropout=0.1", "model.activation_dropout=0.1"),
-    *("training.r_drop=3", "training.valid_every=5", "training.save_every=5"),
+    *("training.valid_every=5", "training.save_every=5"),
     "noise.bpe_dropout=0.2",
 ]
 

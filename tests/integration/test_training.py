@@ -2,10 +2,8 @@
 
 import json
 import math
-import os
 import shutil
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -216,22 +214,3 @@ def test_missing_gpu_is_an_error_if_one_is_requested(settings: list[str], tmp_pa
         pytest.skip("there is a GPU")
     error = refuse(["train", *settings, f"paths.outputs={tmp_path}", "runtime.device=cuda"])
     assert "finds no such GPU" in error
-
-
-def test_run_resumes_from_its_last_step_regardless_of_the_clock(
-    settings: list[str], whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Resume a run whose files have dates in the future, the oldest files the latest ones."""
-    shutil.copytree(whole / "toy", tmp_path / "toy", symlinks=True)
-    shutil.rmtree(tmp_path / "toy" / "checkpoints" / "step-00000040")
-    paths = sorted((tmp_path / "toy").rglob("*"), reverse=True)
-    for hours, path in enumerate(paths):
-        future = time.time() + 1e8 + 3600 * hours
-        os.utime(path, (future, future), follow_symlinks=False)
-    monkeypatch.setattr(time, "time", lambda: 86_400.0)
-    said = succeed(["train", *settings, f"paths.outputs={tmp_path}"])
-    assert "going on from step 30" in said
-    assert losses(tmp_path) == losses(whole)
-    assert resolve(tmp_path / "toy", "last").name == "step-00000040"
-    assert [line["step"] for line in events(tmp_path, "valid")] == [20, 40]
-    assert events(tmp_path)[-1]["time"] == 86_400.0 < events(tmp_path)[0]["time"]

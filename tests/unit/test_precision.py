@@ -31,7 +31,7 @@ HALF = (torch.bfloat16, torch.float16)
 TRAINED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {"optimizer": "adam", "clip_norm": 1.0}),
     ({}, {"optimizer": "muon", "ema": 0.9}),
-    ({}, {"r_drop": 5.0, "freeze": ["encoder"]}),
+    ({}, {"freeze": ["encoder"]}),
     ({"positions": "rotary", "norm": "rms", "activation": "swiglu"}, {}),
     ({"positions": "alibi", "activation": "gelu"}, {}),
     ({"positions": "relative"}, {}),

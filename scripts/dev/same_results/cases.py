@@ -65,7 +65,7 @@ TRAINED: dict[str, Words] = {
     ),
     "guided": ("toy", "training.guided_weight=0.1"),
     "regularised": (
-        "toy", "training.r_drop=5", "training.ema=0.9", "model.attention_dropout=0.1",
+        "toy", "training.ema=0.9", "model.attention_dropout=0.1",
         "model.activation_dropout=0.1", "training.optimizer=muon",
     ),
     "decoder_only": (

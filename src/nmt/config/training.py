@@ -74,9 +74,6 @@ class TrainingConfig(Group):
     init_vocabulary: Annotated[str, one_of("old", "new", "extend")] = "old"
     """Vocabulary with init_from: old (that model's), new (learned from this text) or extend (the old one and pieces of
     this text, up to tokenizer.vocab_size). A new piece gets the mean vector of the old pieces that it consists of."""
-    init_skip: list[str] = field(default_factory=list)
-    """With init_from, weights to leave as they are initialised, and model settings that may differ: names in which *
-    stands for any text, such as [encoder.5.*,model.activation]."""
     freeze: list[str] = field(default_factory=list)
     """Weights that training does not change: encoder, decoder, embeddings, or names in which * stands for any text."""
     ema: Share = 0.0
@@ -84,9 +81,6 @@ class TrainingConfig(Group):
     that reads them use instead of the weights; 0 for none. In step s it is at most (1 + s) / (10 + s)."""
     muon_rate: AboveZero = 1.0
     """Muon's learning rate, as a fraction of training.learning_rate, which is Adam's."""
-    r_drop: Amount = 0.0
-    """Weight of R-Drop: every batch is computed twice with different dropout masks, and this weight of the divergence
-    between both predictions is added to the loss. The paper takes 5; 0 computes batches once."""
 
     def check(self) -> None:
         """Refuse values that contradict each other."""
@@ -95,8 +89,8 @@ class TrainingConfig(Group):
                 f"training.device_tokens={self.device_tokens} is more than the global "
                 f"training.batch_tokens={self.batch_tokens}: lower it, or set it to 0"
             )
-        if not self.init_from and (self.init_skip or self.init_vocabulary != "old"):
-            raise ConfigError("training.init_skip and training.init_vocabulary need training.init_from: name a model")
+        if not self.init_from and self.init_vocabulary != "old":
+            raise ConfigError("training.init_vocabulary needs training.init_from: name a model")
 
     @property
     def warmup_warning(self) -> str:

@@ -185,10 +185,6 @@ def _contradictions(config: Config) -> list[str]:
             f"noise.bpe_dropout={noise.bpe_dropout} needs tokenizer.model_type=bpe: change one of the two",
         ),
         (
-            training.r_drop and not (model.dropout or model.attention_dropout or model.activation_dropout),
-            f"training.r_drop={training.r_drop} needs dropout: set model.dropout above 0",
-        ),
-        (
             guided and not aligned,
             "training.guided_weight needs word alignments: name their file in data.train_alignments",
         ),
@@ -197,7 +193,6 @@ def _contradictions(config: Config) -> list[str]:
             guided and model.architecture == DECODER_ONLY,
             f"{guide} model.architecture=decoder_only, which has no cross-attention: {choose}",
         ),
-        (guided and training.r_drop, f"{guide} training.r_drop, which computes every batch twice: {choose}"),
         (guided and runtime.compile, f"{guide} runtime.compile=true, which compiles the model: {choose}"),
         (shards and runtime.compile, f"{shard} runtime.compile=true, which compiles the model: {choose}"),
         (

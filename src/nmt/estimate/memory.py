@@ -6,7 +6,7 @@ from typing import NamedTuple
 from nmt.config.model import DECODER_ONLY, ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
-from nmt.estimate.parameters import ParameterCounts, passes_per_batch
+from nmt.estimate.parameters import ParameterCounts
 from nmt.model.activations import activation_of
 from nmt.model.backends.eager import LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK
 from nmt.model.build import needs_padded_attention
@@ -146,7 +146,7 @@ def run_memory(config: Config, size: ParameterCounts, words: int, devices: int, 
     in float32, those of a layer at a time.
     """
     training, model = config.training, config.model
-    tokens = passes_per_batch(training) * micro_batches(config, devices)[1]
+    tokens = micro_batches(config, devices)[1]
     state = state_numbers(training, size)
     whole = training_memory(model, size.total, words, (tokens, tokens), length, on, state)
     if devices == 1 or config.runtime.shard != "weights":

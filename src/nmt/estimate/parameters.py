@@ -6,7 +6,6 @@ from typing import NamedTuple
 import torch
 
 from nmt.config.model import DECODER_ONLY, ModelConfig
-from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.model.build import build_model
 
@@ -50,14 +49,9 @@ def describe_depth(config: ModelConfig) -> str:
     return decoder if config.architecture == DECODER_ONLY else f"{config.encoder_depth} + {decoder}"
 
 
-def passes_per_batch(training: TrainingConfig) -> int:
-    """Return how often a step computes each micro-batch at the same time: R-Drop does so twice."""
-    return 2 if training.r_drop else 1
-
-
 def step_flops(config: Config, size: ParameterCounts, target_words: int) -> int:
     """Return the floating-point operations of a training step on a full global batch."""
-    tokens = passes_per_batch(config.training) * config.training.batch_tokens
+    tokens = config.training.batch_tokens
     return training_flops(size, target_words * config.model.d_model, tokens, tokens)
 
 

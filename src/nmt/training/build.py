@@ -106,7 +106,7 @@ def records_graphs(config: Config, machine: Machine) -> bool:
         "the weights are divided": config.runtime.shard == "weights",
         "they need a GPU of NVIDIA": machine.device.type != "cuda" or is_amd(),
         "in fp16 the factor of the loss changes": machine.precision == torch.float16,
-        "the loss has more than one term": config.training.r_drop > 0 or config.training.guided_weight > 0,
+        "the loss has more than one term": config.training.guided_weight > 0,
     }
     found = next((each for each, holds in obstacles.items() if holds), "")
     if found and wanted:

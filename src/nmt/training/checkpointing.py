@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from nmt.compute import distributed
 from nmt.config.saved import to_yaml
@@ -101,11 +102,4 @@ def checkpoint_manager(
 
 def copy_to_cpu(value: Any) -> Any:
     """Return a copy of nested containers whose tensors are in memory that training does not write to."""
-    match value:
-        case Tensor():
-            return value.detach().to("cpu", copy=True)
-        case dict():
-            return {key: copy_to_cpu(each) for key, each in value.items()}
-        case list() | tuple():
-            return type(value)(copy_to_cpu(each) for each in value)
-    return value
+    return tree_map_only(Tensor, lambda tensor: tensor.detach().to("cpu", copy=True), value)

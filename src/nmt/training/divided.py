@@ -70,11 +70,6 @@ class DividedWeights(Replicas):
         """See `Replicas`."""
         return distributed.sum_over_processes(super().norm(gradients).square()).sqrt()
 
-    def drop_gradients(self) -> None:
-        """See `Replicas`."""
-        for parameter in self.model.parameters():
-            parameter.grad = None
-
     def whole(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """See `Replicas`. The main process has one whole tensor at a time on its device."""
         gathered = {}

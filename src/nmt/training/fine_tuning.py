@@ -3,19 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from nmt.config.keys import written
-from nmt.config.model import ONLY_IN_TRAINING, SEEN_IN_WEIGHTS, ModelConfig
+from nmt.config.model import ONLY_IN_TRAINING
 from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
 from nmt.errors import UserError, nearest
 from nmt.model.interface import TranslationModel, matches_any, trainable
-from nmt.runs.checkpoint import Checkpoint, CheckpointRecord, load
+from nmt.runs.checkpoint import Checkpoint, CheckpointRecord, check_weights, load
 from nmt.runs.origin import find_origin
 from nmt.text.extend_tokenizer import compositions
 from nmt.text.tokenizer import Tokenizer
@@ -48,54 +46,16 @@ def begin_from(model: TranslationModel, tokenizer: Tokenizer, origin: Checkpoint
     Returns:
         A line about what was taken, for the user.
     """
-    initial, skip = model.state_dict(), config.training.init_skip
-    weights, words = _for_vocabulary(origin, tokenizer, initial, config)
-    differences = _differences(from_yaml(origin.config_text).model, config.model)
-    faults = {
-        f"model.{name}": f"model.{name} is {now}, not {before}"
-        for name, (before, now) in differences.items()
-        if name not in SEEN_IN_WEIGHTS
-    } | _unfit(initial, weights)
-    for pattern in skip:
-        if not any(fnmatchcase(name, pattern) for name in {**initial, **weights, **faults}):
-            raise UserError(
-                f"training.init_skip: {pattern} is no weight of this model or of {origin.path}, and no setting in "
-                "which they differ: correct or remove it"
-            )
-    refused = [fault for name, fault in faults.items() if not matches_any(name, skip)]
-    if refused:
-        settings = " ".join(f"model.{name}={written(before)}" for name, (before, _) in differences.items())
-        raise UserError(
-            f"{origin.path} does not fit this model ({len(refused)} differences): {refused[0]}: "
-            f"{f'set {settings}' if settings else 'name another model'}, or leave them out with training.init_skip"
-        )
-    taken = {name: weight for name, weight in weights.items() if name in initial and not matches_any(name, skip)}
-    if not taken:
-        raise UserError("training.init_skip leaves out every weight: skip fewer, or remove training.init_from")
-    model.load_state_dict({**initial, **taken})
-    left_out = len(initial) - len(taken)
-    return f"beginning from {origin.path}, step {origin.step}: {len(taken)} weights, {left_out} left out{words}"
-
-
-def _differences(before: ModelConfig, now: ModelConfig) -> dict[str, tuple[Any, Any]]:
-    """Return the values of each setting of the origin and of this model in which they may not differ, but do."""
-    values = {each.name: (getattr(before, each.name), getattr(now, each.name)) for each in fields(now)}
-    return {
-        name: (old, new)
-        for name, (old, new) in values.items()
-        if name not in ONLY_IN_TRAINING and old != new and before.meaning(name) != now.meaning(name)
-    }
-
-
-def _unfit(initial: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> dict[str, str]:
-    """Return what is wrong with each weight that does not fit, by its name."""
-    faults = {name: f"{name} is missing" for name in initial if name not in weights}
-    for name, weight in weights.items():
-        if name not in initial:
-            faults[name] = f"{name} is not in this model"
-        elif weight.shape != initial[name].shape:
-            faults[name] = f"{name} is {list(weight.shape)}, not {list(initial[name].shape)}"
-    return faults
+    before, now = from_yaml(origin.config_text).model, config.model
+    names = [each.name for each in fields(now) if each.name not in ONLY_IN_TRAINING]
+    values = {name: getattr(before, name) for name in names if before.meaning(name) != now.meaning(name)}
+    if differing := {name: value for name, value in values.items() if value != getattr(now, name)}:
+        settings = " ".join(f"model.{name}={written(value)}" for name, value in differing.items())
+        raise UserError(f"{origin.path} is another model: set {settings}, or name another one in training.init_from")
+    weights, words = _for_vocabulary(origin, tokenizer, model.state_dict(), config)
+    check_weights({name: weight.shape for name, weight in model.state_dict().items()}, weights, origin.path)
+    model.load_state_dict(weights)
+    return f"beginning from {origin.path}, step {origin.step}{words}"
 
 
 def _for_vocabulary(
@@ -130,8 +90,7 @@ def _means(old: Tensor, pieces: Sequence[Sequence[int]], initial: Tensor) -> Ten
     sums = torch.zeros(len(pieces), *old.shape[1:], dtype=torch.float64).index_add_(0, rows, old[ids].double())
     counted = counts.clamp(min=1).view(-1, *[1] * (old.dim() - 1))
     means = (sums / counted).to(old.dtype)
-    if initial.shape == means.shape:  # any other shape will be refused by name
-        means[counts == 0] = initial[counts == 0].to(means)
+    means[counts == 0] = initial[counts == 0].to(means)
     return means
 
 

@@ -74,8 +74,8 @@ class BatchGradient:
         losses.smoothed.backward()
 
     def drop(self) -> None:
-        """Forget gradients that the optimizer does not know of."""
-        self.replicas.drop_gradients()
+        """Forget the gradients, also those that the optimizer does not know of."""
+        self.model.zero_grad(set_to_none=True)
         if self.embeddings is not None:
             self.embeddings.drop()
 

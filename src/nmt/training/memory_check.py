@@ -14,7 +14,6 @@ from nmt.data.shapes import ROOM_TO_GROW, micro_batch_tokens
 from nmt.data.store import PairStore
 from nmt.errors import CommonError, UserError
 from nmt.estimate.memory import FLOAT32_BYTES, Storage, training_memory
-from nmt.estimate.parameters import passes_per_batch
 from nmt.training.trainer import Trainer
 
 
@@ -97,13 +96,12 @@ def _exceeds_memory(trainer: Trainer, batch: MicroBatch) -> bool:
     """Return whether a batch needs more memory than a CPU has: Linux would kill the process."""
     if trainer.machine.device.type != "cpu":
         return False
-    passes = passes_per_batch(trainer.config)
     shards = distributed.world_size() if trainer.replicas.divides_weights else 1
     estimate = training_memory(
         trainer.model.config,
         sum(each.numel() for each in trainer.model.parameters()) // shards,
         len(trainer.model.projection),
-        (passes * len(batch.source.tokens), passes * len(batch.target.tokens)),
+        (len(batch.source.tokens), len(batch.target.tokens)),
         length=1,
         on=Storage(gpu=False, half=trainer.machine.precision in HALF_PRECISIONS, least=True),
         state=trainer.state_bytes // FLOAT32_BYTES,

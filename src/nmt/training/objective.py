@@ -1,4 +1,4 @@
-"""The training objective: the loss over all words, R-Drop in its place, and the loss of guided attention."""
+"""The training objective: the loss over all words, and that of guided attention."""
 
 import torch
 from torch import Tensor, nn
@@ -8,63 +8,43 @@ from nmt.decoding.attention import guided_layer
 from nmt.model.attention import Attend, AttentionSpec, Plan, ScoreBias, attention_scores
 from nmt.model.backends.chosen import backend
 from nmt.model.interface import TranslationModel
-from nmt.model.packed import Packed, Padding
+from nmt.model.packed import Padding
 from nmt.text.special import PAD
 from nmt.training.loss import Losses, smoothed_cross_entropy
-from nmt.training.r_drop import r_drop_loss
 
 
 class Objective(nn.Module):
     """The loss of the model, summed over the tokens of a micro-batch; held-out text has the cross-entropy alone."""
 
-    def __init__(
-        self, model: TranslationModel, smoothing: float, *, r_drop: float = 0.0, guided_weight: float = 0.0
-    ) -> None:
-        """See `training.label_smoothing`, `training.r_drop` and `training.guided_weight`."""
+    def __init__(self, model: TranslationModel, smoothing: float, *, guided_weight: float = 0.0) -> None:
+        """See `training.label_smoothing` and `training.guided_weight`."""
         super().__init__()
-        self.model, self.smoothing, self.r_drop, self.guided_weight = model, smoothing, r_drop, guided_weight
+        self.model, self.smoothing, self.guided_weight = model, smoothing, guided_weight
 
     def forward(self, batch: MicroBatch) -> Losses:
         """Return the losses, summed over the labels of the batch."""
-        if self.training and self.r_drop:
-            return self._r_drop(batch)
         if self.training and self.guided_weight and batch.links and len(batch.links.targets):
             return self._guided(batch)
         return self._cross_entropy(batch)
 
-    def _cross_entropy(self, batch: MicroBatch, recorder: "ProjectionRecorder | None" = None) -> Losses:
+    def _cross_entropy(self, batch: MicroBatch, plan: Plan | None = None) -> Losses:
         """Return the cross-entropy with smoothed labels (section 5.4 of the paper)."""
-        output, projection, working = self.model.factors(self.model(batch.source, batch.target, recorder))
+        output, projection, working = self.model.factors(self.model(batch.source, batch.target, plan))
         return smoothed_cross_entropy(
             output, projection, batch.labels, smoothing=self.smoothing, ignore=PAD, working_projection=working
         )
 
-    def _r_drop(self, batch: MicroBatch) -> Losses:
-        """Return the loss of two passes, which are one pass over every sentence twice."""
-        output, projection, working = self.model.factors(self.model(_twice(batch.source), _twice(batch.target)))
-        first, second = output.chunk(2)
-        return r_drop_loss(
-            first, second, projection, working, batch.labels, smoothing=self.smoothing, weight=self.r_drop, ignore=PAD
-        )
-
     def _guided(self, batch: MicroBatch) -> Losses:
         """Add the loss of the head that learns alignments to the cross-entropy (Garg et al., 2019)."""
-        recorder = ProjectionRecorder(backend().attention, batch)
-        losses = self._cross_entropy(batch, recorder)
-        queries, keys = recorder.projected[guided_layer(self.model.config.decoder_depth)]
+        projected: list[tuple[Tensor, Tensor]] = []
+        losses = self._cross_entropy(batch, recording(backend().attention, batch, projected))
+        queries, keys = projected[guided_layer(self.model.config.decoder_depth)]
         attention, links = attention_of_head(queries[:, 0], keys[:, 0], batch), batch.links
         assert links is not None
         # the step that reads a piece learns its links, because it knows which piece it is
         found = attention[links.targets + 1, links.sources]
         guided = self.guided_weight * -(found * links.weights.to(found.dtype)).sum()
         return losses._replace(smoothed=losses.smoothed + guided)
-
-
-def _twice(stream: Packed) -> Packed:
-    """Return a stream of the same sentences twice, one after the other."""
-    tokens, positions = (torch.cat([each, each]) for each in (stream.tokens, stream.positions))
-    offsets = torch.cat([stream.offsets, stream.offsets[1:] + len(stream.tokens)])
-    return Packed(tokens, positions, offsets, stream.longest)
 
 
 def attention_of_head(queries: Tensor, keys: Tensor, batch: MicroBatch) -> Tensor:
@@ -76,23 +56,18 @@ def attention_of_head(queries: Tensor, keys: Tensor, batch: MicroBatch) -> Tenso
     return padded_queries.unpad(scores.log_softmax(-1))[:, 0]
 
 
-class ProjectionRecorder:
-    """A plan that keeps the queries and keys of cross-attention, of one layer after the other."""
+def recording(plan: Plan, batch: MicroBatch, projected: list[tuple[Tensor, Tensor]]) -> Plan:
+    """Return a plan that keeps the queries (Tq, h, d_k) and keys (Tk, h_kv, d_k) of cross-attention of each layer."""
 
-    def __init__(self, plan: Plan, batch: MicroBatch) -> None:
-        """Attend as another plan does; attention from the target to the source of `batch` is cross-attention."""
-        self.plan, self.batch = plan, batch
-        self.projected: list[tuple[Tensor, Tensor]] = []
-        """Queries (Tq, h, d_k) and keys (Tk, h_kv, d_k) of each layer."""
-
-    def __call__(self, spec: AttentionSpec) -> Attend:
-        """Choose how to attend, and record cross-attention."""
-        attend = self.plan(spec)
-        if spec.queries is not self.batch.target or spec.keys is not self.batch.source:
+    def choose(spec: AttentionSpec) -> Attend:
+        attend = plan(spec)
+        if spec.queries is not batch.target or spec.keys is not batch.source:
             return attend
 
         def record(queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
-            self.projected.append((queries, keys))
+            projected.append((queries, keys))
             return attend(queries, keys, values, bias)
 
         return record
+
+    return choose

@@ -78,24 +78,17 @@ class RecordedPasses:
         """Whether there is no memory for a further recording."""
 
     @cached_property
-    def _flat(self) -> Tensor:
-        """One tensor for the buffers of all gradients; the trial of the largest batch needs none."""
-        return torch.zeros(sum(self._sizes), device=self._device)
-
-    @property
-    def _sizes(self) -> list[int]:
-        return [-(-each.numel() // ALIGNMENT) * ALIGNMENT for each in self._parameters]
-
-    @cached_property
     def _buffers(self) -> list[Tensor]:
-        """A buffer for each gradient."""
-        parts = zip(self._flat.split(self._sizes), self._parameters, strict=True)
+        """A buffer for each gradient, parts of `_flat`; the trial of the largest batch needs none."""
+        sizes = [-(-each.numel() // ALIGNMENT) * ALIGNMENT for each in self._parameters]
+        self._flat = torch.zeros(sum(sizes), device=self._device)
+        parts = zip(self._flat.split(sizes), self._parameters, strict=True)
         return [part[: each.numel()].view(each.shape) for part, each in parts]
 
     def begin_step(self) -> None:
         """Let all passes of a step add to the gradient buffers."""
-        self._flat.zero_()
         self._set_gradients(self._buffers)
+        self._flat.zero_()
 
     def end_step(self) -> None:
         """Average the gradients over all processes, each of which records the sizes that it meets."""

@@ -74,9 +74,6 @@ class Replicas:
         norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         return norm
 
-    def drop_gradients(self) -> None:
-        """Forget gradients that the optimizer does not know of."""
-
     def whole(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return whole tensors for a checkpoint, given this process's parts of them, by the names of parameters.
 

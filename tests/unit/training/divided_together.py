@@ -129,26 +129,9 @@ def check_resuming() -> None:
             assert same(saved(resumed).weights, saved(undisturbed).weights)
 
 
-def check_precisions() -> None:
-    """Follow whole weights in each precision, and lower the loss scale where fp16 overflows."""
-    for precision, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2), (torch.float16, 4e-3)):
-        whole, divided = (new_trainer(kind, precision, device_tokens=0) for kind in KINDS)
-        for each in (whole, divided):
-            if each.loss_scale is not None:
-                each.loss_scale.scale *= 2.0**6 / distributed.world_size()  # its gradients overflow in fp16
-        expected, found = (np.array(train(each, batches())) for each in (whole, divided))
-        taken = np.isfinite(found[:, 1]) & np.isfinite(expected[:, 1])
-        assert taken.sum() >= (2 if precision == torch.float16 else STEPS)
-        np.testing.assert_allclose(found[taken, 0], expected[taken, 0], rtol=tolerance)
-        if divided.loss_scale is not None:
-            assert not np.isfinite(found[0, 1])
-            assert float(divided.loss_scale.scale) < 2.0**20
-
-
 def main() -> int:
     """Run all checks in this process of a group."""
     with distributed.session(RuntimeConfig(device="cpu", threads=1, timeout_minutes=1)):
         check_the_same_numbers()
         check_resuming()
-        check_precisions()
     return 0

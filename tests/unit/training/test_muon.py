@@ -9,9 +9,8 @@ from nmt.data.store import PairStore
 from nmt.estimate.memory import state_numbers
 from nmt.estimate.parameters import count_parameters
 from nmt.model.build import build_model
-from nmt.model.interface import matches_any
 from nmt.training.muon import ITERATIONS, POLYNOMIAL, SAFETY, Muon, orthogonal
-from nmt.training.optimizer import build_optimizer, state_tensors
+from nmt.training.optimizer import state_tensors
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
 from tests.unit.estimate.test_estimate import BASE, WORDS
@@ -52,16 +51,6 @@ def test_singular_values_pass_through_the_polynomials(
         exact = by_singular_values(matrix)
         assert (result.double() - exact).norm() < tolerance * exact.norm()
     assert not orthogonal(torch.zeros(2, *shape), precision).any()
-
-
-def test_singular_values_end_near_one() -> None:
-    torch.manual_seed(2)
-    for shape in ((64, 64), (64, 256)):
-        left, _, right = torch.linalg.svd(torch.randn(shape, dtype=torch.float64), full_matrices=False)
-        matrix = (left * torch.logspace(0, -1.9, 64, dtype=torch.float64)) @ right
-        values = torch.linalg.svdvals(orthogonal(matrix[None], torch.float64)[0])
-        assert values.min() > 0.67
-        assert values.max() < 1.21
 
 
 @pytest.mark.parametrize("muon_rate", [1.0, 0.4])
@@ -147,25 +136,11 @@ def test_a_gpu_skips_a_step_without_being_waited_for(store: PairStore) -> None:
         assert all(map(torch.equal, found, means)) != taken
 
 
-@pytest.mark.parametrize("names", [["encoder*", "decoder*"], ["vectors.*", "*norm*", "*.bias"]])
-def test_one_of_the_two_may_have_nothing_to_train(names: list[str], store: PairStore) -> None:
-    ours = trainer(MUON)
-    for name, parameter in ours.model.named_parameters():
-        parameter.requires_grad_(not matches_any(name, names))
-    ours.optimizer = build_optimizer(ours.model, MUON, torch.float64)
-    before = weights(ours)
-    ours.update(batches_of(store, MUON, 1)[0])
-    changed = {name for name, weight in weights(ours).items() if not torch.equal(weight, before[name])}
-    assert changed == {name for name, weight in ours.model.named_parameters() if weight.requires_grad}
-
-
 def test_the_state_has_the_estimated_size(store: PairStore) -> None:
-    for config in (MUON, TRAINING):
-        ours = trainer(config)
-        expected = sum(tensor.numel() for tensor in state_tensors(ours.optimizer))
-        ours.update(batches_of(store, MUON, 1)[0])
-        kept = [value for values in ours.optimizer.state.values() for name, value in values.items() if name != "step"]
-        assert sum(value.numel() for value in kept) == expected
+    ours = trainer(MUON)
+    ours.update(batches_of(store, MUON, 1)[0])
+    kept = [value for values in ours.optimizer.state.values() for name, value in values.items() if name != "step"]
+    assert sum(value.numel() for value in kept) == sum(each.numel() for each in state_tensors(ours.optimizer))
     base = build_model(BASE, WORDS, WORDS)
     vectors = sum(parameter.numel() for parameter in base.parameters() if parameter.dim() == 1)  # have Adam
     ours = Trainer(base, MUON, Machine(torch.device("cpu"), torch.float32), seed=1, parallel=1)

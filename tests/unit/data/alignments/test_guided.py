@@ -152,7 +152,6 @@ def test_the_last_layer_but_one_learns_alignments() -> None:
     ("overrides", "message"),
     [
         (["data.train_alignments=''"], "needs word alignments: name their file in data.train_alignments"),
-        (["training.r_drop=5", "model.dropout=0.1"], "cannot be used with training.r_drop"),
         (["noise.bpe_dropout=0.1"], "cannot be used with noise"),
         (["model.architecture=decoder_only"], "cannot be used with model.architecture=decoder_only"),
         (["runtime.compile=true"], "cannot be used with runtime.compile=true"),
