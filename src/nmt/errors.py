@@ -29,10 +29,6 @@ class ConfigError(CommonError):
     """A setting that is invalid or contradicts another setting."""
 
 
-class LimitError(UserError):
-    """Something that would need more memory or time than it may."""
-
-
 def explained(error: BaseException) -> UserError | None:
     """Return an error that the user can fix, or None: one of this kind, or that a file or folder cannot be used."""
     if isinstance(error, UserError):

@@ -124,6 +124,17 @@ def test_under_torchrun_the_first_rank_reports_what_all_share(
     assert capsys.readouterr().err == said
 
 
+@pytest.mark.parametrize(("command", "times"), [("data", 0), ("translate", 0), ("eval", 1), ("train", 1)])
+def test_only_some_commands_run_in_all_processes(
+    command: str, times: int, fake_commands: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Config] = []
+    fake_commands(seen.append)
+    monkeypatch.setenv("RANK", "1")
+    assert cli.main([command]) == 0
+    assert len(seen) == times
+
+
 def test_a_second_interrupt_ends_the_process_immediately() -> None:
     """After the first interrupt the process waits for its threads."""
     program = (

@@ -142,7 +142,7 @@ def test_mistakes_are_named(model: LoadedModel, run_folder: Path, tmp_path: Path
         ("strategy=3 must be a str", lambda: model.translate(LINES, strategy=3)),
         ("beam=1.5 must be a whole number", lambda: model.translate(LINES, beam=1.5)),
         ("decoding.beam=0 must be at least 1", lambda: model.translate(LINES, beam=0)),
-        (r"temperature is for samples", lambda: model.translate(LINES, temperature=0.5)),
+        (r"top_k and top_p are for samples", lambda: model.translate(LINES, temperature=0.5)),
         ("a list of lines", lambda: model.translate("a dog")),
         ("is no text but has the type bytes", lambda: model.translate([b"a dog"])),  # type: ignore[list-item]
         ("terms are a tuple of texts", lambda: nmt.Request("a dog", terms="Hund")),  # type: ignore[arg-type]

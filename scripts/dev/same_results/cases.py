@@ -91,7 +91,6 @@ DECODED: dict[str, Words] = {
         "decoding.strategy=sample", "decoding.nbest=3", "decoding.top_k=20", "decoding.temperature=0.8",
     ),
     "terms": ("decoding.terms=text/terms.tsv", "decoding.beam=8"),
-    "beginnings": ("translate.prefix=text/beginnings.de",),
     "bayes_risk": ("decoding.strategy=mbr", "decoding.candidates=12"),
     "alignments": ("decoding.alignments=true", "decoding.nbest=2"),
 }  # fmt: skip
@@ -248,7 +247,6 @@ def write_text(folder: Path) -> None:
     tested = made[:8]
     files = {
         "terms.tsv": ["the\tdas", "old\turalten", "dog\tKoeter"],
-        "beginnings.de": [" ".join(each.target.split()[: number % 3]) for number, each in enumerate(tested)],
         "scored.tsv": [f"{each.source}\t{each.target}" for each in tested],
         "tagged.en": [f"{'@more@' if number % 2 else '@plain@'} {each.source}" for number, each in enumerate(tested)],
         "one_column.tsv": [tested[0].source],

@@ -1,11 +1,10 @@
 """`nmt translate`: translate a file or standard input, line by line."""
 
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import repeat, tee
+from itertools import tee
 
 from tqdm import tqdm
 
@@ -13,17 +12,15 @@ from nmt.compute.machine import prepare_machine
 from nmt.config.tree import Config
 from nmt.decoding.engine import WINDOW_LINES
 from nmt.decoding.load import load_engine
-from nmt.decoding.translation import Candidate, Request, Translation
-from nmt.errors import UserError
+from nmt.decoding.translation import Candidate, Translation
 from nmt.text.alignments import write_links
 from nmt.text.lines import check_used_once, is_interactive, open_output, read_input
 
 
 def run(config: Config) -> None:
     """Write a translation per line, in the order of the input; each block of lines is written as soon as it is done."""
-    prefix = [config.translate.prefix] if config.translate.prefix else []
     alignments = [config.translate.alignments] if config.translate.alignments else []
-    check_used_once([config.input, *prefix], [config.output, *alignments])
+    check_used_once([config.input], [config.output, *alignments])
     sources, lines = tee(read_input(config.input))
     machine = prepare_machine(config.runtime)
     if alignments:
@@ -35,26 +32,13 @@ def run(config: Config) -> None:
         open_output(config.translate.alignments) if alignments else nullcontext() as links,
         tqdm(unit=" lines", leave=False, disable=no_bar) as bar,
     ):
-        translations = engine.translate(_requests(config, sources), window=window, done=bar.update)
+        translations = engine.translate(sources, window=window, done=bar.update)
         for index, (line, translation) in enumerate(zip(lines, translations, strict=False)):
             for row in _rows(config, index, line, translation):
                 output.write(f"{row}\n".encode())
             output.flush()
             if links:
                 links.write(f"{write_links(translation.candidates[0].alignment)}\n".encode())
-
-
-def _requests(config: Config, lines: Iterator[str]) -> Iterator[Request]:
-    """Yield each line with the beginning of its translation."""
-    prefix = config.translate.prefix
-    beginnings = read_input(prefix, "translate.prefix") if prefix else repeat("")
-    for line in lines:
-        beginning = next(beginnings, None)
-        if beginning is None:
-            raise UserError("there are fewer prefixes than lines: give one prefix per line, which may be empty")
-        yield Request(line, beginning)
-    if prefix and next(beginnings, None) is not None:
-        tqdm.write("warning: there are more prefixes than lines: the last ones are not used", file=sys.stderr)
 
 
 def _record(config: Config, candidate: Candidate) -> dict[str, object]:

@@ -48,8 +48,6 @@ class TranslateConfig(Group):
 
     format: Annotated[str, one_of("text", "tsv", "jsonl")] = "text"
     """text, tsv (source, translation, score) or jsonl (these and the n-best list)."""
-    prefix: str = ""
-    """File with one line per source sentence: the beginning that its translation must have."""
     alignments: str = ""
     """File to write with one line per source sentence: the links between its words and those of its best translation,
     in Pharaoh format (0-0 1-2)."""

@@ -1,6 +1,6 @@
 """The settings of translation and evaluation."""
 
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from nmt.config.checks import AboveZero, Count, Group, Positive, check_plain_name, one_of, within
@@ -60,8 +60,10 @@ class DecodingConfig(Group):
 
     def check(self) -> None:
         """Refuse values that contradict each other."""
-        if self.strategy == "beam" and (used := self._changed(("temperature", "top_k", "top_p"))):
-            raise ConfigError(f"decoding.{used[0]} is for samples: set decoding.strategy=sample, or mbr")
+        if self.strategy == "beam" and (self.temperature, self.top_k, self.top_p) != (1.0, 0, 1.0):
+            raise ConfigError(
+                "decoding.temperature, top_k and top_p are for samples: set decoding.strategy=sample or mbr"
+            )
         if self.strategy == "beam" and self.nbest > self.beam:
             raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.beam={self.beam}: widen the beam")
         if self.strategy == MBR and self.nbest > self.candidates:
@@ -93,31 +95,18 @@ class DecodingConfig(Group):
                 return f"beam {self.beam}, length penalty {self.alpha:g}"
 
     @property
-    def for_any_engine(self) -> "DecodingConfig":
-        """The same settings without those that only engine=torch offers."""
-        return self._with_defaults(ONLY_TORCH)
-
-    @property
     def naming_no_file(self) -> "DecodingConfig":
         """The same settings without those that name files: a model from a stranger must not choose what is read."""
         try:
-            return self._with_defaults(("terms", "comet"))
+            return replace(self, terms="", comet="")
         except ConfigError:  # the strategy needs the file
             return DecodingConfig(beam=self.beam, alpha=self.alpha, extra_length=self.extra_length)
 
     @property
     def torch_only(self) -> list[str]:
         """The names of the settings in use that only engine=torch offers."""
-        return self._changed(ONLY_TORCH)
-
-    def _changed(self, names: tuple[str, ...]) -> list[str]:
-        """Return which of these settings have other values than their defaults."""
-        usual = {each.name: [] if each.default is MISSING else each.default for each in fields(self)}
-        return [name for name in names if getattr(self, name) != usual[name]]
-
-    def _with_defaults(self, names: tuple[str, ...]) -> "DecodingConfig":
         usual = DecodingConfig()
-        return replace(self, **{name: getattr(usual, name) for name in names})
+        return [name for name in ONLY_TORCH if getattr(self, name) != getattr(usual, name)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

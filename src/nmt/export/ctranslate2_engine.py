@@ -46,7 +46,8 @@ def load_export(folder: Path, machine: Machine, search: DecodingConfig | None = 
     if record.target != "ctranslate2":
         raise UserError(f"{folder} is an export for {record.target}: this needs one for ctranslate2, or the run itself")
     if search is None:
-        search = read_saved(folder / SETTINGS, from_yaml).decoding.naming_no_file.for_any_engine
+        saved = read_saved(folder / SETTINGS, from_yaml).decoding.naming_no_file
+        search = replace(saved, ensemble=[], alignments=False)
     engine = CTranslate2Engine(folder, search, machine.device, seed=seed, max_positions=record.positions)
     checkpoint = replace(record.checkpoint, export=str(folder), quantization=record.quantization)
     return LoadedModel(engine, folder, record.languages, checkpoint)

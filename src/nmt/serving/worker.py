@@ -12,7 +12,7 @@ from nmt.decoding.attention import word_attention
 from nmt.decoding.load import LoadedModel, load, load_engine
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.decoding.translation import Candidate, Request, word_probabilities
-from nmt.errors import ConfigError, LimitError, UserError
+from nmt.errors import ConfigError, UserError
 from nmt.serving.messages import Answer, ModelFacts, Task, report_error
 from nmt.text.special import BOS, EOS
 from nmt.text.words import match_words
@@ -59,8 +59,6 @@ def _failure(error: Exception, requests: Sequence[Request]) -> HTTPException:
     """Explain why a batch has no answer."""
     if any(isinstance(each, Exception) and is_out_of_memory(each) for each in (error, error.__cause__)):
         return HTTPException(503, "the model has too little memory for this: try again later, or ask for less")
-    if isinstance(error, LimitError):
-        return HTTPException(413, str(error))
     if isinstance(error, UserError):
         asked = isinstance(error, ConfigError) or any(request.beginning for request in requests)
         return HTTPException(400 if asked else 500, str(error))

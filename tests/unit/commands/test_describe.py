@@ -42,18 +42,6 @@ def test_a_batch_is_divided_into_micro_batches(devices: int, device_tokens: int,
     assert not device_tokens or figures.device_batch <= device_tokens
 
 
-def test_text_has_the_figures_of_the_big_model(capsys: pytest.CaptureFixture[str]) -> None:
-    run(compose(["experiment=wmt14_en_de_big", "runtime=cpu"]))
-    text = capsys.readouterr().out
-    assert "214,2" in text
-    assert "steps       300,000 of" in text
-
-
-def test_steps_may_be_fewer_if_time_ends_the_run(capsys: pytest.CaptureFixture[str]) -> None:
-    run(compose(["training.steps=5000", "training.max_training_minutes=1.5", "runtime=cpu"]))
-    assert ", if 1.5 minutes are enough\n" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("device", ["v100", "t4"])
 def test_a_device_without_bf16_is_estimated_in_fp16(device: str) -> None:
     config = compose([f"describe.device={device}"])
@@ -86,52 +74,32 @@ def test_time_follows_from_the_flops_and_the_peak(capsys: pytest.CaptureFixture[
     assert describe(compose(["runtime=cpu"]), 1).estimate.hours > 0
 
 
-def test_mixture_has_figures_only_if_all_its_corpora_are_prepared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_to_a_file_is_refused() -> None:
+    with pytest.raises(ConfigError, match="output=jsn: describe writes to standard output only"):
+        run(compose(["output=jsn"]))
+
+
+def test_prepared_corpora_count_if_all_of_a_mixture_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
-    files = {}
-    for number, (name, count) in enumerate((("train", 60), ("more", 40), ("valid", 5), ("test", 5))):
-        files[name] = [str(tmp_path / f"{name}.{side}") for side in ("en", "de")]
-        for side, file in enumerate(files[name]):
-            Path(file).write_text("".join(f"{line}\n" for line in text(count, 2 * number + side)))
     words = ["data=files", "data.corpus=toy", f"paths.data={tmp_path}", "tokenizer.vocab_size=100", "runtime=cpu"]
-    words += [f"data.{split}=[{','.join(files[split])}]" for split in ("train", "valid", "test")]
-    mixture = [*words, f"data.mixture.more.train=[{','.join(files['more'])}]"]
-    prepare(compose(words), lambda _: None)
-    part, half = describe(compose(words), 1).data, describe(compose(mixture), 1)
-    assert part is not None
-    assert part.pairs == 60
-    assert half.data is None
-    assert "unknown until the data is prepared" in as_text(compose(mixture), half)
-    prepare(compose(mixture), lambda _: None)
-    whole = describe(compose(mixture), 1).data
-    assert whole is not None
-    assert whole.pairs == 100
-    (tmp_path / "toy" / "train.store.json").unlink()  # as where only the test text was fetched
-    assert describe(compose(words), 1).data is None
-
-
-def test_prepared_vocabulary_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
-    words = ["data=files", f"paths.data={tmp_path}", "runtime=cpu"]
-    for number, (name, count) in enumerate((("train", 60), ("valid", 5), ("test", 5))):
+    for number, (name, count) in enumerate((("train", 60), ("mixture.more.train", 40), ("valid", 5), ("test", 5))):
         files = [tmp_path / f"{name}.{side}" for side in ("en", "de")]
         for side, file in enumerate(files):
             file.write_text("".join(f"{line}\n" for line in text(count, 2 * number + side)))
         words.append(f"data.{name}=[{','.join(map(str, files))}]")
-    prepare(compose([*words, "data.corpus=old", "tokenizer.vocab_size=100"]), lambda _: None)
-    kept = compose([*words, "data.corpus=new", f"tokenizer.folder={tmp_path / 'old'}", "describe.device=l4"])
-    assert describe(kept, 1).vocabularies == (37_000, 37_000)
-    prepare(kept, lambda _: None)
-    figures = describe(kept, 1)
-    assert figures.vocabularies == (100, 100)
-    assert figures.parameters.embedding == 100 * 512
-    assert figures.data is not None
-    other = describe(compose([*words, "data.corpus=old", "tokenizer.vocab_size=90"]), 1)
-    assert (other.vocabularies, other.data) == ((90, 90), None)
-
-
-def test_output_to_a_file_is_refused() -> None:
-    with pytest.raises(ConfigError, match="output=jsn: describe writes to standard output only"):
-        run(compose(["output=jsn"]))
+    alone, mixture = compose([word for word in words if "mixture" not in word]), compose(words)
+    assert describe(alone, 1).data is None
+    prepare(alone, lambda _: None)
+    part = describe(alone, 1)
+    assert (part.vocabularies, part.parameters.embedding) == ((100, 100), 100 * 512)
+    assert part.data is not None
+    assert part.data.pairs == 60
+    assert describe(mixture, 1).data is None
+    assert "unknown until the data is prepared" in as_text(mixture, describe(mixture, 1))
+    prepare(mixture, lambda _: None)
+    whole = describe(mixture, 1).data
+    assert whole is not None
+    assert whole.pairs == 100
+    assert describe(compose([*words, "tokenizer.vocab_size=90"]), 1).vocabularies == (90, 90)
+    (tmp_path / "toy" / "train.store.json").unlink()  # as where only the test text was fetched
+    assert describe(alone, 1).data is None

@@ -17,15 +17,12 @@ from torch.nn import functional as F
 
 from nmt.cli import main
 from nmt.config.decoding import DecodingConfig
-from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
 from nmt.evaluation import evaluate as evaluation
 from nmt.evaluation.evaluate import reference_nll
 from nmt.evaluation.metrics import Score, Translated, score_text
-from nmt.evaluation.split import Split, read_split
+from nmt.evaluation.split import Split
 from nmt.model.packed import Packed
-from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, load
-from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.scores import scores_folder, scores_to_show
 from nmt.storage.files import checksum
 from nmt.text.special import BOS, EOS
@@ -211,31 +208,6 @@ def test_eval_refuses_bad_input_in_one_line(
     assert captured.err.count("\n") == 1
     assert re.search(complaint, captured.err)
     assert not (config.run_folder / "eval").exists()
-
-
-def test_a_checkpoint_of_another_shape_is_refused(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    config, overrides = run
-    checkpoint = load(weights_path(config).parent)
-    wider = replace(config, model=replace(config.model, d_ff=32))
-    Checkpoints(config.run_folder).save(
-        Checkpoint(
-            meta=CheckpointMeta(step=8),
-            weights=checkpoint.weights,
-            trainer={},
-            tokenizer_files=checkpoint.tokenizer_files,
-            config_text=to_yaml(wider),
-        )
-    )
-    for stage in ("eval", "translate"):
-        assert main([stage, *overrides]) == 2
-        assert "step-00000008 is a checkpoint of another vocabulary or model shape" in capsys.readouterr().err
-
-
-def test_splits_keep_empty_lines_and_unusual_characters(tmp_path: Path) -> None:
-    (tmp_path / "test.en").write_text("a\u2028b\n\nc \n", encoding="utf-8")
-    (tmp_path / "test.de").write_text("x\x85y\n\nz\n", encoding="utf-8")
-    split = read_split(tmp_path, "test", ("en", "de"))
-    assert split == Split("test", ["a\u2028b", "", "c "], ["x\x85y", "", "z"], folder=tmp_path)
 
 
 def test_scores_that_the_search_has_maximised_are_marked(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

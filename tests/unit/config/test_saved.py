@@ -11,7 +11,6 @@ import pytest
 
 from nmt.config.compose import compose
 from nmt.config.data import DataConfig
-from nmt.config.decoding import DecodingConfig
 from nmt.config.registry import CHOICES
 from nmt.config.saved import check_resumable, flatten, from_yaml, read_saved, read_settings, to_yaml, without_folders
 from nmt.config.training import SCHEDULES_WITHOUT_END, TrainingConfig
@@ -86,11 +85,6 @@ def test_paths_of_a_machine_are_left_out(value: str, public: str) -> None:
     found = from_yaml(without_folders(to_yaml(settings)))
     assert (found.data.train, found.paths.outputs) == ([public], "outputs")
     assert found.model == settings.model
-
-
-def test_settings_that_may_name_files_are_not_those_of_a_strangers_model() -> None:
-    usual = DecodingConfig()
-    assert replace(usual, terms="t", beam=7, alpha=0.3).naming_no_file == replace(usual, beam=7, alpha=0.3)
 
 
 def other(value: Any) -> Any:

@@ -188,7 +188,7 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
         (["evaluation.splits=[test,valid,test]"], "evaluation.splits names test twice"),
         (["averaging.last=9"], "averaging.last=9 is more than the training.keep_last=5"),
         (["tokenizer=separate"], "model.tie_embeddings=true needs tokenizer.joint=true"),
-        (["decoding.temperature=0.5"], "decoding.temperature is for samples: set decoding.strategy=sample"),
+        (["decoding.temperature=0.5"], "decoding.temperature, top_k and top_p are for samples"),
         (["training.guided_weight=0.1"], "needs word alignments"),
         (["runtime.shard=weights", "training.optimizer=muon"], "needs whole matrices: remove one of the two"),
         (["data.max_pieces=30000"], "training.batch_tokens=25000 is too small for one sentence"),
