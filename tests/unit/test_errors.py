@@ -17,7 +17,7 @@ def test_errors_name_the_commands_that_there_are_also_in_python(
 ) -> None:
     monkeypatch.setattr(errors, "has_makefile", lambda: False)
     (tmp_path / "checkpoints").mkdir()
-    with pytest.raises(errors.UserError, match=r"run `nmt train` first \(with the same settings\)"):
+    with pytest.raises(errors.UserError, match=r"run `nmt train` and `nmt average` first \(with the same settings\)"):
         nmt.load(tmp_path)
 
 
