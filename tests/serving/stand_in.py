@@ -5,7 +5,7 @@ import re
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from mimetypes import guess_type
-from threading import Event, Thread
+from threading import Thread
 from typing import Any, NamedTuple
 
 from nmt.serving.app import PAGE
@@ -40,8 +40,6 @@ class StandIn(ThreadingHTTPServer):
         self.key = key
         self.models = models
         self.delays: dict[str, float] = {}
-        self.models_arrive = Event()
-        self.models_arrive.set()
         self.failures: list[Failure] = []
         self.requests: list[tuple[str, Json]] = []
         Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
@@ -62,7 +60,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path == "/v1/models":
-            self.server.models_arrive.wait(60)
             self.send({"models": [model(name) for name in self.server.models]})
         elif (file := PAGE / (self.path[1:] or "index.html")).is_file():
             self.answer(200, file.read_bytes(), {**HEADERS, "Content-Type": str(guess_type(file.name)[0])})

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.browser import Browser, console_messages, needs_browser, phone, point_at, press, wait
+from tests.browser import Browser, console_messages, needs_browser, point_at, press, wait
 from tests.serving.stand_in import Failure, StandIn
 
 pytestmark = needs_browser
@@ -140,18 +140,6 @@ def test_models_without_attention_or_choices_show_what_they_have(browser: Browse
     assert {path for path, _ in server.requests} == {"/v1/translate"}
 
 
-def test_text_typed_before_the_models_arrive_is_kept_and_translated(browser: Browser, server: StandIn) -> None:
-    server.models_arrive.clear()
-    browser.get("about:blank")
-    browser.get(f"{server.url}#{urlencode({'text': 'The house.'})}")
-    wait(browser, "return document.activeElement?.id === 'text'")
-    press(browser, *"The dog.")
-    server.models_arrive.set()
-    wait(browser, f"{SHOWN}.length === 1")
-    assert value(browser, "document.querySelector('#text').value") == "The dog."
-    assert [body["text"] for body in server.translated()] == ["The dog."]
-
-
 def test_the_address_has_the_text_and_the_model_and_opens_with_unknown_ones(browser: Browser, server: StandIn) -> None:
     open_page(browser, server)
     press(browser, *"the little dog & cat #1?")
@@ -192,15 +180,6 @@ def test_an_error_is_one_line_with_a_way_to_try_again(
     assert value(browser, "document.querySelector('#problem').hidden")
 
 
-def test_a_server_that_is_gone_is_named(browser: Browser) -> None:
-    server = StandIn()
-    open_page(browser, server)
-    server.shutdown()
-    server.server_close()
-    press(browser, "a")
-    wait(browser, "return document.querySelector('#problem').textContent.includes('cannot be reached')")
-
-
 def test_a_key_is_asked_for_and_sent(browser: Browser) -> None:
     server = StandIn(key="secret")
     open_page(browser, server, text="The dog.", expected=0)
@@ -216,12 +195,6 @@ def test_markup_in_a_text_is_text(browser: Browser, server: StandIn) -> None:
     assert value(browser, "document.querySelectorAll('main img, main b').length") == 0
 
 
-def test_a_phone_needs_no_scrolling_sideways(browser: Browser, server: StandIn) -> None:
-    with phone(browser):
-        open_page(browser, server, expected=3, text=f"{TEXT}{'x' * 80}")
-        assert value(browser, "document.documentElement.scrollWidth") == 390
-
-
 def test_nothing_is_asked_of_another_host(browser: Browser, server: StandIn) -> None:
     browser.get_log("performance")
     open_page(browser, server, expected=2, text=TEXT)
@@ -231,15 +204,3 @@ def test_nothing_is_asked_of_another_host(browser: Browser, server: StandIn) -> 
     asked = [each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"]
     assert f"{server.url}v1/translate" in asked
     assert [url for url in asked if not url.startswith((server.url, "about:blank"))] == []
-
-
-def test_words_are_found_and_compared(browser: Browser, server: StandIn) -> None:
-    open_page(browser, server)
-    script = """
-    const [first, second, done] = arguments;
-    import("/words.js").then(({ differences, placesOf }) => done([
-      differences(first.split(" "), second.split(" ")), placesOf(["a", "aa", "b"], "a   aa b.")]));
-    """
-    differs, places = browser.execute_async_script(script, "a b c d", "b d x")
-    assert differs == [True, False, True, False]
-    assert places == [[0, 1], [4, 6], [7, 8]]
