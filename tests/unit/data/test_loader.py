@@ -9,7 +9,7 @@ import pytest
 
 from nmt.data.batches import Batching
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches, prefetched
-from nmt.data.shapes import TOKEN_MULTIPLE, Shapes
+from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, writing
 from nmt.text.special import BOS, EOS, PAD
 
@@ -60,27 +60,6 @@ def test_assemble_cuts_sentences_after_max_pieces(store: PairStore) -> None:
     assert batch.labels[:4].tolist() == [19, EOS, 16, EOS]
 
 
-@pytest.mark.parametrize(
-    ("source", "target"),
-    [
-        ([TOKEN_MULTIPLE], [TOKEN_MULTIPLE]),  # nothing is missing
-        ([TOKEN_MULTIPLE], [TOKEN_MULTIPLE - 1]),  # in one language only
-        ([3, 2], [4, 3]),
-        ([20, 13], [20, 12]),
-        ([TOKEN_MULTIPLE - 1], [3]),
-        ([2] * 16, [40, 7]),
-    ],
-)
-def test_filler_pairs_are_no_longer_than_the_real_ones(source: list[int], target: list[int]) -> None:
-    of_source, of_target = Shapes().filler(np.array(source), np.array(target))
-    assert len(of_source) == len(of_target)
-    for lengths, filler in ((source, of_source), (target, of_target)):
-        assert (sum(lengths) + filler.sum()) % TOKEN_MULTIPLE == 0
-        assert filler.sum() <= 2 * TOKEN_MULTIPLE
-        assert filler.min(initial=1) >= 1
-        assert filler.max(initial=0) <= max(lengths)
-
-
 def stream(store: PairStore, start: DataPosition = START, rank: int = 0, devices: int = 1) -> Iterator[GlobalBatch]:
     return global_batches(store, Batching(6, seed=1), device_tokens=0, start=start, rank=rank, devices=devices)
 
@@ -101,14 +80,11 @@ def test_devices_share_the_same_global_batches(store: PairStore) -> None:
     ranks = [[summary(batch) for batch in islice(stream(store, rank=rank, devices=2), 8)] for rank in range(2)]
     for one, first, second in zip(on_one_device, *ranks, strict=True):
         assert one[1:] == first[1:] == second[1:]
+        pairs = [*chain(*one[0])]
+        assert one[1] == sum(len(TARGETS[pair]) + 1 for pair in pairs)
+        assert one[2] == one[1] + sum(len(SOURCES[pair]) + 1 for pair in pairs)
         assert len(first[0]) == len(second[0])
         assert sorted(chain(*one[0])) == sorted(chain(*first[0], *second[0]))
-
-
-def test_token_counts_include_special_tokens(store: PairStore) -> None:
-    epoch = [batch for batch in islice(stream(store), 10) if batch.after.epoch == 0 or batch.after == DataPosition(1)]
-    assert sum(batch.target_tokens for batch in epoch) == sum(len(target) + 1 for target in TARGETS)
-    assert sum(batch.tokens - batch.target_tokens for batch in epoch) == sum(len(source) + 1 for source in SOURCES)
 
 
 def test_prefetching_yields_the_same_batches_and_stops(store: PairStore) -> None:
