@@ -45,21 +45,14 @@ SECONDS_PER_LINE = 60
 def prepare(config: Config, say: Callable[[str], None] = print) -> Manifest:
     """Bring the prepared corpus up to date with the settings; return its manifest. `say` takes lines of progress."""
     check_all_is_read(config.data)
-    data = asdict(config.data)
-    recorded = {setting: data[setting] for setting in registry.source_named(config.data.source).settings}
-    about = {
-        "corpus": config.data.corpus,
-        "source": {"kind": config.data.source, **recorded},
-        "languages": [config.data.source_lang, config.data.target_lang],
-        "settings": {"data": data, "tokenizer": asdict(config.tokenizer)},
-    }
     folder, taken = config.data_folder, "is being prepared by another process: waiting until it is done"
     # jobs that differ only in their training often begin together
     with exclusive_folder(folder, taken=taken, setting="paths.data", wait=say):
         for leftover in folder.glob(f"*{PARTIAL}"):
             remove(leftover)
         manifest = read_manifest(folder)
-        run_tasks(manifest, tasks_of(config, manifest), about, say)
+        settings = {"data": asdict(config.data), "tokenizer": asdict(config.tokenizer)}
+        run_tasks(manifest, tasks_of(config, manifest), {"corpus": config.data.corpus, "settings": settings}, say)
     return manifest
 
 
