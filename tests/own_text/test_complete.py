@@ -70,7 +70,7 @@ def test_settings_that_are_given_are_kept(words: list[str], given: list[str], ex
     assert [value_of(config, name) for name in expected] == [value_of(asked, name) for name in expected]
 
 
-def test_settings_of_the_user_s_own_file_are_kept(
+def test_settings_of_the_users_own_file_are_kept_and_other_experiments_change_nothing(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "conf" / "experiment").mkdir(parents=True)
@@ -79,9 +79,6 @@ def test_settings_of_the_user_s_own_file_are_kept(
     monkeypatch.chdir(tmp_path)
     config = completed(["experiment=mine", *words[1:]])
     assert ({*config.own.keep}, config.training.warmup_steps) == ({"training.warmup_steps"}, 123)
-
-
-def test_other_experiments_and_own_derive_false_change_nothing(words: list[str]) -> None:
     for others in (["experiment=multi30k", *words[1:]], [*words, "own.derive=false"]):
         assert completed(others) == compose(others)
 
