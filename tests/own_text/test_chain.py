@@ -52,7 +52,7 @@ def test_a_run_is_planned_by_its_measured_speed_and_resumed_as_planned(
     assert (planned.training.steps, planned.training.warmup_steps, planned.training.schedule) == (30, 7, "linear")
     assert "finished at step 30 of 30" in said
     again = succeed(["train", *words, "training.warmup_steps=7"])
-    assert "has come to its end at step 30" in again
+    assert "is finished: it is at step 30 of 30" in again
     assert "own.derive" not in again
     assert "own.minutes was 1.0 and is now 2.0" in refuse(["train", *words, "own.minutes=2"])
 
