@@ -15,7 +15,7 @@ from torch import Tensor
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.keys import with_values
 from nmt.config.model import ModelConfig
-from nmt.model.backends.chosen import choose, using
+from nmt.model.backends.chosen import choose
 from nmt.model.backends.eager import Eager
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
@@ -24,7 +24,7 @@ from nmt.training.build import build_trainer, training_batches
 from shared.synthetic import synthetic_pairs
 from tests.integration import accuracy
 from tests.integration.toy import run
-from tests.unit.model.backends import relative_error
+from tests.unit.model.backends import relative_error, using
 
 GPU = (pytest.mark.gpu, pytest.mark.slow)
 DEVICES = ["cpu", pytest.param("cuda", marks=GPU)]

@@ -19,9 +19,6 @@ from torch.nn import functional as F
 from nmt.model.dropout import dropout_mask
 from nmt.model.packed import Packed, Padding
 
-MASK_ALIGNMENT = 8
-"""Rows of a mask for PyTorch's fused attention start at a multiple of this; otherwise each call would copy the mask."""
-
 ScoreBias = nn.Module
 """Called with queries (..., h, Lq, d_k) and the distances (..., Lq, Lk) from each query to each key, positive for
 later keys; returns the numbers to add to the scores: (..., h, Lq, Lk)."""
@@ -42,17 +39,6 @@ class AttendSource(Protocol):
 
     def __call__(self, queries: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
         """Queries (Tq, h, d_k) give (Tq, h d_v); `project` returns the keys and values of the encoder's output."""
-
-
-class AttendEncoderOutput:
-    """Attention from the decoder to the encoder's packed output (T, d_model)."""
-
-    def __init__(self, memory: Tensor, attend: Attend) -> None:
-        self.memory, self.attend = memory, attend
-
-    def __call__(self, queries: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
-        """See `AttendSource`."""
-        return self.attend(queries, *project(self.memory))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +155,15 @@ def widen(heads: Tensor, multiple: int, width: int = 0) -> Tensor:
 
 
 class PaddedAttend:
-    """The formula on padded blocks, which sentences of similar lengths fill."""
+    """The formula on padded blocks, which sentences of similar lengths fill.
+
+    In fp16 it is PyTorch's fused attention, for GPUs that multiply in fp16 but have no flash attention: that keeps no
+    attention weights for backward.
+    """
 
     def __init__(self, spec: AttentionSpec, record: Callable[[Tensor], None] | None = None) -> None:
         """Attend as specified; `record`, if given, gets the weights (B, h, Lq, Lk) of each call."""
+        self.fused = spec.plain and spec.precision == torch.float16 and record is None
         self.queries, self.keys = Padding(spec.queries), Padding(spec.keys)
         self.mask = attention_mask(spec.queries, spec.keys, causal=spec.causal)
         self.dropout, self.record = spec.dropout, record
@@ -182,6 +173,9 @@ class PaddedAttend:
         heads = queries.shape[1]
         queries = self.queries.pad(queries)
         keys, values = (self.keys.pad(share_heads(each, heads)) for each in (keys, values))
+        if self.fused:
+            seen = None if self.mask is None else ~self.mask
+            return self.queries.unpad(F.scaled_dot_product_attention(queries, keys, values, seen)).flatten(-2)
         weights = attention_weights(queries, keys, self.mask, self._added_scores(bias, queries))
         if self.record is not None:
             self.record(weights)
@@ -197,34 +191,6 @@ class PaddedAttend:
         places = torch.arange(queries.shape[2], device=queries.device)
         scores: Tensor = bias(queries.to(exact_type(queries)), places - places[:, None])
         return scores
-
-
-class FusedPaddedAttend:
-    """PyTorch's fused attention on padded blocks, for GPUs that multiply in fp16 but have no flash attention.
-
-    It keeps no attention weights for backward.
-    """
-
-    def __init__(self, spec: AttentionSpec) -> None:
-        self.queries, self.keys = Padding(spec.queries), Padding(spec.keys)
-        mask = attention_mask(spec.queries, spec.keys, causal=spec.causal)
-        self.mask = None if mask is None else _additive(mask, spec.queries.longest, spec.precision)
-
-    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
-        """See `Attend`."""
-        heads = queries.shape[1]
-        keys, values = (self.keys.pad(share_heads(each, heads)) for each in (keys, values))
-        attended = F.scaled_dot_product_attention(self.queries.pad(queries), keys, values, attn_mask=self.mask)
-        return self.queries.unpad(attended).flatten(-2)
-
-
-def _additive(hidden: Tensor, queries: int, precision: torch.dtype) -> Tensor:
-    """Return a boolean mask (B or 1, 1, 1 or Lq, Lk) as numbers to add to the scores (B or 1, 1, Lq, Lk)."""
-    hidden = hidden.view(-1, 1, *hidden.shape[-2:]).expand(-1, 1, queries, -1)
-    length = hidden.shape[-1]
-    width = -MASK_ALIGNMENT * (-length // MASK_ALIGNMENT)
-    rows = torch.zeros(*hidden.shape[:-1], width, dtype=precision, device=hidden.device)
-    return rows.narrow(-1, 0, length).masked_fill_(hidden, -torch.inf)
 
 
 class Recorder:

@@ -14,7 +14,7 @@ from nmt.model.backends.chosen import backend
 from nmt.model.interface import AttentionMaps, TranslationModel, initialize_small
 from nmt.model.kv_cache import KeysValues, KVCache
 from nmt.model.layers import EncoderLayer
-from nmt.model.norms import norm_of
+from nmt.model.norms import final_norm
 from nmt.model.packed import Packed
 from nmt.model.positions import Places
 
@@ -25,8 +25,7 @@ class DecoderOnly(TranslationModel):
     def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__(config, source_vocabulary, target_vocabulary)
         self.decoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.decoder_depth))
-        pre = config.norm_placement == "pre"
-        self.decoder_norm = norm_of(config).build(config.d_model) if pre else nn.Identity()
+        self.decoder_norm = final_norm(config)
         if config.initialization == "small":
             initialize_small(self)
 
@@ -57,11 +56,16 @@ class DecoderOnly(TranslationModel):
 
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`; the cache begins with the source."""
-        spec = self.attention_spec(source, source, causal=True)
-        attend = Prefill(backend().attention(spec))
+        attend = backend().attention(self.attention_spec(source, source, causal=True))
+        layers: list[KeysValues] = []
+
+        def keep(queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
+            layers.append((keys, values))
+            return attend(queries, keys, values, bias)
+
         places = Places(source.positions, source.longest)
-        self._run(self.embed("source", source.tokens, places), places, lambda layer: attend)
-        return KVCache(source, cross=[], prefix=attend.layers)
+        self._run(self.embed("source", source.tokens, places), places, lambda layer: keep)
+        return KVCache(source, cross=[], prefix=layers)
 
     def advance(self, tokens: Tensor, parents: Tensor, state: KVCache) -> Tensor:
         """See `TranslationModel.advance`."""
@@ -116,16 +120,3 @@ class Joined:
 def _per_token(values: Tensor, stream: Packed) -> Tensor:
     """Repeat one value per sentence (B,) for each of its tokens."""
     return torch.repeat_interleave(values, stream.lengths, output_size=len(stream.tokens))
-
-
-class Prefill:
-    """Attention that keeps each layer's keys and values."""
-
-    def __init__(self, attend: Attend) -> None:
-        self.attend = attend
-        self.layers: list[KeysValues] = []
-
-    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
-        """See `Attend`."""
-        self.layers.append((keys, values))
-        return self.attend(queries, keys, values, bias)

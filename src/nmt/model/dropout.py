@@ -23,11 +23,6 @@ def seed_thread_dropout(seed: int) -> None:
     _randomness.generator = torch.Generator().manual_seed(seed)
 
 
-def thread_generator() -> torch.Generator | None:
-    """Return this thread's generator of random numbers on a CPU; None is torch's own."""
-    return _randomness.generator
-
-
 class Dropout(nn.Module):
     """Zeroing each coordinate with a given probability while training; the others are scaled up to compensate.
 
@@ -77,7 +72,7 @@ def random_numbers(like: Tensor) -> Tensor:
     One 64-bit random number serves four coordinates; torch's own dropout draws one per coordinate.
     """
     count = like.numel()
-    words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None, generator=thread_generator())
+    words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None, generator=_randomness.generator)
     return words.view(torch.int16)[:count].view(like.shape)
 
 

@@ -5,6 +5,7 @@ Architectures share word vectors and positions at the bottom, and the scores of 
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -45,8 +46,8 @@ class TranslationModel(nn.Module):
         self.config = config
         self.vectors = WordVectors(config, source_vocabulary, target_vocabulary)
         self.positions = positions_of(config)
-        for side, size in self.positions.table_sizes().items():
-            self.register_parameter(f"{side}_positions", random_vectors(size, config.d_model))
+        for side in ("source", "target") if self.positions.learned else ():
+            self.register_parameter(f"{side}_positions", random_vectors(config.max_positions, config.d_model))
         self.dropout = Dropout(config.dropout)
 
     def forward(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
@@ -110,7 +111,8 @@ class TranslationModel(nn.Module):
 
     def transform(self, places: Places) -> Transform | None:
         """Return what self-attention applies to its queries and keys."""
-        return self.positions.transform(places, self.precision)
+        rotation = self.positions.rotation(places, self.precision)
+        return None if rotation is None else partial(backend().rotate, rotation=rotation)
 
     def attention_spec(self, queries: Packed, keys: Packed, *, causal: bool) -> AttentionSpec:
         """Return what plans must know of attention from `queries` to `keys`; self-attention has one stream for both."""

@@ -16,7 +16,7 @@ from nmt.model.attention import Attend, AttendSource
 from nmt.model.backends.chosen import backend
 from nmt.model.dropout import Dropout
 from nmt.model.linear import Linear
-from nmt.model.norms import norm_of
+from nmt.model.norms import build_norm
 from nmt.model.positions import Transform, positions_of
 
 
@@ -77,8 +77,7 @@ class SelfAttention(nn.Module):
 
     def project(self, stream: Tensor, transform: Transform | None) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries (T, h, d_k), keys (T, h_kv, d_k) and values (T, h_kv, d_v) of a stream (T, d_model)."""
-        queries, keys, values = backend().split(self.query_key_value(stream), self.heads.widths)
-        queries, keys, values = self.heads.queries(queries), self.heads.keys(keys), self.heads.values(values)
+        queries, keys, values = self.heads.split(self.query_key_value(stream))
         if transform is not None:
             queries, keys = transform(queries), transform(keys)
         return queries, keys, values
@@ -105,37 +104,28 @@ class CrossAttention(nn.Module):
 
     def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Return keys (T, h_kv, d_k) and values (T, h_kv, d_v) of the encoder's output (T, d_model)."""
-        keys, values = backend().split(self.key_value(memory), self.heads.widths[1:])
-        return self.heads.keys(keys), self.heads.values(values)
+        keys, values = self.heads.split(self.key_value(memory), first=1)
+        return keys, values
 
     def forward(self, stream: Tensor, attend_source: AttendSource) -> Tensor:
         """Attend from the decoder's stream (T, d_model) to the source of the same sentences."""
-        queries = self.heads.queries(self.query(stream))
+        queries = self.query(stream).unflatten(1, (self.heads.counts[0], -1))
         projected: Tensor = self.output(attend_source(queries, self.project_memory))
         return projected
 
 
 class Heads:
-    """How the width of a projection divides into heads."""
+    """How projections divide into heads of queries, keys and values."""
 
     def __init__(self, config: ModelConfig) -> None:
-        self.count = config.heads
-        self.key_value_count = config.key_value_heads
-        self.widths = [
-            config.heads * config.key_size,
-            self.key_value_count * config.key_size,
-            self.key_value_count * config.value_size,
-        ]
+        self.counts = [config.heads, config.key_value_heads, config.key_value_heads]
+        sizes = config.key_size, config.key_size, config.value_size
+        self.widths = [count * size for count, size in zip(self.counts, sizes, strict=True)]
 
-    def queries(self, projected: Tensor) -> Tensor:
-        """(T, h d_k) to (T, h, d_k)."""
-        return projected.view(projected.shape[0], self.count, -1)
-
-    def keys(self, projected: Tensor) -> Tensor:
-        """(T, h_kv d_k) to (T, h_kv, d_k)."""
-        return projected.view(projected.shape[0], self.key_value_count, -1)
-
-    values = keys
+    def split(self, product: Tensor, first: int = 0) -> list[Tensor]:
+        """(T, widths of the heads from `first` on) to (T, h, d_k), (T, h_kv, d_k) and (T, h_kv, d_v)."""
+        parts = backend().split(product, self.widths[first:])
+        return [part.unflatten(1, (count, -1)) for part, count in zip(parts, self.counts[first:], strict=True)]
 
 
 class FeedForward(nn.Module):
@@ -162,7 +152,7 @@ class Residual(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = norm_of(config).build(config.d_model)
+        self.norm = build_norm(config)
         self.dropout = Dropout(config.dropout)
         self.pre = config.norm_placement == "pre"
 

@@ -1,22 +1,10 @@
 """Normalisations, chosen by `model.norm`. Their statistics are in float32 or more, whatever the stream's precision."""
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 from torch import Tensor, nn
 
 from nmt.config.model import ModelConfig
 from nmt.config.registry import load
 from nmt.model.backends.chosen import backend
-
-
-class Norm(NamedTuple):
-    """A normalisation over the width of the residual stream."""
-
-    build: Callable[[int], nn.Module]
-    """Makes a module for streams of the given width."""
-    vectors: int
-    """Learned vectors of that width."""
 
 
 class LayerNorm(nn.LayerNorm):
@@ -35,11 +23,12 @@ class RMSNorm(nn.RMSNorm):
         return backend().norm(stream, self)
 
 
-LAYER = Norm(LayerNorm, vectors=2)
-RMS = Norm(RMSNorm, vectors=1)
-
-
-def norm_of(config: ModelConfig) -> Norm:
-    """Return the normalisation that the settings choose."""
-    norm: Norm = load("model.norm", config.norm)
+def build_norm(config: ModelConfig) -> nn.Module:
+    """Build the normalisation over the width of the residual stream that the settings choose."""
+    norm: nn.Module = load("model.norm", config.norm)(config.d_model)
     return norm
+
+
+def final_norm(config: ModelConfig) -> nn.Module:
+    """Build the normalisation after all layers, which only pre-norm has."""
+    return build_norm(config) if config.norm_placement == "pre" else nn.Identity()

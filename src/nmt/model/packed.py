@@ -1,7 +1,6 @@
 """Packed streams: the tokens of many sentences one after the other. Padded blocks exist only inside attention."""
 
 from dataclasses import dataclass
-from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -74,64 +73,26 @@ class Packed:
 
 
 class Padding:
-    """Moves the rows of a packed stream into a padded block and back. What padding contains gets no gradient."""
+    """Moves the rows of a packed stream into a padded block and back. Nobody may use the results of padding."""
 
     def __init__(self, stream: Packed) -> None:
-        self.shape = (stream.sentences, stream.longest)
-        self.equal_lengths = stream.equal_lengths
-        ended = stream.ended
-        self.after_end = None if ended is None else ended[:, None, :, None]
-        """Boolean (B, 1, L, 1): True after a sentence's end; None if all sentences have the same length."""
+        self.shape, self.equal_lengths = (stream.sentences, stream.longest), stream.equal_lengths
         if self.equal_lengths:
             return
-        lengths, places = stream.lengths, torch.arange(stream.longest, device=stream.tokens.device)
-        starts = stream.offsets[:-1]
+        lengths, device = stream.lengths, stream.tokens.device
         # pad with the sentence's own last token: its values do not matter, and it needs no extra row
-        self.tokens = (starts[:, None] + torch.minimum(places, lengths[:, None] - 1)).flatten()
-        sentence = torch.repeat_interleave(
-            torch.arange(stream.sentences, device=stream.tokens.device), lengths, output_size=len(stream.tokens)
-        )
+        places = torch.minimum(torch.arange(stream.longest, device=device), lengths[:, None] - 1)
+        self.tokens = (stream.offsets[:-1, None] + places).flatten()
+        sentences = torch.arange(stream.sentences, device=device)
+        sentence = torch.repeat_interleave(sentences, lengths, output_size=len(stream.tokens))
         self.rows = sentence * stream.longest + stream.positions
 
     def pad(self, heads: Tensor) -> Tensor:
         """(T, h, d) to (B, h, L, d); after a sentence's end its last token is repeated."""
-        return cast(Tensor, _Pad.apply(heads, self))  # type: ignore[no-untyped-call]
-
-    def unpad(self, block: Tensor) -> Tensor:
-        """(B, h, L, d) to (T, h, d)."""
-        return cast(Tensor, _Unpad.apply(block, self))  # type: ignore[no-untyped-call]
-
-    def block_of(self, heads: Tensor) -> Tensor:
-        """`pad` without a gradient."""
         block = heads if self.equal_lengths else heads.index_select(0, self.tokens)
         return block.view(*self.shape, *heads.shape[1:]).transpose(1, 2).contiguous()
 
-    def stream_of(self, block: Tensor) -> Tensor:
-        """`unpad` without a gradient."""
+    def unpad(self, block: Tensor) -> Tensor:
+        """(B, h, L, d) to (T, h, d)."""
         heads = block.transpose(1, 2).flatten(0, 1)
         return heads if self.equal_lengths else heads.index_select(0, self.rows)
-
-
-class _Pad(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, heads: Tensor, padding: Padding) -> Tensor:
-        ctx.padding = padding
-        return padding.block_of(heads)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        padding: Padding = ctx.padding
-        return padding.stream_of(gradient), None
-
-
-class _Unpad(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, block: Tensor, padding: Padding) -> Tensor:
-        ctx.padding = padding
-        return padding.stream_of(block)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        padding: Padding = ctx.padding
-        block = padding.block_of(gradient)
-        return block if padding.after_end is None else block.masked_fill_(padding.after_end, 0), None

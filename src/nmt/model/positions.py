@@ -1,8 +1,7 @@
 """Position encodings, chosen by `model.positions`."""
 
 import math
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -12,13 +11,12 @@ from torch.nn import functional as F
 from nmt.config.model import ModelConfig
 from nmt.config.registry import load
 from nmt.model.attention import ScoreBias, exact_type
-from nmt.model.backends.chosen import backend
 
 MIN_TABLE_ROWS = 256
 """The smallest number of rows of a table of sinusoids."""
 
 Transform = Callable[[Tensor], Tensor]
-"""Changes queries or keys (T, h, d_k) according to their positions."""
+"""Rotates queries or keys (T, h, d_k) according to their positions."""
 
 MAX_DISTANCE = 16
 """Distance, in word pieces, beyond which relative positions are all alike."""
@@ -40,22 +38,17 @@ class Positions:
     """Whether `score_bias` returns a module. Flash attention cannot add a bias, so padded blocks replace it."""
 
     rotates: ClassVar[bool] = False
-    """Whether `transform` rotates pairs of coordinates by the angles of `rotation`, which is all that it does."""
+    """Whether queries and keys of self-attention are rotated by the angles of `rotation`."""
+
+    learned: ClassVar[bool] = False
+    """Whether the model has a learned vector per position, of which there are `model.max_positions`, and side."""
 
     def __init__(self, config: ModelConfig) -> None:
         self.config = config
 
-    def table_sizes(self) -> Mapping[str, int]:
-        """Return the number of learned position vectors for source and target; without any, an empty mapping."""
-        return {}
-
     def add(self, stream: Tensor, places: Places, table: Tensor | None) -> Tensor:
         """Add positions to the scaled word vectors (T, d_model), given the learned position vectors, if any."""
         return stream
-
-    def transform(self, places: Places, dtype: torch.dtype) -> Transform | None:
-        """Return a function that self-attention applies to its queries and keys, or None."""
-        return None
 
     def rotation(self, places: Places, dtype: torch.dtype) -> Tensor | None:
         """Return the sinusoids (T, d_k) of the angles by which queries and keys are rotated, or None."""
@@ -64,10 +57,6 @@ class Positions:
     def score_bias(self) -> ScoreBias | None:
         """Return a module that computes the numbers to add to the scores of one self-attention layer, or None."""
         return None
-
-    def bias_parameters(self) -> int:
-        """Return the number of parameters of `score_bias`."""
-        return 0
 
     def bias_saved_numbers(self) -> int:
         """Return how many numbers of float32 per query token `score_bias` saves for backward."""
@@ -123,9 +112,7 @@ class SinusoidTable:
 class Learned(Positions):
     """Add a learned vector per position and side to the word vectors."""
 
-    def table_sizes(self) -> Mapping[str, int]:
-        """See `Positions.table_sizes`."""
-        return {"source": self.config.max_positions, "target": self.config.max_positions}
+    learned: ClassVar[bool] = True
 
     def add(self, stream: Tensor, places: Places, table: Tensor | None) -> Tensor:
         """See `Positions.add`."""
@@ -142,10 +129,6 @@ class Rotary(Positions):
         super().__init__(config)
         self.sinusoids = SinusoidTable(config.key_size)
 
-    def transform(self, places: Places, dtype: torch.dtype) -> Transform:
-        """See `Positions.transform`."""
-        return partial(backend().rotate, rotation=self.rotation(places, dtype))
-
     def rotation(self, places: Places, dtype: torch.dtype) -> Tensor:
         """See `Positions.rotation`."""
         return self.sinusoids(places, dtype)
@@ -160,17 +143,9 @@ class Relative(Positions):
         """See `Positions.score_bias`."""
         return RelativeKeys(self.config)
 
-    def bias_parameters(self) -> int:
-        """See `Positions.bias_parameters`."""
-        return self._distances * self.config.key_size
-
     def bias_saved_numbers(self) -> int:
         """See `Positions.bias_saved_numbers`: the queries, and their products with all vectors."""
-        return self.config.heads * (self.config.key_size + self._distances)
-
-    @property
-    def _distances(self) -> int:
-        return 2 * MAX_DISTANCE + 1
+        return self.config.heads * (self.config.key_size + 2 * MAX_DISTANCE + 1)
 
 
 class RelativeKeys(nn.Module):
@@ -184,9 +159,8 @@ class RelativeKeys(nn.Module):
 
     def forward(self, queries: Tensor, distances: Tensor) -> Tensor:
         """See `ScoreBias`."""
-        products = torch.matmul(queries, self.vectors.T.to(queries.dtype)) / math.sqrt(
-            queries.shape[-1]
-        )  # (..., h, Lq, 2k + 1)
+        products = torch.matmul(queries, self.vectors.T.to(queries.dtype))  # (..., h, Lq, 2k + 1)
+        products = products / math.sqrt(queries.shape[-1])
         index = (distances.clamp(-self.limit, self.limit) + self.limit).unsqueeze(-3)
         return products.gather(-1, index.expand(*products.shape[:-1], index.shape[-1]))
 

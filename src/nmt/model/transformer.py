@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.model import ModelConfig
-from nmt.model.attention import Attend, AttendEncoderOutput, AttendSource, Plan, Recorder
+from nmt.model.attention import Attend, AttendSource, Plan, Recorder
 from nmt.model.backends.chosen import backend
 from nmt.model.interface import AttentionMaps, TranslationModel, initialize_small
 from nmt.model.kv_cache import KVCache
 from nmt.model.layers import DecoderLayer, EncoderLayer
-from nmt.model.norms import norm_of
+from nmt.model.norms import final_norm
 from nmt.model.packed import Packed
 from nmt.model.positions import Places
 
@@ -30,9 +30,7 @@ class Transformer(TranslationModel):
         super().__init__(config, source_vocabulary, target_vocabulary)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_depth))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_depth))
-        pre = config.norm_placement == "pre"
-        self.encoder_norm = norm_of(config).build(config.d_model) if pre else nn.Identity()
-        self.decoder_norm = norm_of(config).build(config.d_model) if pre else nn.Identity()
+        self.encoder_norm, self.decoder_norm = final_norm(config), final_norm(config)
         if config.initialization == "small":
             initialize_small(self)
 
@@ -55,7 +53,11 @@ class Transformer(TranslationModel):
         """Return the decoder's output (T, d_model), given the encoder's."""
         plan = plan or backend().attention
         attend = plan(self.attention_spec(target, target, causal=True))
-        attend_source = AttendEncoderOutput(memory, plan(self.attention_spec(target, source, causal=False)))
+        attend_memory = plan(self.attention_spec(target, source, causal=False))
+
+        def attend_source(queries: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
+            return attend_memory(queries, *project(memory))
+
         places = Places(target.positions, target.longest)
         return self._decode(target.tokens, places, lambda layer: (attend, attend_source))
 

@@ -48,19 +48,19 @@ class _Layer(Structure):
     _fields_ = (("norms", _Norm * 3), ("matrices", Matrix * 7))
 
 
+def _fields(kind: type, names: str) -> list[tuple[str, type]]:
+    return [(name, kind) for name in names.split()]
+
+
 class _Model(Structure):
     _fields_ = (
-        ("encoder", c_void_p),
-        ("decoder", c_void_p),
-        *((name, c_int64) for name in ("encoder_depth", "decoder_depth", "width", "heads", "key_heads")),
-        *((name, c_int64) for name in ("key_width", "value_width", "inner_width")),
-        *((name, c_int32) for name in ("norms_first", "activation", "gated")),
-        ("encoder_norm", _Norm),
-        ("decoder_norm", _Norm),
-        ("source_words", c_void_p),
-        ("target_words", c_void_p),
+        *_fields(c_void_p, "encoder decoder"),
+        *_fields(c_int64, "encoder_depth decoder_depth width heads key_heads key_width value_width inner_width"),
+        *_fields(c_int32, "norms_first activation gated"),
+        *_fields(_Norm, "encoder_norm decoder_norm"),
+        *_fields(c_void_p, "source_words target_words"),
         ("scale", c_float),
-        *((name, c_void_p) for name in ("source_positions", "target_positions", "rotation")),
+        *_fields(c_void_p, "source_positions target_positions rotation"),
         ("projection", Matrix),
     )
 
@@ -68,17 +68,15 @@ class _Model(Structure):
 class _Batch(Structure):
     _fields_ = (
         ("model", c_void_p),
-        ("threads", c_int64),
-        ("sources", c_int64),
-        *((name, c_void_p) for name in ("offsets", "source_heads", "heads")),
+        *_fields(c_int64, "threads sources"),
+        *_fields(c_void_p, "offsets source_heads heads"),
         ("slots", c_int64),
         ("unused", c_void_p),
         ("unused_count", c_int64),
         ("marks", c_void_p),
-        *((name, c_int64) for name in ("rows", "length", "longest")),
-        *((name, c_void_p) for name in ("source_of_row", "next_source_of_row", "paths", "next_paths")),
-        *((name, c_void_p) for name in ("tokens", "parents")),
-        *((name, c_void_p) for name in ("stream", "normed", "projected", "attended", "hidden", "scores", "weights")),
+        *_fields(c_int64, "rows length longest"),
+        *_fields(c_void_p, "source_of_row next_source_of_row paths next_paths tokens parents"),
+        *_fields(c_void_p, "stream normed projected attended hidden scores weights"),
         ("weight_room", c_int64),
         ("scratch", c_void_p),
     )
@@ -86,15 +84,13 @@ class _Batch(Structure):
 
 class _Choices(Structure):
     _fields_ = (
-        ("open", c_void_p),
-        ("must_end", c_void_p),
+        *_fields(c_void_p, "open must_end"),
         ("rows_per_sentence", c_int64),
         ("never", c_int64 * 2),
-        ("end", c_int64),
-        ("count", c_int64),
-        *((name, c_void_p) for name in ("highest", "tokens", "maxima")),
+        *_fields(c_int64, "end count"),
+        *_fields(c_void_p, "highest tokens maxima"),
         ("best", c_int64),
-        *((name, c_void_p) for name in ("totals", "chosen", "parents")),
+        *_fields(c_void_p, "totals chosen parents"),
     )
 
 
@@ -126,24 +122,16 @@ class Translator:
             longest: no sentence has more tokens.
         """
         assert isinstance(model, Transformer)
-        config, activation = model.config, activation_of(model.config)
+        config, activation, vectors = model.config, activation_of(model.config), model.vectors
         self._numbers, self._kept = numbers, list[object]()
-        self._row_bytes = 0
-        pre = config.norm_placement == "pre"
+        self.row_bytes = 0
+        self.key_value_numbers = config.key_value_heads * (config.key_size + config.value_size)
+        self.words, pre = len(model.projection), config.norm_placement == "pre"
         encoder, decoder = ([self._layer(layer) for layer in layers] for layers in (model.encoder, model.decoder))
-        places = Places(torch.arange(longest), longest)
-        tables = {}
-        for side in ("source", "target"):
-            learned = getattr(model, f"{side}_positions", None)
-            count = longest if learned is None else len(learned)
-            here = Places(torch.arange(count), count)
-            table = model.positions.add(torch.zeros(count, config.d_model), here, learned)
-            tables[f"{side}_positions"] = self._address(table) if table.any() else None
-        rotation = model.positions.rotation(places, torch.float32)
-        vectors = model.vectors
-        source_words = self._address(vectors.matrix("source"))
-        self.words = len(model.projection)
         self.projection = self._matrix(model.projection, vectors.bias)
+        self.library = self.projection.library
+        source_words = self._address(vectors.matrix("source"))
+        rotation = model.positions.rotation(Places(torch.arange(longest), longest), torch.float32)
         self.struct = _Model(
             encoder=self._array(encoder), decoder=self._array(decoder),
             encoder_depth=len(encoder), decoder_depth=len(decoder), width=config.d_model, heads=config.heads,
@@ -153,26 +141,27 @@ class Translator:
             decoder_norm=self._norm(model.decoder_norm) if pre else _Norm(),
             source_words=source_words,
             target_words=source_words if vectors.tied else self._address(vectors.matrix("target")),
-            scale=vectors.scale, rotation=None if rotation is None else self._address(rotation),
-            projection=self.projection.structure, **tables,
+            scale=vectors.scale, source_positions=self._positions(model, "source", longest),
+            target_positions=self._positions(model, "target", longest),
+            rotation=None if rotation is None else self._address(rotation), projection=self.projection.structure,
         )  # fmt: skip
-        self.library = self.projection.library
-        self.key_value_numbers = config.key_value_heads * (config.key_size + config.value_size)
         inner = config.d_ff * (2 if activation.gated else 1)
         self.row_widths = {
             "stream": config.d_model,
             "normed": config.d_model,
             "projected": max(config.heads * config.key_size + self.key_value_numbers, inner),
             "attended": config.heads * config.value_size,
-            "hidden": 0 if activation.function is F.relu and not activation.gated else config.d_ff,
+            "hidden": config.d_ff,
         }
 
-    def rooms(self, rows: int, keys: int, threads: int) -> dict[str, Tensor]:
-        """Return room for the rows of a call that attend to at most this many keys, by the names of `transformer.h`."""
-        rooms = {name: torch.empty(rows, width) for name, width in self.row_widths.items()}
-        rooms["weights"] = torch.empty(threads, -(-keys // LANES) * LANES)
-        rooms["scratch"] = scratch_for(self._row_bytes, rows)
-        return rooms
+    def _positions(self, model: Transformer, side: str, longest: int) -> int | None:
+        """Return the address of what is added to the vectors of words at each position, if anything is."""
+        learned = getattr(model, f"{side}_positions", None)
+        count = longest if learned is None else len(learned)
+        added = model.positions.add(
+            torch.zeros(count, model.config.d_model), Places(torch.arange(count), count), learned
+        )
+        return self._address(added) if added.any() else None
 
     def _layer(self, layer: nn.Module) -> _Layer:
         assert isinstance(layer, EncoderLayer | DecoderLayer)
@@ -195,7 +184,7 @@ class Translator:
     def _matrix(self, weight: Tensor, bias: Tensor | None) -> PackedMatrix:
         matrix = PackedMatrix(weight.detach().float(), None if bias is None else bias.detach().float(), self._numbers)
         self._kept.append(matrix)
-        self._row_bytes = max(self._row_bytes, matrix.row_bytes)
+        self.row_bytes = max(self.row_bytes, matrix.row_bytes)
         return matrix
 
     def _address(self, numbers: Tensor) -> int:
@@ -231,28 +220,23 @@ class Batch:
         self.translator, self.library = translator, translator.library
         lengths = [len(source) for source in sources]
         self.offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        tokens, threads = int(self.offsets[-1]), torch.get_num_threads()
-        depth, numbers = translator.struct.decoder_depth, translator.key_value_numbers
-        self.source_heads = torch.empty(depth, tokens, numbers)
-        self.struct = _Batch(
-            model=ctypes.addressof(translator.struct), threads=threads, sources=len(sources),
-            offsets=_address(self.offsets), source_heads=self.source_heads.data_ptr(),
-        )  # fmt: skip
-        self._address = ctypes.addressof(self.struct)
-        self._read(np.concatenate(sources).astype(np.int64), max(lengths))
-        self.heads = torch.empty(depth, 0, numbers)
+        tokens, threads = np.concatenate(sources).astype(np.int64), torch.get_num_threads()
+        self.struct = _Batch(model=ctypes.addressof(translator.struct), threads=threads, sources=len(sources))
+        self._address, self._kept = ctypes.addressof(self.struct), dict[str, object]()
+        self.heads = torch.empty(translator.struct.decoder_depth, 0, translator.key_value_numbers)
+        source_heads = self.heads.new_empty(len(self.heads), len(tokens), translator.key_value_numbers)
+        self._place(offsets=self.offsets, source_heads=source_heads)
+        self._make_room(len(tokens), max(lengths))
+        self._place(tokens=tokens, source_of_row=np.empty(len(tokens), np.int32))
+        self.struct.rows = len(tokens)
+        self.library.read_sources(self._address)
         self._tokens, self._parents = np.empty((2, rows), np.int64)
-        self._sources_of_rows, self._paths = np.empty((2, rows), np.int32), np.empty((2, rows, longest), np.int32)
-        self._sources_of_rows[0, : len(sources) * copies] = np.repeat(np.arange(len(sources)), copies)
-        self._rooms = translator.rooms(rows, max(longest, *lengths), threads)
-        self._place(
-            {
-                "source_of_row": self._sources_of_rows[0], "next_source_of_row": self._sources_of_rows[1],
-                "paths": self._paths[0], "next_paths": self._paths[1],
-                "tokens": self._tokens, "parents": self._parents, **self._rooms,
-            }
-        )  # fmt: skip
-        self.struct.weight_room, self.struct.longest = self._rooms["weights"].shape[1], longest
+        sources_of_rows, paths = np.empty((2, rows), np.int32), np.empty((2, rows, longest), np.int32)
+        sources_of_rows[0, : len(sources) * copies] = np.repeat(np.arange(len(sources)), copies)
+        self._make_room(rows, max(longest, *lengths))
+        self._place(source_of_row=sources_of_rows[0], next_source_of_row=sources_of_rows[1], paths=paths[0])
+        self._place(next_paths=paths[1], tokens=self._tokens, parents=self._parents)
+        self.struct.longest = longest
         self.choices: _Choices | None = None
 
     def scores(self, tokens: Tensor, parents: Tensor) -> Tensor:
@@ -302,13 +286,9 @@ class Batch:
         return rows
 
     def _add_slots(self, count: int) -> None:
-        before = self.heads.shape[1]
-        heads = torch.empty(self.heads.shape[0], before + count, self.heads.shape[2])
-        heads[:, :before] = self.heads
-        self.heads, self._unused = heads, np.empty(before + count, np.int32)
-        self._marks = np.empty(before + count, np.bool_)
-        self.struct.slots = before + count
-        self._place({"heads": heads, "unused": self._unused, "marks": self._marks})
+        self.heads = F.pad(self.heads, (0, 0, 0, count))
+        self.struct.slots = slots = self.heads.shape[1]
+        self._place(heads=self.heads, unused=np.empty(slots, np.int32), marks=np.empty(slots, np.bool_))
         self.library.collect(self._address)
 
     def _prepare_choices(self, beam: int) -> _Choices:
@@ -317,8 +297,7 @@ class Batch:
         self._maxima = np.empty((threads, -(-words // PIECE)), np.float32)
         self._highest, self._totals = np.empty((2, rows * (beam + 1)), np.float32)
         self._row_tokens, self._chosen, self._rows = np.empty((3, rows * (beam + 1)), np.int64)
-        self._scores = torch.empty(min(rows, BLOCK_ROWS), words)
-        self._place({"scores": self._scores})
+        self._place(scores=torch.empty(min(rows, BLOCK_ROWS), words))
         self.choices = _Choices(
             open=_address(self._open), must_end=_address(self._must_end), never=(c_int64 * 2)(PAD, BOS), end=EOS,
             count=beam + 1, highest=_address(self._highest), tokens=_address(self._row_tokens),
@@ -327,16 +306,19 @@ class Batch:
         )  # fmt: skip
         return self.choices
 
-    def _read(self, tokens: Ints, longest: int) -> None:
-        rooms = self.translator.rooms(len(tokens), longest, self.struct.threads)
-        sentence_of_token = np.empty(len(tokens), np.int32)
-        self._place({**rooms, "tokens": tokens, "source_of_row": sentence_of_token})
-        self.struct.rows, self.struct.weight_room = len(tokens), rooms["weights"].shape[1]
-        self.library.read_sources(self._address)
+    def _make_room(self, rows: int, keys: int) -> None:
+        """Make room for the rows of a call that attend to at most this many keys."""
+        widths, threads = self.translator.row_widths, self.struct.threads
+        self.struct.weight_room = -(-keys // LANES) * LANES
+        self._place(**{name: torch.empty(rows, width) for name, width in widths.items()})
+        scratch = scratch_for(self.translator.row_bytes, rows)
+        self._place(weights=torch.empty(threads, self.struct.weight_room), scratch=scratch)
 
-    def _place(self, arrays: dict[str, "Tensor | npt.NDArray[np.generic]"]) -> None:
+    def _place(self, **arrays: "Tensor | npt.NDArray[np.generic]") -> None:
+        """Let the C code find arrays, and keep them as long as it does not get others by the same names."""
         for name, each in arrays.items():
             setattr(self.struct, name, each.data_ptr() if isinstance(each, Tensor) else _address(each))
+            self._kept[name] = each
 
 
 def _address(array: npt.NDArray[np.generic]) -> int:

@@ -68,11 +68,8 @@ class WorkingWeights:
 
 
 def in_precision(model: TranslationModel, precision: torch.dtype) -> TranslationModel:
-    """Return the model if all of it is in this precision, else a copy that is; changes of it do not affect the copy."""
-    return model if model.projection.dtype == precision else copy_in_precision(model, precision)
-
-
-def copy_in_precision(model: TranslationModel, precision: torch.dtype) -> TranslationModel:
-    """Return a copy for decoding, all of it in one precision; changes of the model do not affect it."""
+    """Return the model if all of it is in this precision, else a copy for decoding that changes do not affect."""
+    if model.projection.dtype == precision:
+        return model
     copied: TranslationModel = copy.deepcopy(model).requires_grad_(False).to(precision).eval()
     return copied

@@ -80,7 +80,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             # from here on, `logits` holds their gradient, without the evenly spread part of the labels
             normaliser[chunk], label_logit[chunk] = backend().softmax_gradient_(logits, labels[chunk], smoothing)
             if output_gradient is not None:
-                backend().multiply_into(output_gradient[chunk], logits, working)
+                output_gradient[chunk] = backend().multiply(logits, working)
             if ctx.needs_input_grad[1]:
                 counted_rows = output[chunk] * counted[chunk, None].to(output.dtype)
                 product = backend().exact_product(logits.T, counted_rows, exact)

@@ -20,7 +20,7 @@ from nmt.config.tree import RuntimeConfig
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
 from nmt.errors import UserError
-from nmt.model.attention import AttentionSpec, FusedPaddedAttend, PaddedAttend
+from nmt.model.attention import AttentionSpec, PaddedAttend
 from nmt.model.backends.cuda import Cuda, FlashAttend
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
@@ -140,7 +140,7 @@ def test_all_errors_about_memory_are_recognised(message: str, is_memory: bool) -
 @pytest.mark.parametrize(
     ("capability", "precision", "expected"),
     [
-        ((7, 5), torch.float16, FusedPaddedAttend),
+        ((7, 5), torch.float16, PaddedAttend),
         ((7, 5), torch.float32, PaddedAttend),
         ((8, 0), torch.bfloat16, FlashAttend),
         ((8, 0), torch.float16, FlashAttend),

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt.compute.machine import Machine
-from nmt.model.backends.chosen import choose, using
+from nmt.model.backends.chosen import _Chosen, choose
 from nmt.model.backends.cuda import Cuda
 from nmt.model.backends.eager import Eager
 from nmt.model.packed import Packed
@@ -43,6 +43,16 @@ def running(name: str) -> Iterator[torch.device]:
     else:
         with using(Eager()):
             yield CPU
+
+
+@contextmanager
+def using(other: Eager) -> Iterator[None]:
+    """Compute with another backend in this block."""
+    before, _Chosen.backend = _Chosen.backend, other
+    try:
+        yield
+    finally:
+        _Chosen.backend = before
 
 
 def interpreted() -> Cuda:

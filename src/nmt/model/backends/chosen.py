@@ -1,8 +1,5 @@
 """The backend of this process: chosen once, from the device, the precision, the settings and the compilers it finds."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 
 from nmt.compute.machine import Machine, has_bf16
@@ -17,16 +14,6 @@ class _Chosen:
 def backend() -> Eager:
     """Return what computes the operations of models in this process: plain PyTorch until `choose` is called."""
     return _Chosen.backend
-
-
-@contextmanager
-def using(other: Eager) -> Iterator[None]:
-    """Compute with another backend in this block."""
-    before, _Chosen.backend = _Chosen.backend, other
-    try:
-        yield
-    finally:
-        _Chosen.backend = before
 
 
 def choose(machine: Machine, *, kernels: bool, compiled: bool = False, trains: bool = True) -> Eager:

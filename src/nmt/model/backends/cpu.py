@@ -1,6 +1,7 @@
 """The operations of the model on a CPU, in C where PyTorch makes several passes over memory, or rounds between them."""
 
 from collections.abc import Collection
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -36,26 +37,26 @@ class Cpu(Fast):
 
     def dropout(self, stream: Tensor, dropout: Dropout) -> Tensor:
         """See `Eager.dropout`."""
-        if not dropout.rate or not self._computes(stream) or stream.numel() % LANES:
+        if not dropout.rate or not self._computes(stream):
             return super().dropout(stream, dropout)
         return in_c.drop(stream, _draws(stream, dropout))
 
     def residual(self, stream: Tensor, branch: Tensor, dropout: Dropout) -> Tensor:
         """See `Eager.residual`."""
-        if not dropout.rate or not self._computes(stream, branch) or stream.numel() % LANES:
+        if not dropout.rate or not self._computes(stream, branch):
             return super().residual(stream, branch, dropout)
         return in_c.add_dropped(stream, branch, _draws(branch, dropout))
 
     def residual_norm(self, stream: Tensor, branch: Tensor, dropout: Dropout, norm: nn.Module) -> Tensor:
         """See `Eager.residual_norm`."""
-        suits = self._computes(stream, branch) and stream.shape[-1] % LANES == 0
-        if isinstance(norm, nn.LayerNorm) and norm.weight.dtype == torch.float32 and dropout.rate and suits:
-            return in_c.add_norm(stream, branch, norm, _draws(branch, dropout))
+        layer = isinstance(norm, nn.LayerNorm) and norm.weight.dtype == torch.float32
+        if layer and dropout.rate and self._computes(stream, branch):
+            return in_c.add_norm(stream, branch, cast(nn.LayerNorm, norm), _draws(branch, dropout))
         return super().residual_norm(stream, branch, dropout, norm)
 
     def rotate(self, heads: Tensor, rotation: Tensor) -> Tensor:
         """See `Eager.rotate`."""
-        if not self._computes(heads, rotation) or heads.shape[-1] % LANES:
+        if not self._computes(heads, rotation):
             return super().rotate(heads, rotation)
         return rotate(heads, rotation)
 
@@ -74,41 +75,34 @@ class Cpu(Fast):
             return _by_onednn(left, right.t(), None)
         return left @ right
 
-    def multiply_into(self, result: Tensor, left: Tensor, right: Tensor) -> None:
-        """See `Eager.multiply_into`."""
-        if self.onednn and left.dtype == torch.float32:
-            result.copy_(self.multiply(left, right))
-        else:
-            super().multiply_into(result, left, right)
-
     def rectifier_gradient(self, gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
         """See `Fast.rectifier_gradient`."""
-        if not self._computes(gradient) or gradient.shape[1] % LANES:
+        if not self._computes(gradient):
             return super().rectifier_gradient(gradient, rectified)
         return in_c.rectifier_gradient(gradient, rectified)
 
     def sum_rows(self, rows: Tensor) -> Tensor:
         """See `Fast.sum_rows`."""
-        if not self._computes(rows) or rows.shape[1] % LANES:
+        if not self._computes(rows):
             return super().sum_rows(rows)
         return in_c.sum_rows(rows)
 
     def scaled_difference(self, rows: Tensor, row: Tensor, scale: Tensor) -> Tensor:
         """See `Eager.scaled_difference`."""
-        if not self._computes(rows) or rows.shape[1] % LANES or row.dtype != torch.float32:
+        if not self._computes(rows) or row.dtype != torch.float32:
             return super().scaled_difference(rows, row, scale)
         return in_c.scaled_difference(rows, row, scale)
 
     def softmax_gradient_(self, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
         """See `Eager.softmax_gradient_`."""
-        if not self._computes(logits) or not logits.is_contiguous():
+        if logits.dtype not in self.precisions or not logits.is_contiguous():
             return super().softmax_gradient_(logits, labels, smoothing)
         return in_c.softmax_gradient_(logits, labels, smoothing)
 
     def _computes(self, *streams: Tensor) -> bool:
-        """Return whether the operations in C take these streams."""
-        first, last = streams[0].dtype, streams[-1].dtype
-        return first == last and first in self.precisions
+        """Return whether the operations in C take these streams, which must fill vector registers."""
+        dtypes = {each.dtype for each in streams}
+        return len(dtypes) == 1 and dtypes <= set(self.precisions) and streams[0].shape[-1] % LANES == 0
 
 
 def _draws(stream: Tensor, dropout: Dropout) -> in_c.Draws:

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt.model.activations import Activation
-from nmt.model.attention import Attend, AttentionSpec, FusedPaddedAttend, PaddedAttend, exact_type
+from nmt.model.attention import Attend, AttentionSpec, PaddedAttend, exact_type
 from nmt.model.dropout import Dropout, dropout_mask
 
 LOGITS_PER_CHUNK = 8 * 1024 * 1024
@@ -26,8 +26,6 @@ class Eager:
 
     def attention(self, spec: AttentionSpec) -> Attend:
         """Choose how to attend in a forward pass: this method is a `Plan`."""
-        if spec.plain and spec.precision == torch.float16:
-            return FusedPaddedAttend(spec)
         return PaddedAttend(spec)
 
     def linear(self, rows: Tensor, layer: nn.Linear) -> Tensor:
@@ -103,10 +101,6 @@ class Eager:
     def multiply(self, left: Tensor, right: Tensor) -> Tensor:
         """Return left @ right, without a gradient."""
         return left @ right
-
-    def multiply_into(self, result: Tensor, left: Tensor, right: Tensor) -> None:
-        """Write left @ right to a matrix."""
-        torch.mm(left, right, out=result)
 
     def exact_product(self, left: Tensor, right: Tensor, exact: torch.dtype) -> Tensor:
         """Return left @ right: in the exact type where a device adds up in it, else in that of the factors."""

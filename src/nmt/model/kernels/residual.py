@@ -55,13 +55,12 @@ def residual_norm(
     stream: Tensor, branch: Tensor, dropout: Dropout, norm: nn.LayerNorm | nn.RMSNorm, *, keep_sum: bool
 ) -> Any:
     """Return norm(stream + Dropout(branch)), both (..., d); with `keep_sum`, after the sum itself."""
-    return _Norm.apply(stream, branch, norm.weight, getattr(norm, "bias", None), _eps(norm), Draw.of(dropout), keep_sum)
+    return _Norm.apply(stream, branch, *_parameters(norm), Draw.of(dropout), keep_sum)
 
 
 def norm(stream: Tensor, norm: nn.LayerNorm | nn.RMSNorm) -> Tensor:
     """Return the norm of a stream (..., d)."""
-    arguments = stream, None, norm.weight, getattr(norm, "bias", None), _eps(norm), Draw(), False
-    return cast(Tensor, _Norm.apply(*arguments))
+    return cast(Tensor, _Norm.apply(stream, None, *_parameters(norm), Draw(), False))
 
 
 def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
@@ -69,8 +68,8 @@ def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
     return cast(Tensor, _Rotation.apply(heads, rotation))
 
 
-def _eps(norm: nn.LayerNorm | nn.RMSNorm) -> float:
-    return torch.finfo(torch.float32).eps if norm.eps is None else norm.eps
+def _parameters(norm: nn.LayerNorm | nn.RMSNorm) -> tuple[Tensor, Tensor | None, float]:
+    return norm.weight, getattr(norm, "bias", None), torch.finfo(torch.float32).eps if norm.eps is None else norm.eps
 
 
 class _Norm(torch.autograd.Function):
@@ -145,9 +144,8 @@ def _dropped_sum(stream: Tensor | None, branch: Tensor, draw: Draw, dtype: torch
     branch = branch.contiguous()
     output = torch.empty_like(branch, dtype=dtype)
     if count := output.numel():
-        _dropout[(triton.cdiv(count, BLOCK),)](
-            output, stream, branch, *draw.arguments, count, block=BLOCK, dropout=draw.rate > 0, add=stream is not None
-        )
+        options = {"block": BLOCK, "dropout": draw.rate > 0, "add": stream is not None}
+        _dropout[(triton.cdiv(count, BLOCK),)](output, stream, branch, *draw.arguments, count, **options)
     return output
 
 

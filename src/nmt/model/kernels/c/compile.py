@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from ctypes import CDLL
 from hashlib import sha256
 from pathlib import Path
@@ -33,24 +34,26 @@ def compiled(definitions: Sequence[str]) -> CDLL | None:
     try:
         compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
         command = [*compiler, *OPTIONS, *_like_pytorch(), *definitions]
-        folder = cache_folder()
-        if folder is None:
-            with tempfile.TemporaryDirectory() as temporary:
-                return CDLL(str(_compile(command, Path(temporary))))
-        path = folder / f"operations-{_identity(compiler, command)}.so"
-        return _cached(path) or _compile_to(path, command)
+        path = cache_folder() / f"operations-{_identity(compiler, command)}.so"
+        with suppress(OSError):  # missing or damaged
+            return CDLL(str(path))
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # other processes never see half a file
+            file = _compile(command, Path(folder))
+            sync(file)
+            file.replace(path)
+        return CDLL(str(path))
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
 
 
-def cache_folder() -> Path | None:
-    """Return the folder for this package in the user's cache; None if nothing can be written there."""
-    try:
+def cache_folder() -> Path:
+    """Return the folder for this package in the user's cache, or a temporary one if nothing can be written there."""
+    with suppress(OSError, RuntimeError):  # RuntimeError: this user has no home
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "nmt"
         folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # RuntimeError: this user has no home
-        return None
-    return folder if os.access(folder, os.W_OK | os.X_OK) else None
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    return Path(tempfile.mkdtemp(prefix="nmt-"))
 
 
 def _like_pytorch() -> list[str]:
@@ -64,22 +67,6 @@ def _identity(compiler: Sequence[str], command: Sequence[str]) -> str:
     content = [file.read_bytes() for file in (*SOURCES, *HEADERS)]
     parts = [*content, version, "\0".join(command).encode(), cpu_features().encode()]
     return sha256(b"".join(sha256(part).digest() for part in parts)).hexdigest()[:16]
-
-
-def _cached(path: Path) -> CDLL | None:
-    try:
-        return CDLL(str(path))
-    except OSError:  # missing or damaged
-        return None
-
-
-def _compile_to(path: Path, command: Sequence[str]) -> CDLL:
-    """Compile under a temporary name, so that processes that do this simultaneously never see half a file."""
-    with tempfile.TemporaryDirectory(dir=path.parent) as temporary:
-        file = _compile(command, Path(temporary))
-        sync(file)
-        file.replace(path)
-    return CDLL(str(path))
 
 
 def _compile(command: Sequence[str], folder: Path) -> Path:

@@ -18,10 +18,15 @@ class Draws(NamedTuple):
     scale: float
     """The factor of the coordinates that are kept."""
 
+    @property
+    def structure(self) -> Dropout:
+        """The same, as the C code sees it."""
+        return Dropout(self.numbers.data_ptr(), self.first, self.scale)
+
 
 def drop(stream: Tensor, draws: Draws) -> Tensor:
     """Return Dropout(stream)."""
-    return cast(Tensor, _Dropped.apply(stream, draws))  # type: ignore[no-untyped-call]
+    return cast(Tensor, _Added.apply(None, stream, draws))  # type: ignore[no-untyped-call]
 
 
 def add_dropped(stream: Tensor, branch: Tensor, draws: Draws) -> Tensor:
@@ -35,30 +40,23 @@ def add_norm(stream: Tensor, branch: Tensor, norm: torch.nn.LayerNorm, draws: Dr
     return cast(Tensor, _Normed.apply(*arguments))  # type: ignore[no-untyped-call]
 
 
-class _Dropped(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, stream: Tensor, draws: Draws) -> Tensor:
-        ctx.draws = draws
-        return _dropped(stream, draws)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return _dropped(gradient, ctx.draws), None
-
-
 class _Added(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, stream: Tensor, branch: Tensor, draws: Draws) -> Tensor:
-        ctx.draws = draws
-        stream, branch = stream.contiguous(), branch.contiguous()
-        added = torch.empty_like(stream)
-        inputs = stream.data_ptr(), branch.data_ptr()
-        library(stream).add_dropped(*inputs, _structure(draws), added.data_ptr(), stream.numel())
-        return added
+    def forward(ctx: Any, stream: Tensor | None, branch: Tensor, draws: Draws) -> Tensor:
+        ctx.draws, ctx.has_stream = draws, stream is not None
+        return _added(stream, branch, draws)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-        return gradient, _dropped(gradient, ctx.draws), None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None]:
+        return gradient if ctx.has_stream else None, _added(None, gradient, ctx.draws), None
+
+
+def _added(stream: Tensor | None, branch: Tensor, draws: Draws) -> Tensor:
+    stream, branch = None if stream is None else stream.contiguous(), branch.contiguous()
+    added = torch.empty_like(branch)
+    inputs = None if stream is None else stream.data_ptr(), branch.data_ptr()
+    library(branch).add_dropped(*inputs, draws.structure, added.data_ptr(), branch.numel())
+    return added
 
 
 class _Normed(torch.autograd.Function):
@@ -73,7 +71,7 @@ class _Normed(torch.autograd.Function):
         ctx.eps, ctx.draws = eps, draws
         normed, rows = torch.empty_like(stream), buffers(len(gain))
         library(stream).add_norm(
-            stream.data_ptr(), branch.data_ptr(), _structure(draws), gain.data_ptr(), bias.data_ptr(), eps,
+            stream.data_ptr(), branch.data_ptr(), draws.structure, gain.data_ptr(), bias.data_ptr(), eps,
             normed.data_ptr(), rows.data_ptr(), stream.numel() // len(gain), len(gain),
         )  # fmt: skip
         return normed
@@ -85,22 +83,11 @@ class _Normed(torch.autograd.Function):
         to_stream, to_branch = torch.empty_like(stream), torch.empty_like(branch)
         sums = buffers(3 * len(gain)).zero_()  # of each thread: for gain and bias, and room for a row
         library(stream).add_norm_backward(
-            gradient.data_ptr(), stream.data_ptr(), branch.data_ptr(), _structure(ctx.draws), gain.data_ptr(), ctx.eps,
+            gradient.data_ptr(), stream.data_ptr(), branch.data_ptr(), ctx.draws.structure, gain.data_ptr(), ctx.eps,
             to_stream.data_ptr(), to_branch.data_ptr(), sums.data_ptr(), stream.numel() // len(gain), len(gain),
         )  # fmt: skip
         to_gain, to_bias, _ = sums.sum(0).chunk(3)
         return to_stream, to_branch, to_gain, to_bias, None, None
-
-
-def _structure(draws: Draws) -> Dropout:
-    return Dropout(draws.numbers.data_ptr(), draws.first, draws.scale)
-
-
-def _dropped(stream: Tensor, draws: Draws) -> Tensor:
-    stream = stream.contiguous()
-    dropped = torch.empty_like(stream)
-    library(stream).add_dropped(None, stream.data_ptr(), _structure(draws), dropped.data_ptr(), stream.numel())
-    return dropped
 
 
 def sum_rows(rows: Tensor) -> Tensor:
