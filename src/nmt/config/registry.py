@@ -39,8 +39,8 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
         "alibi": Choice("nmt.model.positions:Alibi", "scores fall linearly with distance"),
     },
     "model.norm": {
-        "layer": Choice("nmt.model.norms:LayerNorm", "the paper's LayerNorm"),
-        "rms": Choice("nmt.model.norms:RMSNorm", "RMSNorm"),
+        "layer": Choice("nmt.model.modules:LayerNorm", "the paper's LayerNorm"),
+        "rms": Choice("nmt.model.modules:RMSNorm", "RMSNorm"),
     },
     "model.activation": {
         "relu": Choice("nmt.model.activations:RELU", "the paper's"),

@@ -37,7 +37,8 @@ from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
-from nmt.model.translator import IN_C, Batch, Translator, can_translate
+from nmt.model.translator import IN_C, Translator, can_translate
+from nmt.model.translator_batch import Batch
 from nmt.model.working_weights import in_precision
 from nmt.runs.checkpoint import Checkpoint, check_weights
 from nmt.text.special import BOS

@@ -10,7 +10,7 @@ from nmt.estimate.parameters import ParameterCounts
 from nmt.model.activations import activation_of
 from nmt.model.backends.eager import LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK
 from nmt.model.build import needs_padded_attention
-from nmt.model.positions import positions_of
+from nmt.model.positions import MAX_DISTANCE, positions_of
 
 FLOAT32_BYTES = 4
 GATHERED_LAYERS = 2
@@ -124,7 +124,8 @@ def _saved_bytes(config: ModelConfig, keys: int, on: Storage) -> tuple[int, int,
     padded = not on.half if on.gpu else not on.fused
 
     attention = padded_query if padded or needs_padded_attention(config) else query + keys_values
-    attention += positions.bias_saved_numbers() * FLOAT32_BYTES
+    if config.positions == "relative":  # the queries, and their products with all vectors
+        attention += heads * (config.key_size + 2 * MAX_DISTANCE + 1) * FLOAT32_BYTES
     if positions.rotates:  # the values keep the product that queries and keys were rotated from
         attention += (heads + config.key_value_heads) * config.key_size * width
     dropped = width + on.mask if config.activation_dropout else 0

@@ -34,11 +34,9 @@ class Attend(Protocol):
         """
 
 
-class AttendSource(Protocol):
-    """Attention from each query of the decoder to the source of the same sentence."""
-
-    def __call__(self, queries: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
-        """Queries (Tq, h, d_k) give (Tq, h d_v); `project` returns the keys and values of the encoder's output."""
+AttendSource = Callable[[Tensor, Callable[[Tensor], tuple[Tensor, Tensor]]], Tensor]
+"""`attend_source(queries, project)` attends from each query (Tq, h, d_k) of the decoder to the source of the same
+sentence, and returns (Tq, h d_v); `project` returns the keys and values of the encoder's output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +96,7 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None, bias: 
 
 
 def attention_mask(queries: Packed, keys: Packed, *, causal: bool) -> Tensor | None:
-    """Return which keys each query must not see: boolean, broadcast to (B, 1, Lq, Lk), or None if it may see all.
-
-    With `causal` these are the later ones.
-    """
+    """Return which keys each query must not see: boolean, broadcast to (B, 1, Lq, Lk), or None if it may see all."""
     device = keys.tokens.device
     ended = keys.ended
     mask = None if ended is None else ended[:, None, None, :]
@@ -176,21 +171,17 @@ class PaddedAttend:
         if self.fused:
             seen = None if self.mask is None else ~self.mask
             return self.queries.unpad(F.scaled_dot_product_attention(queries, keys, values, seen)).flatten(-2)
-        weights = attention_weights(queries, keys, self.mask, self._added_scores(bias, queries))
+        added = None
+        if bias is not None:
+            places = torch.arange(queries.shape[2], device=queries.device)
+            added = bias(queries.to(exact_type(queries)), places - places[:, None])
+        weights = attention_weights(queries, keys, self.mask, added)
         if self.record is not None:
             self.record(weights)
         if self.dropout:
             weights = weights * dropout_mask(weights, self.dropout) * (1 / (1 - self.dropout))
         attended = torch.matmul(weights, values.to(weights.dtype))
         return self.queries.unpad(attended.to(values.dtype)).flatten(-2)
-
-    def _added_scores(self, bias: ScoreBias | None, queries: Tensor) -> Tensor | None:
-        """Return the numbers that a bias adds to the scores: (B or 1, h, Lq, Lk)."""
-        if bias is None:
-            return None
-        places = torch.arange(queries.shape[2], device=queries.device)
-        scores: Tensor = bias(queries.to(exact_type(queries)), places - places[:, None])
-        return scores
 
 
 class Recorder:

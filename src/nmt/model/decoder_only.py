@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from nmt.config.model import ModelConfig
 from nmt.model.attention import Attend, Plan, Recorder, ScoreBias
 from nmt.model.backends.chosen import backend
-from nmt.model.interface import AttentionMaps, TranslationModel, initialize_small
+from nmt.model.interface import AttentionMaps, TranslationModel
 from nmt.model.kv_cache import KeysValues, KVCache
 from nmt.model.layers import EncoderLayer
-from nmt.model.norms import final_norm
+from nmt.model.modules import final_norm
 from nmt.model.packed import Packed
 from nmt.model.positions import Places
 
@@ -26,33 +26,22 @@ class DecoderOnly(TranslationModel):
         super().__init__(config, source_vocabulary, target_vocabulary)
         self.decoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.decoder_depth))
         self.decoder_norm = final_norm(config)
-        if config.initialization == "small":
-            initialize_small(self)
 
     def forward(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the last layer's output (T, d_model) for each target token, given those before it and the source."""
         return self._read(Joined(source, target), plan or backend().attention)
-
-    def build_position_tables(self, longest: int) -> None:
-        """See `TranslationModel.build_position_tables`; positions count through the source and the translation."""
-        super().build_position_tables(2 * longest)
 
     def attention(self, source: Packed, target: Packed) -> list[AttentionMaps]:
         """See `TranslationModel.attention`."""
         recorder = Recorder()
         self._read(Joined(source, target), recorder)
         weights = torch.stack(recorder.weights, 1)  # (sentences, layers, heads, queries, keys)
-        found = []
-        for each, read, said in zip(weights, source.lengths.tolist(), target.lengths.tolist(), strict=True):
-            of_target = each[..., read : read + said, :]
-            found.append(
-                AttentionMaps(
-                    encoder=each[..., :read, :read],
-                    decoder=of_target[..., read : read + said],
-                    cross=of_target[..., :read],
-                )
-            )
-        return found
+        lengths = zip(weights, source.lengths.tolist(), target.lengths.tolist(), strict=True)
+        spans = [(each, slice(0, read), slice(read, read + said)) for each, read, said in lengths]
+        return [
+            AttentionMaps(each[..., read, read], each[..., said, said], each[..., said, read])
+            for each, read, said in spans
+        ]
 
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`; the cache begins with the source."""

@@ -18,10 +18,7 @@ from nmt.model.dropout import Dropout
 from nmt.model.kv_cache import KVCache
 from nmt.model.packed import Packed
 from nmt.model.positions import Places, Transform, positions_of
-from nmt.model.word_vectors import Factors, WordVectors, random_vectors
-
-SMALL_STANDARD_DEVIATION = 0.02
-"""The standard deviation of the initial weights with `model.initialization=small`."""
+from nmt.model.word_vectors import WordVectors, random_vectors
 
 
 class AttentionMaps(NamedTuple):
@@ -96,10 +93,6 @@ class TranslationModel(nn.Module):
         """The matrix (V, d_model) before the softmax."""
         return self.vectors.matrix("projection")
 
-    def factors(self, output: Tensor) -> Factors:
-        """Return what the loss multiplies to get the scores of all words; see `WordVectors.factors`."""
-        return self.vectors.factors(output)
-
     @property
     def precision(self) -> torch.dtype:
         """The precision of the residual stream and of matrix products."""
@@ -120,16 +113,6 @@ class TranslationModel(nn.Module):
         biased = queries is keys and self.positions.biases_scores
         dropout = self.config.attention_dropout if self.training else 0.0
         return AttentionSpec(queries, keys, causal, width, self.precision, biased, dropout)
-
-
-def initialize_small(model: nn.Module) -> None:
-    """Give all matrices small weights, so that sub-layers add little to the residual stream at first.
-
-    Matrices without memory, of models of which only the shapes matter, are skipped: PyTorch would import its compiler.
-    """
-    for parameter in model.parameters():
-        if parameter.dim() > 1 and not parameter.is_meta:
-            nn.init.normal_(parameter, std=SMALL_STANDARD_DEVIATION)
 
 
 def trainable(model: TranslationModel) -> list[nn.Parameter]:

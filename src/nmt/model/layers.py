@@ -15,8 +15,7 @@ from nmt.model.activations import activation_of
 from nmt.model.attention import Attend, AttendSource
 from nmt.model.backends.chosen import backend
 from nmt.model.dropout import Dropout
-from nmt.model.linear import Linear
-from nmt.model.norms import build_norm
+from nmt.model.modules import Linear, build_norm
 from nmt.model.positions import Transform, positions_of
 
 

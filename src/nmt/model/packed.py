@@ -1,6 +1,7 @@
 """Packed streams: the tokens of many sentences one after the other. Padded blocks exist only inside attention."""
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -73,10 +74,11 @@ class Packed:
 
 
 class Padding:
-    """Moves the rows of a packed stream into a padded block and back. Nobody may use the results of padding."""
+    """Moves the rows of a packed stream into a padded block and back. What padding contains gets no gradient."""
 
     def __init__(self, stream: Packed) -> None:
-        self.shape, self.equal_lengths = (stream.sentences, stream.longest), stream.equal_lengths
+        self.shape, self.equal_lengths, ended = (stream.sentences, stream.longest), stream.equal_lengths, stream.ended
+        self.after_end = None if ended is None else ended[:, None, :, None]  # (B, 1, L, 1)
         if self.equal_lengths:
             return
         lengths, device = stream.lengths, stream.tokens.device
@@ -89,10 +91,33 @@ class Padding:
 
     def pad(self, heads: Tensor) -> Tensor:
         """(T, h, d) to (B, h, L, d); after a sentence's end its last token is repeated."""
-        block = heads if self.equal_lengths else heads.index_select(0, self.tokens)
-        return block.view(*self.shape, *heads.shape[1:]).transpose(1, 2).contiguous()
+        return cast(Tensor, _Moved.apply(heads, self, True))  # type: ignore[no-untyped-call]
 
     def unpad(self, block: Tensor) -> Tensor:
         """(B, h, L, d) to (T, h, d)."""
+        return cast(Tensor, _Moved.apply(block, self, False))  # type: ignore[no-untyped-call]
+
+    def _block(self, heads: Tensor) -> Tensor:
+        block = heads if self.equal_lengths else heads.index_select(0, self.tokens)
+        return block.view(*self.shape, *heads.shape[1:]).transpose(1, 2).contiguous()
+
+    def _stream(self, block: Tensor) -> Tensor:
         heads = block.transpose(1, 2).flatten(0, 1)
         return heads if self.equal_lengths else heads.index_select(0, self.rows)
+
+
+class _Moved(torch.autograd.Function):
+    """Moves rows into a padded block, or back; the gradient moves the other way."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, padding: Padding, to_block: bool) -> Tensor:
+        ctx.padding, ctx.to_block = padding, to_block
+        return padding._block(rows) if to_block else padding._stream(rows)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        padding: Padding = ctx.padding
+        if ctx.to_block:
+            return padding._stream(gradient), None, None
+        block = padding._block(gradient)
+        return block if padding.after_end is None else block.masked_fill_(padding.after_end, 0), None, None

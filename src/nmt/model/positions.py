@@ -58,10 +58,6 @@ class Positions:
         """Return a module that computes the numbers to add to the scores of one self-attention layer, or None."""
         return None
 
-    def bias_saved_numbers(self) -> int:
-        """Return how many numbers of float32 per query token `score_bias` saves for backward."""
-        return 0
-
 
 def positions_of(config: ModelConfig) -> Positions:
     """Return the position encoding that the settings choose."""
@@ -142,10 +138,6 @@ class Relative(Positions):
     def score_bias(self) -> nn.Module:
         """See `Positions.score_bias`."""
         return RelativeKeys(self.config)
-
-    def bias_saved_numbers(self) -> int:
-        """See `Positions.bias_saved_numbers`: the queries, and their products with all vectors."""
-        return self.config.heads * (self.config.key_size + 2 * MAX_DISTANCE + 1)
 
 
 class RelativeKeys(nn.Module):

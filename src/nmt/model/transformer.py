@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from nmt.config.model import ModelConfig
 from nmt.model.attention import Attend, AttendSource, Plan, Recorder
 from nmt.model.backends.chosen import backend
-from nmt.model.interface import AttentionMaps, TranslationModel, initialize_small
+from nmt.model.interface import AttentionMaps, TranslationModel
 from nmt.model.kv_cache import KVCache
 from nmt.model.layers import DecoderLayer, EncoderLayer
-from nmt.model.norms import final_norm
+from nmt.model.modules import final_norm
 from nmt.model.packed import Packed
 from nmt.model.positions import Places
 
@@ -31,8 +31,6 @@ class Transformer(TranslationModel):
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_depth))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_depth))
         self.encoder_norm, self.decoder_norm = final_norm(config), final_norm(config)
-        if config.initialization == "small":
-            initialize_small(self)
 
     def forward(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the decoder's output (T, d_model) for each target token, given those before it and the source."""

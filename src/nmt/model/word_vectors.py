@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nmt.config.model import ModelConfig
 from nmt.model.attention import exact_type
-from nmt.model.linear import Copies
+from nmt.model.modules import Copies
 
 BIAS_COORDINATES = 8
 """Coordinates that hold the bias of the scores: one, and zeros."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nmt.compute.machine import HALF_PRECISIONS
 from nmt.model.interface import TranslationModel
-from nmt.model.linear import Linear
+from nmt.model.modules import Linear
 from nmt.model.word_vectors import WordVectors
 
 

@@ -12,7 +12,7 @@ from nmt.compute import distributed
 from nmt.compute.workers import concurrent_workers, run_in_threads
 from nmt.config.training import TrainingConfig
 from nmt.model.interface import TranslationModel, trainable
-from nmt.model.linear import Linear
+from nmt.model.modules import Linear
 from nmt.training.optimizer import adam_groups
 
 MOMENTUM = 0.95

@@ -29,7 +29,7 @@ class Objective(nn.Module):
 
     def _cross_entropy(self, batch: MicroBatch, plan: Plan | None = None) -> Losses:
         """Return the cross-entropy with smoothed labels (section 5.4 of the paper)."""
-        output, projection, working = self.model.factors(self.model(batch.source, batch.target, plan))
+        output, projection, working = self.model.vectors.factors(self.model(batch.source, batch.target, plan))
         return smoothed_cross_entropy(
             output, projection, batch.labels, smoothing=self.smoothing, ignore=PAD, working_projection=working
         )

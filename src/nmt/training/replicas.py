@@ -46,7 +46,7 @@ class Replicas:
         self.working_weights = WorkingWeights(self.model, machine.precision)
         """The model in the precision of training."""
         with self.working_weights.active():
-            self.model.build_position_tables(MAX_TARGET_TOKENS)
+            self.model.build_position_tables(2 * MAX_TARGET_TOKENS)  # some models join both sides
         self.trained: Mapping[str, nn.Parameter] = {
             name: each for name, each in self.model.named_parameters() if each.requires_grad
         }

@@ -22,90 +22,54 @@ def register_flash_kernels() -> None:
     varlen._varlen_attn_backward.register_kernel("cpu")(_backward)
 
 
-def _check(queries: Tensor, keys: Tensor, values: Tensor, *offsets: Tensor) -> None:
-    inputs = (queries, keys, values)
-    if queries.dtype not in (torch.bfloat16, torch.float16) or any(each.dtype != queries.dtype for each in inputs):
-        raise TypeError(f"flash attention takes three tensors in bf16 or fp16, not {[each.dtype for each in inputs]}")
-    if any(each.shape[1:] != queries.shape[1:] for each in inputs):
-        raise ValueError(f"heads differ in number or width: {[each.shape for each in inputs]}")
-    if queries.shape[-1] % 8 or queries.shape[-1] > MAX_HEAD_WIDTH:
-        raise ValueError(f"the width of a head must be a multiple of 8 and at most 256, not {queries.shape[-1]}")
-    if any(each.stride(-1) != 1 for each in inputs) or any(each.dtype != torch.int32 for each in offsets):
-        raise ValueError("heads must be contiguous, and offsets int32")
+def _check(*inputs: Tensor) -> None:
+    assert {each.dtype for each in inputs} in ({torch.bfloat16}, {torch.float16})
+    assert len({each.shape[1:] for each in inputs}) == 1, "heads differ in number or width"
+    assert inputs[0].shape[-1] % 8 == 0
+    assert inputs[0].shape[-1] <= MAX_HEAD_WIDTH
+    assert all(each.stride(-1) == 1 for each in inputs)
 
 
 def _sentences(query_offsets: Tensor, key_offsets: Tensor) -> Iterator[tuple[slice, slice]]:
     """Yield the queries and the keys of each sentence that has any."""
-    starts = zip(query_offsets.tolist(), key_offsets.tolist(), strict=True)
-    first, second = next(starts)
-    for query_end, key_end in starts:
-        if query_end > first:
-            yield slice(first, query_end), slice(second, key_end)
-        first, second = query_end, key_end
+    assert query_offsets.dtype == key_offsets.dtype == torch.int32
+    queries, keys = query_offsets.tolist(), key_offsets.tolist()
+    for place in range(len(queries) - 1):
+        if queries[place + 1] > queries[place]:
+            yield slice(queries[place], queries[place + 1]), slice(keys[place], keys[place + 1])
 
 
 def _scores(queries: Tensor, keys: Tensor, scale: float, causal: bool) -> Tensor:
     scores = torch.einsum("ihd,jhd->hij", queries.float(), keys.float()) * scale
-    if causal:
-        future = torch.ones(scores.shape[1:], dtype=torch.bool).triu(1 + scores.shape[2] - scores.shape[1])
-        scores = scores.masked_fill(future, -torch.inf)
-    return scores
+    future = torch.ones(scores.shape[1:], dtype=torch.bool).triu(1 + scores.shape[2] - scores.shape[1])
+    return scores.masked_fill(future, -torch.inf) if causal else scores
 
 
-def _forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    cu_seq_q: Tensor,
-    cu_seq_k: Tensor,
-    max_q: int,
-    max_k: int,
-    is_causal: bool = False,
-    scale: float | None = None,
-    *_: Any,
-) -> tuple[Tensor, Tensor, Tensor]:
-    _check(query, key, value, cu_seq_q, cu_seq_k)
-    assert scale is not None
+def _forward(query: Tensor, key: Tensor, value: Tensor, *options: Any) -> tuple[Tensor, Tensor, Tensor]:
+    query_offsets, key_offsets, max_query, max_key, causal, scale = options[:6]
+    _check(query, key, value)
     attended = torch.empty_like(query)
     normaliser = query.new_empty((query.shape[1], query.shape[0]), dtype=torch.float32)
-    for rows, columns in _sentences(cu_seq_q, cu_seq_k):
-        assert rows.stop - rows.start <= max_q
-        assert columns.stop - columns.start <= max_k
-        scores = _scores(query[rows], key[columns], scale, is_causal)
+    for rows, columns in _sentences(query_offsets, key_offsets):
+        assert rows.stop - rows.start <= max_query
+        assert columns.stop - columns.start <= max_key
+        scores = _scores(query[rows], key[columns], scale, causal)
         normaliser[:, rows] = scores.logsumexp(-1)
         weights = scores.softmax(-1).to(value.dtype).float()
         attended[rows] = torch.einsum("hij,jhd->ihd", weights, value[columns].float()).to(query.dtype)
     return attended, normaliser, torch.zeros(2, dtype=torch.uint64)
 
 
-def _backward(
-    grad_out: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    out: Tensor,
-    lse: Tensor,
-    cu_seq_q: Tensor,
-    cu_seq_k: Tensor,
-    max_q: int,
-    max_k: int,
-    is_causal: bool,
-    rng_state: Tensor,
-    scale: float | None = None,
-    *_: Any,
-) -> tuple[Tensor, Tensor, Tensor]:
-    assert scale is not None
+def _backward(upstream: Tensor, query: Tensor, key: Tensor, value: Tensor, *saved: Any) -> tuple[Tensor, ...]:
+    out, normaliser, query_offsets, key_offsets, _, _, causal, _, scale = saved[:9]
     gradients = torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
-    for rows, columns in _sentences(cu_seq_q, cu_seq_k):
-        gradient = grad_out[rows].float()
-        weights = (_scores(query[rows], key[columns], scale, is_causal) - lse[:, rows, None]).exp()
+    for rows, columns in _sentences(query_offsets, key_offsets):
+        gradient = upstream[rows].float()
+        weights = (_scores(query[rows], key[columns], scale, causal) - normaliser[:, rows, None]).exp()
         along_values = torch.einsum("ihd,jhd->hij", gradient, value[columns].float())
         along_output = torch.einsum("ihd,ihd->hi", gradient, out[rows].float())
         grad_scores = weights * (along_values - along_output[..., None]) * scale
-        for tensor, part, product in (
-            (gradients[0], rows, torch.einsum("hij,jhd->ihd", grad_scores, key[columns].float())),
-            (gradients[1], columns, torch.einsum("hij,ihd->jhd", grad_scores, query[rows].float())),
-            (gradients[2], columns, torch.einsum("hij,ihd->jhd", weights, gradient)),
-        ):
-            tensor[part] = product.to(tensor.dtype)
+        gradients[0][rows] = torch.einsum("hij,jhd->ihd", grad_scores, key[columns].float()).to(query.dtype)
+        gradients[1][columns] = torch.einsum("hij,ihd->jhd", grad_scores, query[rows].float()).to(query.dtype)
+        gradients[2][columns] = torch.einsum("hij,ihd->jhd", weights, gradient).to(query.dtype)
     return gradients

@@ -5,9 +5,7 @@ It shares no code with `nmt.model`: an independent truth for its tests.
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,11 +13,6 @@ from torch import Tensor
 from nmt.config.model import ModelConfig
 
 Weights = dict[str, Tensor]
-
-
-def model_with(config: ModelConfig, **settings: Any) -> ModelConfig:
-    """Return settings of a model with others."""
-    return replace(config, **settings)
 
 
 def linear(weights: Weights, name: str, x: Tensor) -> Tensor:

@@ -16,13 +16,12 @@ from torch.nn import functional as F
 from nmt.config.model import ModelConfig
 from nmt.data.loader import MicroBatch
 from nmt.model.activations import GELU, RELU, SWIGLU
-from nmt.model.attention import AttentionSpec, PaddedAttend, attention_scores, joined
+from nmt.model.attention import AttentionSpec
 from nmt.model.backends.chosen import backend
 from nmt.model.backends.eager import Eager
 from nmt.model.build import build_model
 from nmt.model.dropout import Dropout, share_seed
-from nmt.model.linear import Linear
-from nmt.model.norms import LayerNorm, RMSNorm
+from nmt.model.modules import LayerNorm, Linear, RMSNorm
 from nmt.model.positions import RelativeKeys, sinusoids
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective
@@ -160,12 +159,6 @@ def test_fused_attention_in_fp16(causal: bool, lengths: list[int]) -> None:
     assert error_of(attend, exact, inputs) < 4e-3
 
 
-@plain_only
-def test_scores_are_scaled_before_they_overflow_in_fp16() -> None:
-    heads = torch.full((1, 1, 2, 64), 60.0, dtype=torch.float16)  # the product is 230,400, and fp16 ends at 65,504
-    assert attention_scores(heads, heads).tolist() == [[[[28_800.0] * 2] * 2]]
-
-
 @pytest.mark.parametrize("activation", [RELU, GELU, SWIGLU], ids=["relu", "gelu", "swiglu"])
 @pytest.mark.parametrize("widths", [(64, 96), (24, 40)])
 def test_feed_forward(widths: tuple[int, int], activation: object, device: torch.device, dtype: torch.dtype) -> None:
@@ -210,6 +203,8 @@ def mask_of(dropout: Dropout, rows: int, width: int, device: torch.device, dtype
 def test_residual_connections(
     rows: int, width: int, probability: float, rms: bool, kind: str, device: torch.device, dtype: torch.dtype
 ) -> None:
+    if kind == "dropout" and (INTERPRETED or device.type == "cuda"):
+        pytest.skip("drawn by PyTorch")
     dropout = Dropout(probability).to(device)
     dropout.site = 3
     kept = mask_of(dropout, rows, width, device, dtype)
@@ -217,47 +212,41 @@ def test_residual_connections(
     inputs = [random_numbers(rows, width, seed=seed).to(dtype) for seed in (1, 2)]
     inputs += [random_numbers(width, seed=3), *([] if rms else [random_numbers(width, seed=4)])]
 
-    def ours(stream: Tensor, branch: Tensor, gain: Tensor, bias: Tensor | None = None) -> Tensor:
+    def with_all(result: Tensor, *inputs: Tensor) -> Tensor:
+        """Let the result depend on all inputs."""
+        return result + 0 * sum(each.sum() for each in inputs).to(result.dtype)  # type: ignore[union-attr]
+
+    def ours(stream: Tensor, branch: Tensor, *parameters: Tensor) -> Tensor:
         torch.manual_seed(5)
-        norm = RMSNorm(width, device=device) if bias is None else LayerNorm(width, device=device)
-        del norm.weight
-        norm.weight = gain  # type: ignore[assignment]
-        if bias is not None:
-            del norm.bias
-            norm.bias = bias
-        unused = 0 * (gain.sum() + (0 if bias is None else bias.sum()))
-        match kind:
-            case "residual":
-                return backend().residual(stream, branch, dropout) + unused.to(dtype)
-            case "norm":
-                return backend().norm(stream, norm) + 0 * branch
-            case "dropout":
-                return backend().dropout(branch, dropout) + 0 * stream + unused.to(dtype)
-            case "residual_norm":
-                return backend().residual_norm(stream, branch, dropout, norm)
-        added, normed = backend().residual_and_norm(stream, branch, dropout, norm)
-        return torch.cat([added, normed])
-
-    def exact(stream: Tensor, branch: Tensor, gain: Tensor, bias: Tensor | None = None) -> Tensor:
-        added = stream + branch * kept
-
-        def normed(x: Tensor) -> Tensor:
-            if bias is None:
-                return x / (x.square().mean(-1, keepdim=True) + torch.finfo(FP32).eps).sqrt() * gain
-            return F.layer_norm(x, (width,), gain, bias)
-
-        unused = 0 * (gain.sum() + (0 if bias is None else bias.sum()))
+        norm = RMSNorm(width, device=device) if rms else LayerNorm(width, device=device)
+        for name, parameter in zip(("weight", "bias"), parameters, strict=False):
+            delattr(norm, name)
+            setattr(norm, name, parameter)
         results = {
-            "residual": lambda: added + unused,
-            "norm": lambda: normed(stream) + 0 * branch,
-            "dropout": lambda: branch * kept + 0 * stream + unused,
+            "residual": lambda: backend().residual(stream, branch, dropout),
+            "norm": lambda: backend().norm(stream, norm),
+            "dropout": lambda: backend().dropout(branch, dropout),
+            "residual_norm": lambda: backend().residual_norm(stream, branch, dropout, norm),
+            "residual_and_norm": lambda: torch.cat(backend().residual_and_norm(stream, branch, dropout, norm)),
+        }
+        return with_all(results[kind](), stream, branch, *parameters)
+
+    def exact(stream: Tensor, branch: Tensor, *parameters: Tensor) -> Tensor:
+        def normed(x: Tensor) -> Tensor:
+            if rms:
+                return x / (x.square().mean(-1, keepdim=True) + torch.finfo(FP32).eps).sqrt() * parameters[0]
+            return F.layer_norm(x, (width,), parameters[0], parameters[1])
+
+        added = stream + branch * kept
+        results = {
+            "residual": lambda: added,
+            "norm": lambda: normed(stream),
+            "dropout": lambda: branch * kept,
             "residual_norm": lambda: normed(added),
             "residual_and_norm": lambda: torch.cat([added, normed(added)]),
         }
-        return results[kind]()
+        return with_all(results[kind](), stream, branch, *parameters)
 
-    if kind == "dropout" and (INTERPRETED or device.type == "cuda"):
-        pytest.skip("drawn by PyTorch")
     assert error_of(ours, exact, inputs, device) < TOLERANCES[dtype]
 
 
@@ -374,16 +363,6 @@ def test_dropout_depends_on_the_seeds_of_a_micro_batch_only(placement: str, devi
     assert torch.equal(model(source, source), model(source, source))
 
 
-@plain_only
-def test_each_dropout_of_a_model_has_its_own_masks() -> None:
-    model = build_model(replace(SMALL, dropout=0.4), 30, 30)
-    seed = share_seed(model.modules(), CPU)
-    dropouts = [module for module in model.modules() if isinstance(module, Dropout)]
-    assert len({dropout.site for dropout in dropouts}) == len(dropouts) == 1 + 2 * 2 + 2 * 3
-    assert all(dropout.seed is seed for dropout in dropouts)
-    assert not [name for name in model.state_dict() if "seed" in name]  # checkpoints do not store it
-
-
 def mix(word: int) -> int:
     word = ((word ^ (word >> 16)) * 0x7FEB352D) % (1 << 32)
     word = ((word ^ (word >> 15)) * 0x846CA68B) % (1 << 32)
@@ -402,27 +381,3 @@ def test_a_mask_is_a_function_of_seed_site_and_index_alone(seed: int, site: int)
     dropout.seed, dropout.site = torch.tensor([seed]), site
     with using(interpreted()):
         torch.testing.assert_close(mask_of(dropout, 3, 20, CPU, FP32), expected, rtol=1e-6, atol=0)
-
-
-@plain_only
-def test_adjacent_columns_are_joined_without_a_copy() -> None:
-    whole = torch.arange(24.0).view(4, 6)
-    parts = whole.split([1, 2, 3], 1)
-    assert joined(parts).equal(whole)
-    assert joined(parts).data_ptr() == whole.data_ptr()
-    assert joined(parts[1:]).equal(torch.cat(parts[1:], 1))  # they do not fill their rows
-    halves = whole.split(3, 1)
-    for order in ([1, 0], [0, 0]):
-        found = [halves[index] for index in order]
-        assert joined(found).equal(torch.cat(found, 1))
-
-
-@plain_only
-def test_the_mean_over_many_masks_of_attention_is_attention_without_dropout() -> None:
-    lines, copies = [4, 1, 2], 4000
-    queries, keys, values = (random_numbers(7, 2, 4, seed=seed) for seed in range(3))
-    once, often = stream(lines), stream(lines * copies)
-    dropping = PaddedAttend(AttentionSpec(often, often, False, 4, FP32, dropout=0.3))
-    draws = dropping(queries.repeat(copies, 1, 1), keys.repeat(copies, 1, 1), values.repeat(copies, 1, 1))
-    exact = PaddedAttend(AttentionSpec(once, once, False, 4, FP32))(queries, keys, values)
-    torch.testing.assert_close(draws.unflatten(0, (copies, -1)).mean(0), exact, atol=0.06, rtol=0)

@@ -1,5 +1,7 @@
 """The backend of this process: chosen once, from the device, the precision, the settings and the compilers it finds."""
 
+from collections.abc import Collection
+
 import torch
 
 from nmt.compute.machine import Machine, has_bf16
@@ -28,31 +30,30 @@ def choose(machine: Machine, *, kernels: bool, compiled: bool = False, trains: b
     Raises:
         UserError: Triton is installed, but does not work on this GPU.
     """
+    kernels, device = kernels and not compiled, machine.device
     use_operations(())
-    if machine.device.type == "cuda":
-        _Chosen.backend = _of_gpu(machine, kernels=kernels and not compiled)
-    elif machine.device.type == "cpu":
-        _Chosen.backend = _of_cpu(machine, kernels=kernels and not compiled, trains=trains)
+    if device.type == "cuda":
+        _Chosen.backend = _of_gpu(device, kernels=kernels)
+    elif device.type == "cpu" and kernels and machine.precision in (torch.float32, torch.bfloat16):
+        _Chosen.backend = _of_cpu({torch.float32, machine.precision} if trains else {torch.float32})
     else:
         _Chosen.backend = Eager()
     return _Chosen.backend
 
 
-def _of_cpu(machine: Machine, *, kernels: bool, trains: bool) -> Eager:
+def _of_cpu(precisions: Collection[torch.dtype]) -> Eager:
     from nmt.model.backends.cpu import Cpu  # noqa: PLC0415 - GPUs do not need it
 
-    precisions = {torch.float32, machine.precision} if trains else {torch.float32}
-    in_c = kernels and machine.precision in (torch.float32, torch.bfloat16)
-    return Cpu(precisions) if use_operations(precisions if in_c else ()) else Eager()
+    return Cpu(precisions) if use_operations(precisions) else Eager()
 
 
-def _of_gpu(machine: Machine, *, kernels: bool) -> Eager:
+def _of_gpu(device: torch.device, *, kernels: bool) -> Eager:
     from nmt.model.backends.cuda import Cuda, has_triton  # noqa: PLC0415 - CPUs do not need it
 
-    if not (kernels and has_triton() and has_bf16(machine.device)):
-        return Cuda(machine.device)
+    if not (kernels and has_triton() and has_bf16(device)):
+        return Cuda(device)
     from nmt.model.backends.triton import Triton  # noqa: PLC0415 - imports Triton, which takes long
 
-    chosen = Triton(machine.device)
+    chosen = Triton(device)
     chosen.try_out()
     return chosen

@@ -62,8 +62,9 @@ class Eager:
         """Return x + Dropout(branch), both (..., d)."""
         return stream + self.dropout(branch, dropout)
 
-    def norm(self, stream: Tensor, norm: nn.LayerNorm | nn.RMSNorm) -> Tensor:
+    def norm(self, stream: Tensor, norm: nn.Module) -> Tensor:
         """Normalise a stream (..., d), whose statistics are in float32 or more."""
+        assert isinstance(norm, nn.LayerNorm | nn.RMSNorm)
         # CPUs have an operation for streams in bf16 with gains in float32
         mixed = isinstance(norm, nn.LayerNorm) and stream.device.type == "cpu"
         exact = stream if mixed else stream.to(norm.weight.dtype)

@@ -10,7 +10,7 @@ from nmt.model.activations import Activation
 from nmt.model.attention import exact_type, joined
 from nmt.model.backends.eager import Eager
 from nmt.model.dropout import Dropout
-from nmt.model.linear import Linear
+from nmt.model.modules import Linear
 
 
 class Fast(Eager):

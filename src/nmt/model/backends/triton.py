@@ -50,23 +50,19 @@ class Triton(Cuda):
         """See `Eager.residual`."""
         return residual.dropout_add(stream, branch, dropout)
 
-    def norm(self, stream: Tensor, norm: nn.LayerNorm | nn.RMSNorm) -> Tensor:
+    def norm(self, stream: Tensor, norm: nn.Module) -> Tensor:
         """See `Eager.norm`."""
         return residual.norm(stream, norm)
 
     def residual_norm(self, stream: Tensor, branch: Tensor, dropout: Dropout, norm: nn.Module) -> Tensor:
         """See `Eager.residual_norm`."""
-        normed: Tensor = residual.residual_norm(stream, branch, dropout, _usual(norm), keep_sum=False)
-        return normed
+        return cast(Tensor, residual.residual_norm(stream, branch, dropout, norm, keep_sum=False))
 
     def residual_and_norm(
         self, stream: Tensor, branch: Tensor, dropout: Dropout, norm: nn.Module
     ) -> tuple[Tensor, Tensor]:
         """See `Eager.residual_and_norm`."""
-        added_and_normed: tuple[Tensor, Tensor] = residual.residual_norm(
-            stream, branch, dropout, _usual(norm), keep_sum=True
-        )
-        return added_and_normed
+        return cast(tuple[Tensor, Tensor], residual.residual_norm(stream, branch, dropout, norm, keep_sum=True))
 
     def rotate(self, heads: Tensor, rotation: Tensor) -> Tensor:
         """See `Eager.rotate`."""
@@ -86,7 +82,3 @@ class Triton(Cuda):
     def softmax_gradient_(self, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
         """See `Eager.softmax_gradient_`."""
         return softmax_gradient_(logits, labels, smoothing)
-
-
-def _usual(norm: nn.Module) -> nn.LayerNorm | nn.RMSNorm:
-    return cast(nn.LayerNorm | nn.RMSNorm, norm)

@@ -51,14 +51,12 @@ def dropout_add(stream: Tensor, branch: Tensor, dropout: Dropout) -> Tensor:
     return cast(Tensor, _Add.apply(stream, branch, Draw.of(dropout)))
 
 
-def residual_norm(
-    stream: Tensor, branch: Tensor, dropout: Dropout, norm: nn.LayerNorm | nn.RMSNorm, *, keep_sum: bool
-) -> Any:
+def residual_norm(stream: Tensor, branch: Tensor, dropout: Dropout, norm: nn.Module, *, keep_sum: bool) -> Any:
     """Return norm(stream + Dropout(branch)), both (..., d); with `keep_sum`, after the sum itself."""
     return _Norm.apply(stream, branch, *_parameters(norm), Draw.of(dropout), keep_sum)
 
 
-def norm(stream: Tensor, norm: nn.LayerNorm | nn.RMSNorm) -> Tensor:
+def norm(stream: Tensor, norm: nn.Module) -> Tensor:
     """Return the norm of a stream (..., d)."""
     return cast(Tensor, _Norm.apply(stream, None, *_parameters(norm), Draw(), False))
 
@@ -68,7 +66,8 @@ def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
     return cast(Tensor, _Rotation.apply(heads, rotation))
 
 
-def _parameters(norm: nn.LayerNorm | nn.RMSNorm) -> tuple[Tensor, Tensor | None, float]:
+def _parameters(norm: nn.Module) -> tuple[Tensor, Tensor | None, float]:
+    assert isinstance(norm, nn.LayerNorm | nn.RMSNorm)
     return norm.weight, getattr(norm, "bias", None), torch.finfo(torch.float32).eps if norm.eps is None else norm.eps
 
 
@@ -100,8 +99,7 @@ class _Norm(torch.autograd.Function):
         eps, draw, has_branch, has_bias = ctx.options
         *of_sum, gradient = (each.contiguous() for each in gradients)
         to_stream, to_branch = torch.empty_like(stream), torch.empty_like(stream) if has_branch else None
-        width = stream.shape[-1]
-        rows = stream.numel() // width
+        rows, width = stream.flatten(0, -2).shape
         programs = min(rows, NORM_PROGRAMS)
         partial_sums = torch.empty(programs, 2, width, dtype=torch.float32, device=stream.device)
         if rows:

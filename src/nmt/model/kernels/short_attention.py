@@ -67,7 +67,7 @@ class _Attention(torch.autograd.Function):
 
 def _options(spec: AttentionSpec, queries: Tensor, keys: Tensor, values: Tensor) -> dict[str, Any]:
     """Return the arguments that both kernels have."""
-    query_tile, key_tile = (tile_for(each.longest) for each in (spec.queries, spec.keys))
+    query_tile, key_tile = (next(tile for tile in TILES if each.longest <= tile) for each in (spec.queries, spec.keys))
     tile = max(query_tile, key_tile)
     (heads, key_width), value_width = queries.shape[1:], values.shape[2]
     key_block, value_block = (max(MIN_WIDTH, triton.next_power_of_2(width)) for width in (key_width, value_width))
@@ -77,11 +77,6 @@ def _options(spec: AttentionSpec, queries: Tensor, keys: Tensor, values: Tensor)
         "query_tile": query_tile, "key_tile": key_tile, "tile": tile, "causal": spec.causal,
         "num_warps": tile // ROWS_PER_WARP,
     }  # fmt: skip
-
-
-def tile_for(longest: int) -> int:
-    """Return the smallest tile that holds a sentence of this many tokens."""
-    return next(tile for tile in TILES if longest <= tile)
 
 
 @triton.jit

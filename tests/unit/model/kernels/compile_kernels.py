@@ -5,6 +5,7 @@ Triton's interpreter does not notice what only the compiler refuses, or how much
 
 import sys
 from typing import Any
+from unittest.mock import Mock
 
 import torch
 import triton
@@ -19,22 +20,6 @@ from nmt.model.packed import Packed
 
 SHARED_MEMORY = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, "gfx90a": 64, "gfx942": 64}
 """The KiB of shared memory that a program can have, by architecture."""
-
-
-class AbsentGPU:
-    """What Triton asks its driver before it compiles."""
-
-    def __init__(self, target: GPUTarget) -> None:
-        self.target = target
-
-    def get_current_target(self) -> GPUTarget:
-        return self.target
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def get_current_stream(self, device: int) -> int:
-        return 0
 
 
 def launch_all(dtype: torch.dtype) -> None:
@@ -64,7 +49,9 @@ def launch_all(dtype: torch.dtype) -> None:
 def main(backend: str, architecture: str) -> int:
     """Print the shared memory of each kernel; return 1 if one needs more than there is."""
     name: int | str = int(architecture) if backend == "cuda" else architecture
-    triton.runtime.driver.set_active(AbsentGPU(GPUTarget(backend, name, 32 if backend == "cuda" else 64)))
+    target = GPUTarget(backend, name, 32 if backend == "cuda" else 64)
+    answers = {"get_current_target": target, "get_current_device": 0, "get_current_stream": 0}
+    triton.runtime.driver.set_active(Mock(**{f"{name}.return_value": answer for name, answer in answers.items()}))
     compile_and_launch = JITFunction.run
     too_large = []
 

@@ -1,4 +1,4 @@
-// A step of beam search: the most probable continuations of the hypotheses of each sentence. transformer.py calls it.
+// A step of beam search: the most probable continuations of the hypotheses of each sentence. translator_batch.py calls it.
 
 #include <math.h>
 

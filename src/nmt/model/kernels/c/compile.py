@@ -15,10 +15,7 @@ import torch
 from nmt.compute.cores import cpu_features
 from nmt.storage.files import sync
 
-SOURCE_NAMES = ("attention", "bytes", "choices", "pairs", "pool", "products", "threads", "tokens", "transformer")
-SOURCES = tuple(Path(__file__).with_name(f"{name}.c") for name in SOURCE_NAMES)
-HEADER_NAMES = ("pool", "products", "threads", "tiles", "transformer", "vectors")
-HEADERS = tuple(Path(__file__).with_name(f"{name}.h") for name in HEADER_NAMES)
+SOURCES, HEADERS = (sorted(Path(__file__).parent.glob(f"*.{kind}")) for kind in "ch")
 OPTIONS: tuple[str, ...] = ("-O3", "-fno-strict-aliasing", "-shared", "-fPIC", "-pthread", "-Wno-psabi")
 FOR_THIS_PROCESSOR: tuple[tuple[str, ...], ...] = (("-march=native",), ("-mcpu=native",), ())
 """Options in the order in which they are tried: not every compiler has the first one on every processor."""

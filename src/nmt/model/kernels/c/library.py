@@ -18,8 +18,6 @@ DEFINITIONS: Mapping[torch.dtype, tuple[str, ...]] = {torch.bfloat16: (), torch.
 """How the operations are compiled for streams of each type."""
 LANES = 16
 """The most numbers that the operations compute at a time: the widths of streams and heads are multiples of it."""
-SERIAL_THREADS = 2
-"""If PyTorch's threads cannot be shared, an operation runs in one thread, which pays for at most this many threads."""
 OPENMP = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp_get_max_threads")
 """The functions with which the operations share PyTorch's threads."""
 
@@ -66,12 +64,10 @@ class _Used:
 def use_operations(precisions: Collection[torch.dtype]) -> bool:
     """Use the operations in these precisions from now on, or PyTorch's; return whether they are used.
 
-    They are not if there is no working compiler, or if an operation in one thread would be slower than PyTorch's.
+    They are not if there is no working compiler, or if they cannot share PyTorch's threads.
     """
-    found = {dtype: _library(dtype) for dtype in precisions}
-    shared = torch.get_num_threads() <= SERIAL_THREADS or _openmp() is not None
-    complete = {dtype: each for dtype, each in found.items() if each is not None and shared}
-    _Used.libraries = complete if complete and len(complete) == len(found) else None
+    found = {dtype: each for dtype in precisions if _openmp() and (each := _library(dtype))}
+    _Used.libraries = found if found and len(found) == len(precisions) else None
     return _Used.libraries is not None
 
 

@@ -1,6 +1,5 @@
 """Products of rows with a matrix that is stored in the order in which the operation in C reads it."""
 
-import ctypes
 from ctypes import Structure, c_int64, c_void_p
 
 import torch
@@ -9,8 +8,6 @@ from torch.nn import functional as F
 
 from nmt.model.kernels.c.library import library
 
-STORE, RECTIFY = 0, 1
-"""What happens to a product: it is stored, or its ReLU."""
 PAIR_INPUTS = 32
 """In bf16, the number of inputs is filled up with zeros to a multiple of this."""
 MORE_ROWS = 32
@@ -50,18 +47,6 @@ class PackedMatrix:
         addresses = {name: part.data_ptr() for name, part in self.parts.items()}
         self.structure = Matrix(**addresses, inputs=self.inputs, outputs=self.outputs)
         self.row_bytes = _row_bytes(self.inputs, self.numbers)
-
-    def product(self, rows: Tensor, *, rectify: bool = False) -> Tensor:
-        """Return x W^T + b, or the ReLU of it, for x (..., d_in) in float32."""
-        rows = rows.contiguous()
-        result = torch.empty(*rows.shape[:-1], self.outputs)
-        count = rows.numel() // self.inputs
-        scratch = scratch_for(self.row_bytes, count)
-        then = RECTIFY if rectify else STORE
-        addresses = rows.data_ptr(), count, result.data_ptr(), then, scratch.data_ptr()
-        self.library.use_pool(torch.get_num_threads())
-        self.library.multiply(ctypes.byref(self.structure), *addresses)
-        return result
 
 
 def scratch_for(row_bytes: int, rows: int) -> Tensor:

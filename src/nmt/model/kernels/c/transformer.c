@@ -1,5 +1,5 @@
 // All of a Transformer that translates: the encoder in one call, and a step of the decoder in one call, in float32 but for
-// the products. transformer.py calls it.
+// the products. translator_batch.py calls it.
 
 #include "transformer.h"
 

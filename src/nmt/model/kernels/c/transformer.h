@@ -1,4 +1,4 @@
-// A Transformer and a batch of sentences that it translates, as transformer.py lays them out.
+// A Transformer and a batch of sentences that it translates, as translator.py and translator_batch.py lay them out.
 
 #pragma once
 
