@@ -31,7 +31,7 @@ def main() -> None:
         prog="fake_cuda", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, such as model=big")
-    parser.add_argument("--decoding", action="store_true", help="count the tenth step of a beam search instead")
+    parser.add_argument("--decoding", action="store_true", help="count a step of beam search instead")
     options = parser.parse_args()
     from fake_cuda.guard import register_device  # noqa: PLC0415 - before torch is imported
 

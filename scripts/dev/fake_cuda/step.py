@@ -6,18 +6,18 @@ from functools import partial
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 
-from fake_cuda.counting import Counter, Operations
+from fake_cuda.counting import Counter
 from fake_cuda.device import fake_cuda
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
 from nmt.config.tree import Config
 from nmt.data.loader import GlobalBatch
-from nmt.decoding.beam import by_scores, most_probable
+from nmt.decoding import device_beam
+from nmt.decoding.beam import most_probable
 from nmt.model.backends.chosen import choose
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
@@ -53,11 +53,10 @@ def count_step(overrides: Sequence[str]) -> dict[str, Any]:
     return asdict(counter.total)
 
 
-def count_decoding(overrides: Sequence[str], sentences: int = 256) -> dict[str, Any]:
-    """Count the tenth step of beam search for sentences of 30 tokens."""
-    config = compose(list(overrides))
+def count_decoding(overrides: Sequence[str], sentences: int = 256, steps: int = 32) -> dict[str, Any]:
+    """Count a step of beam search for sentences of as many tokens, on average over all steps."""
+    config, counter = compose(list(overrides)), Counter()
     beam, words = config.decoding.beam, config.tokenizer.vocab_size
-    first, later = np.arange(sentences), np.arange(sentences * beam).reshape(-1, beam)[:, ::-1].flatten()
     with fake_cuda() as mode, torch.no_grad():
         machine = prepare_machine(config.runtime)
         choose(machine, kernels=config.runtime.kernels, trains=False)
@@ -66,27 +65,22 @@ def count_decoding(overrides: Sequence[str], sentences: int = 256) -> dict[str, 
             model = build_model(config.model, words, words).eval()
         torch.set_default_dtype(torch.float32)
         with unset_fake_temporarily():
-            source = Packed.from_lengths(torch.zeros(sentences * 30, dtype=torch.int64), torch.full((sentences,), 30))
+            lengths = torch.full((sentences,), steps)
+            source = Packed.from_lengths(torch.zeros(sentences * steps, dtype=torch.int64), lengths)
         cache = model.start(_fake(mode, source).to(machine.device))
-        continue_ = by_scores(partial(model.advance, state=cache), partial(most_probable, beam=beam))
-        arrays: dict[Tensor, Any] = {}
+        scorer, most = partial(model.advance, state=cache), partial(most_probable, beam=beam)
+        with counter, mock.patch.object(Tensor, "cpu", _read), mock.patch.object(device_beam, "_read_back"):
+            device_beam.search_on_device(
+                scorer, most, cache.keep, [steps] * sentences, machine.device, beam=beam, alpha=0.6, nbest=1
+            )
+    return {name: total / steps for name, total in asdict(counter.total).items()}
 
-        def from_numpy(array: Any) -> Tensor:
-            with unset_fake_temporarily():
-                fake = mode.from_tensor(torch.tensor(array))
-            arrays[fake] = array
-            return fake
 
-        counter = Counter()
-        for rows in (first, first.repeat(beam), *[later] * 8):
-            counter.total, scores = Operations(), np.zeros((sentences, len(rows) // sentences), np.float32)
-            with (
-                counter,
-                mock.patch.object(torch, "from_numpy", from_numpy),
-                mock.patch.object(Tensor, "numpy", lambda each: arrays.get(each, np.zeros(each.shape))),
-            ):
-                continue_(rows, rows, scores, np.zeros(sentences, np.bool_))
-    return asdict(counter.total)
+def _read(values: Tensor) -> Tensor:
+    """Read zeros from the device."""
+    shape = values.to("cpu").shape
+    with unset_fake_temporarily():
+        return torch.zeros(shape, dtype=values.dtype)
 
 
 def fake_batch(mode: FakeTensorMode, batch: GlobalBatch) -> GlobalBatch:

@@ -90,19 +90,24 @@ def by_scores(scorer: NextTokenScorer, choose: Choose) -> Continue:
     """Return a `Continue` that chooses from the scores of all tokens."""
 
     def continue_(tokens: Ints, parents: Ints, open_: Floats, must_end: Flags) -> Candidates:
-        scores = scorer(torch.from_numpy(tokens), torch.from_numpy(parents))
-        log_probabilities = scores.log_softmax(1, dtype=torch.float32)
-        log_probabilities[:, PAD : BOS + 1] = NEVER  # neighbours: a list of both would be copied to the device
-        if must_end.any():
-            rows = torch.from_numpy(must_end.repeat(open_.shape[1])).to(scores.device, non_blocking=True)
-            others = torch.arange(scores.shape[1], device=scores.device) != EOS
-            log_probabilities.masked_fill_(rows[:, None] & others, NEVER)
-        chosen = choose(log_probabilities, torch.from_numpy(open_).to(scores.device, non_blocking=True))
-        # one copy from the device for all three: float64 holds each of these numbers exactly
-        totals, next_tokens, rows = torch.stack([each.double() for each in chosen]).cpu().numpy()
-        return totals.astype(np.float32), next_tokens.astype(np.int64), rows.astype(np.int64)
+        log_probabilities = forbidding(
+            scorer(torch.from_numpy(tokens), torch.from_numpy(parents)),
+            torch.from_numpy(must_end.repeat(open_.shape[1])) if must_end.any() else None,
+        )
+        totals, next_tokens, rows = choose(log_probabilities, torch.from_numpy(open_))
+        return totals.numpy(), next_tokens.numpy(), rows.numpy()
 
     return continue_
+
+
+def forbidding(scores: Tensor, must_end: Tensor | None) -> Tensor:
+    """Return the log-probabilities (R, V) of next tokens: only EOS may follow the rows (R,) that must end."""
+    log_probabilities = scores.log_softmax(1, dtype=torch.float32)
+    log_probabilities[:, PAD : BOS + 1] = NEVER  # neighbours: a list of both would be copied to the device
+    if must_end is not None:
+        others = torch.arange(scores.shape[1], device=scores.device) != EOS
+        log_probabilities.masked_fill_(must_end[:, None] & others, NEVER)
+    return log_probabilities
 
 
 def most_probable(log_probabilities: Tensor, open_: Tensor, beam: int) -> tuple[Tensor, Tensor, Tensor]:

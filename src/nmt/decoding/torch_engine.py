@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import torch
@@ -21,6 +21,7 @@ from nmt.config.model import ModelConfig
 from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, DecodingPlan, cpu_plan
 from nmt.decoding.beam import (
     Candidates,
+    Choose,
     Hypothesis,
     NextTokenScorer,
     beam_search,
@@ -29,6 +30,7 @@ from nmt.decoding.beam import (
     most_probable,
 )
 from nmt.decoding.constraints import Constraints
+from nmt.decoding.device_beam import search_on_device
 from nmt.decoding.engine import Engine
 from nmt.decoding.masks import masked
 from nmt.decoding.sampling import sample
@@ -103,9 +105,8 @@ class TorchEngine(Engine):
         limits = [self._limit(*each) for each in copied]
         terms = [each.terms for _, each in copied]
         with self._inference():
-            scorers, choose = self._scorers(
-                sources, samples or 1, len(copied) * (1 if samples else config.beam), limits
-            )
+            width = 1 if samples else config.beam
+            scorers, in_c, keep = self._scorers(sources, samples or 1, len(copied) * width, limits)
             scorer, on_device = ensemble_scorers(scorers), torch.tensor(limits, device=self.device)
             masks = masked(scorer, [each for _, each in copied], config, self.device)
             if samples:
@@ -114,27 +115,34 @@ class TorchEngine(Engine):
                 # the same for the same seed and batch, in whichever order batches are searched
                 seed = crc32(repr((self.seed, [source for source, _ in copied])).encode())
                 return sample(masks, limits, config, torch.Generator(self.device).manual_seed(seed))
+            choose: Choose = partial(most_probable, beam=width)
             if any(terms):
                 after_word = tokens_after_word(tuple(self.tokenizer.vocabularies[1]), self.device)
-                required = RequiredTerms(terms, on_device, after_word, config.beam)
-                continue_ = by_scores(required.wrap(masks), required.choose)
-            elif masks is scorer and choose:
-                continue_ = partial(choose, beam=config.beam)
-            else:
-                continue_ = by_scores(masks, partial(most_probable, beam=config.beam))
-            return beam_search(continue_, limits, beam=config.beam, alpha=config.alpha, nbest=config.nbest)
+                required = RequiredTerms(terms, on_device, after_word, width)
+                masks, choose = required.wrap(masks), required.choose
+            options: Any = {"beam": width, "alpha": config.alpha, "nbest": config.nbest}
+            if self.device.type != "cpu":
+                return search_on_device(masks, choose, keep, limits, self.device, **options)
+            continue_ = partial(in_c, beam=width) if in_c and masks is scorer else by_scores(masks, choose)
+            return beam_search(continue_, limits, **options)
 
     def _scorers(
         self, sources: list[list[int]], copies: int, rows: int, limits: list[int]
-    ) -> tuple[list[NextTokenScorer], Callable[..., Candidates] | None]:
-        """Read the sources; return the scorer of each model, and the function in C that searches with a single one."""
+    ) -> tuple[list[NextTokenScorer], Callable[..., Candidates] | None, Callable[[Tensor], None]]:
+        """Read the sources; return each model's scorer, the search of a single one in C, and what keeps sentences."""
         if self.translators:
             batches = [Batch(each, sources, rows, max(limits), copies) for each in self.translators]
-            return [each.scores for each in batches], batches[0].choose if len(batches) == 1 else None
+            return [each.scores for each in batches], batches[0].choose if len(batches) == 1 else None, lambda _: None
         caches = [model.start(Packed.from_sentences(sources).to(self.device)) for model in self.models]
         for cache in caches:
             cache.repeat(copies)
-        return [partial(model.advance, state=cache) for model, cache in zip(self.models, caches, strict=True)], None
+
+        def keep(sentences: Tensor) -> None:
+            for cache in caches:
+                cache.keep(sentences)
+
+        pairs = zip(self.models, caches, strict=True)
+        return [partial(model.advance, state=cache) for model, cache in pairs], None, keep
 
     def _limit(self, source: Sequence[int], constraints: Constraints) -> int:
         """Return the length of the longest translation of a sentence, EOS included."""

@@ -3,8 +3,8 @@
 The rows (hypotheses) of a sentence are adjacent, and all sentences have the same number of rows, so that these attend
 to their source together. The keys of all heads of a token, then its values, are stored next to each other.
 
-Shapes: R rows; S source sentences that rows still attend to, L longest of them; P earlier tokens; h query heads, h_kv
-key and value heads; w = h_kv (d_k + d_v).
+Shapes: N layers; R rows; S source sentences that rows still attend to, L longest of them; P earlier tokens; h query
+heads, h_kv key and value heads; w = h_kv (d_k + d_v).
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +17,9 @@ from torch.nn import functional as F
 
 from nmt.model.attention import Attend, AttendSource, ScoreBias, exact_type, joined
 from nmt.model.packed import Packed, Padding
+
+MORE_STEPS = 32
+"""Steps for which there is room whenever the keys and values of the rows are moved."""
 
 KeysValues = tuple[Tensor, Tensor]
 """Keys (..., h_kv, d_k) and values (..., h_kv, d_v)."""
@@ -34,27 +37,33 @@ class KVCache:
             prefix: What each layer's self-attention begins with, if it has read the source itself.
         """
         padding, self.device = Padding(source), source.tokens.device
-        self.cross, self.past = (  # (S, L, w) and (R, P, w) of each layer
-            [padding.pad(_stored(*pair)[:, None])[:, 0] for pair in layers] for layers in (cross, prefix)
-        )
+        stored = [padding.pad(_stored(*pair)[:, None])[:, 0] for pair in cross or prefix]  # (S, L, w) of each layer
+        self.key_heads = (cross or prefix)[0][0].shape[1]
         self.mask: Tensor | None = None  # (S, L), or (R, L) of the prefix: 0, or -inf after a sentence's end
         if source.ended is not None:
-            self.mask = (
-                (self.cross or self.past)[0].new_zeros(source.ended.shape).masked_fill_(source.ended, -torch.inf)
-            )
+            self.mask = stored[0].new_zeros(source.ended.shape).masked_fill_(source.ended, -torch.inf)
         self.longest = source.longest if prefix else 0  # of the sources in `past`
+        self.cross = stored if cross else []
+        self.past = stored[0].new_empty(len(stored), source.sentences, self.longest, stored[0].shape[2])  # (N, R, P, w)
+        for layer, each in enumerate(stored if prefix else ()):
+            self.past[layer] = each
         self.before = source.lengths.long() if prefix else None  # (R,) tokens of each row before those that it takes
         self.length = 0  # tokens that each row has taken
-        self.key_heads = (cross or prefix)[0][0].shape[1]
-        self.rows, self.rows_per_sentence = source.sentences, 1
+        self.sentences = self.rows = source.sentences
 
     def repeat(self, copies: int) -> None:
         """Let each sentence stand several times, one after the other; call this before the first step."""
         if copies > 1:
-            self.rows *= copies
-            index = torch.arange(self.rows, device=self.device) // copies
+            index = torch.arange(self.rows * copies, device=self.device) // copies
             self._select(index)
-            self.past = [each.index_select(0, index) for each in self.past]
+            self.past = self.past.index_select(1, index)
+            self.sentences = self.rows = len(index)
+
+    def keep(self, sentences: Tensor) -> None:
+        """Drop all sentences but these, which are on the device; the next step continues none of their rows."""
+        self.sentences = len(sentences)
+        if self.cross:
+            self._select(sentences)
 
     @property
     def positions(self) -> Tensor:
@@ -64,16 +73,24 @@ class KVCache:
         return self.before + self.length
 
     def begin_step(self, parents: Tensor) -> None:
-        """Let row r continue row `parents[r]`, which is on the CPU, with a new token."""
-        before, rows = np.arange(self.rows), parents.numpy()
-        sentences = np.unique(rows // self.rows_per_sentence)
-        fewer, moved = len(sentences) * self.rows_per_sentence < self.rows, not np.array_equal(before, rows)
-        self.rows, self.rows_per_sentence = len(rows), len(rows) // len(sentences)
-        self.parents = parents.to(self.device, non_blocking=True) if moved else None
-        if self.cross and fewer:
-            self._select(torch.from_numpy(sentences).to(self.device, non_blocking=True))
-        elif not self.cross and self.parents is not None:
-            self._select(self.parents)
+        """Let row r continue row `parents[r]` with a new token.
+
+        Parents on a CPU tell which sentences have no rows any more; on a device, `keep` does.
+        """
+        moved = True
+        if parents.device.type == "cpu":
+            rows, rows_per_sentence = parents.numpy(), self.rows // self.sentences
+            moved, kept = not np.array_equal(rows, np.arange(self.rows)), np.unique(rows // rows_per_sentence)
+            if len(kept) < self.sentences:
+                self.keep(torch.from_numpy(kept).to(self.device, non_blocking=True))
+        self.rows, used = len(parents), self.longest + self.length
+        if moved or used == self.past.shape[2]:
+            past, parents = self.past[:, :, :used], parents.to(self.device, non_blocking=True)
+            past = past.index_select(1, parents) if moved else past
+            self.past = past.new_empty(len(past), self.rows, used + MORE_STEPS, past.shape[3])
+            self.past[:, :, :used] = past
+        if moved and not self.cross:
+            self._select(parents)
         self.past_mask = None
         if not self.cross and self.mask is not None:
             self.past_mask = F.pad(self.mask, (0, self.length + 1))[:, None, None]
@@ -96,11 +113,9 @@ class KVCache:
         self, layer: int, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None
     ) -> Tensor:
         """Store the new token of each row, and attend from it to the row's tokens so far."""
-        past = _stored(keys, values)[:, None]
-        if layer < len(self.past):
-            before = self.past.pop(layer)
-            past = torch.cat([before if self.parents is None else before.index_select(0, self.parents), past], 1)
-        self.past.insert(layer, past)
+        used = self.longest + self.length
+        self.past[layer, :, used] = _stored(keys, values)
+        past = self.past[layer, :, : used + 1]
         queries, mask = queries[:, :, None], self.past_mask
         if bias is not None:
             past = past.to(exact_type(queries))
@@ -110,7 +125,7 @@ class KVCache:
 
     def _attend_source(self, layer: int, queries: Tensor, _: Callable[[Tensor], KeysValues]) -> Tensor:
         """Attend from the new token of each row to its source sentence."""
-        blocks = queries.unflatten(0, (-1, self.rows_per_sentence)).transpose(1, 2)
+        blocks = queries.unflatten(0, (self.sentences, -1)).transpose(1, 2)
         mask = None if self.mask is None else self.mask[:, None, None]
         return self._attend(blocks, self.cross[layer], mask).transpose(1, 2).flatten(0, 1).flatten(1)
 
