@@ -39,7 +39,7 @@ class EarlierTokenizer(NamedTuple):
         of_model = self.setting != "tokenizer.folder"
         # runs import data
         folder = imported("nmt.runs.origin:tokenizer_folder")(config) if of_model else expanded(self.name)
-        return Tokenizer.load(folder, f"restore it, or set {self.instead}")
+        return Tokenizer.load(folder)
 
 
 def earlier_tokenizer(config: Config) -> EarlierTokenizer | None:

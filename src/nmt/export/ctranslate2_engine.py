@@ -69,7 +69,7 @@ class CTranslate2Engine(Engine):
     ) -> None:
         """Load the model in `folder`, which accepts sentences of at most `max_positions` tokens, onto `device`."""
         library = import_optional("ctranslate2")
-        tokenizer = Tokenizer.load(folder, "export the model again")
+        tokenizer = Tokenizer.load(folder)
         super().__init__(tokenizer, config, min(max_positions, MAX_SOURCE_TOKENS), max_positions)
         self._ids = {piece: index for index, piece in enumerate(tokenizer.vocabularies[1])}
         self.device = device if device.type == "cuda" else torch.device("cpu")  # it has no code for Apple's GPU

@@ -58,7 +58,7 @@ def read_marian(folder: Path, settings: Config) -> ImportedModel:
     marian, theirs = _read_settings(folder / "config.json"), _read_weights(weights_file(folder))
     source, target = read_vocabularies(folder, marian)
     models = [source.model] if source.model == target.model else [source.model, target.model]
-    tokenizer = Tokenizer(*models, name=f"the tokenizer of {folder}", remedy="fetch all files again")
+    tokenizer = Tokenizer(*models, name=f"the tokenizer of {folder}")
     try:
         matrices = {
             use: theirs[next((name for name in names if name in theirs), names[0])] for use, names in MATRICES.items()

@@ -122,7 +122,7 @@ class Checkpoint:
 
     def tokenizer(self) -> Tokenizer:
         """Load its tokenizer."""
-        return Tokenizer.load(self.path, "restore the checkpoint, or use another one")
+        return Tokenizer.load(self.path)
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> None:

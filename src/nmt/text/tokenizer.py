@@ -16,8 +16,8 @@ from nmt.text.special import BOS, EOS, PAD, UNK
 JOINT_FILE = "tokenizer.model"
 SOURCE_FILE = "tokenizer.source.model"
 TARGET_FILE = "tokenizer.target.model"
-MAKE_DATA = "delete it and run `make data` with your settings"
-"""What to do if the tokenizer of a corpus cannot be used."""
+REMEDY = "restore it, or make it again with the command that made it"
+"""What to do if a tokenizer cannot be used."""
 SPACE_MARK = "▁"
 """The mark in a vocabulary for the space before a word."""
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
@@ -26,14 +26,12 @@ WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
 class Tokenizer:
     """Turns source and target sentences into ids of word pieces, without special ones such as EOS, and back."""
 
-    def __init__(
-        self, source: bytes, target: bytes | None = None, *, name: str = "tokenizer", remedy: str = MAKE_DATA
-    ) -> None:
+    def __init__(self, source: bytes, target: bytes | None = None, *, name: str = "tokenizer") -> None:
         """Take the content of one model for both languages, or of two models; errors call it `name`."""
         self.models: tuple[bytes, ...] = (source,) if target is None else (source, target)
         """The content of the one or two models, from which the same tokenizer can be made."""
-        self._source = _processor(source, name, remedy)
-        self._target = self._source if target is None else _processor(target, name, remedy)
+        self._source = _processor(source, name)
+        self._target = self._source if target is None else _processor(target, name)
         self.vocabularies = _pieces(self._source), _pieces(self._target)
         """The tokens of the source and the target vocabulary, in the order of their ids."""
         self.source_size, self.target_size = map(len, self.vocabularies)
@@ -41,14 +39,14 @@ class Tokenizer:
         """Whether the two languages share one vocabulary, even if each has its own model."""
 
     @classmethod
-    def load(cls, folder: Path, remedy: str = MAKE_DATA) -> "Tokenizer":
-        """Load the one or two models in a folder; errors say that the user should do what `remedy` says."""
+    def load(cls, folder: Path) -> "Tokenizer":
+        """Load the one or two models in a folder."""
         paths = [folder / name for name in trained_file_names(joint=not (folder / SOURCE_FILE).exists())]
         try:
             models = [path.read_bytes() for path in paths]
         except OSError as error:
-            raise UserError(f"cannot read the tokenizer {error.filename}: {error.strerror}: {remedy}") from error
-        return cls(*models, name=" and ".join(map(str, paths)), remedy=remedy)
+            raise UserError(f"cannot read the tokenizer {error.filename}: {error.strerror}: {REMEDY}") from error
+        return cls(*models, name=" and ".join(map(str, paths)))
 
     def save(self, folder: Path) -> None:
         """Write the one or two models into a folder."""
@@ -144,18 +142,18 @@ def _decode(processor: sentencepiece.SentencePieceProcessor, ids: Sequence[int])
     return str(processor.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
 
 
-def _processor(model: bytes, name: str, remedy: str) -> sentencepiece.SentencePieceProcessor:
+def _processor(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
     sentencepiece.set_min_log_level(3)
     try:
         processor = sentencepiece.SentencePieceProcessor()
         processor.LoadFromSerializedProto(model)
         _pieces(processor)
     except (RuntimeError, UnicodeDecodeError) as error:  # UnicodeDecodeError: a token is not valid text
-        raise UserError(f"{name} is damaged or not a SentencePiece model: {remedy}") from error
+        raise UserError(f"{name} is damaged or not a SentencePiece model: {REMEDY}") from error
     ids = (processor.unk_id(), processor.pad_id(), processor.bos_id(), processor.eos_id())
     if ids != (UNK, PAD, BOS, EOS):
         raise UserError(
             f"{name} has the special ids unk, pad, bos, eos = {', '.join(map(str, ids))}, "
-            f"but {UNK}, {PAD}, {BOS}, {EOS} are needed: {remedy}"
+            f"but {UNK}, {PAD}, {BOS}, {EOS} are needed: {REMEDY}"
         )
     return processor
