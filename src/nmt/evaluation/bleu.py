@@ -44,6 +44,8 @@ def make_bleu(tokenizer: str) -> "BLEU":
     """Return BLEU with a tokenizer; refuse one that sacreBLEU cannot load."""
     from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - slow to import
 
+    if tokenizer not in BLEU.TOKENIZERS:  # such as that of a record of another version
+        raise UserError(f"sacreBLEU has no tokenizer {tokenizer!r}: run `make eval` again")
     try:
         return BLEU(tokenize=tokenizer)
     except (ImportError, RuntimeError, OSError, AssertionError, SystemExit) as error:

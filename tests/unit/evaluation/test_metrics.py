@@ -23,7 +23,7 @@ from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.bleu import bleu_tokenizer, check_tokenizers, paper_tokenizer, split_compounds
-from nmt.evaluation.metrics import Translated, score, score_text
+from nmt.evaluation.metrics import Translated, sacrebleu_metric, score, score_text
 from nmt.evaluation.paper import paper_score
 from nmt.evaluation.split import Split
 from nmt.training import validation
@@ -160,6 +160,8 @@ def test_texts_that_cannot_be_scored_are_refused() -> None:
         score(["x"] * 1001, ["x"] * 2, "de")
     with pytest.raises(UserError, match="nothing to score"):
         score([], [], "de")
+    with pytest.raises(UserError, match="sacreBLEU has no tokenizer '': run `make eval` again"):
+        sacrebleu_metric("bleu", "")
     with pytest.raises(ConfigError, match=r"evaluation\.bleu_tokenizer=14a is not one of auto, 13a, zh"):
         EvaluationConfig(bleu_tokenizer="14a")
     scores = score(["", *REFERENCES[1:]], REFERENCES, "de")
