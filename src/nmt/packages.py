@@ -25,7 +25,7 @@ class Package(NamedTuple):
 
 PACKAGES = {
     "ctranslate2": Package("ctranslate2>=4.5", "export.target=ctranslate2 and argos, engine=ctranslate2"),
-    "onnx": Package("onnx>=1.17", "export.target=onnx and web"),
+    "onnx": Package("onnx>=1.17", "export.target=onnx, web and argos"),
     "onnxruntime": Package("onnxruntime>=1.20", "export.target=onnx and web"),
     "tokenizers": Package("tokenizers>=0.21", "export.target=onnx and web"),
     "transformers": Package("transformers>=5", "export.target=huggingface"),

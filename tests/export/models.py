@@ -20,7 +20,7 @@ from tests.unit.small_models import LINES, make_model, make_tokenizer, teach
 
 DECODING = DecodingConfig(beam=3, extra_length=12)
 PACKAGES = {
-    "argos": ("ctranslate2",),
+    "argos": ("ctranslate2", "onnx"),
     "ctranslate2": ("ctranslate2",),
     "huggingface": ("transformers",),
     "onnx": ("onnx", "onnxruntime", "tokenizers"),

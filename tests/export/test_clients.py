@@ -38,7 +38,6 @@ def refuse(*_):
     raise OSError("this program is offline")
 socket.socket.connect = socket.getaddrinfo = refuse
 from argostranslate import package, translate
-translate.MiniSBDSentencizer = lambda _: type("Whole", (), {"split_sentences": lambda _, text: [text]})()
 package.install_from_path(sys.argv[1])
 print(json.dumps([translate.translate(line, "en", "de") for line in json.load(sys.stdin)]))
 """

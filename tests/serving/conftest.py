@@ -54,7 +54,7 @@ def served(
 ) -> Iterator[TestClient]:
     """Yield a client of a server with these models."""
     queues = [Queue(each) for each in models]
-    with TestClient(application(Api(queues, detector), config, keys)) as client:
+    with TestClient(application(Api(queues, detector), config, keys), "http://localhost") as client:
         working = [client.portal.start_task_soon(queue.work) for queue in queues]
         yield client
         for each in working:

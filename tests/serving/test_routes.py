@@ -210,6 +210,19 @@ def test_keys_that_no_client_can_send_are_refused_at_the_start(tmp_path: Path, k
 
 
 @pytest.mark.parametrize(
+    ("settings", "keys", "status"),
+    [({}, [], 400), ({"hosts": ["other.example"]}, [], 200), ({"host": "0.0.0.0"}, [], 200), ({}, [b"k" * 8], 200)],
+)
+def test_names_that_strangers_could_point_here_are_refused(
+    running: ThreadModel, settings: dict[str, Any], keys: list[bytes], status: int
+) -> None:
+    with served(running, config=replace(CONFIG, **settings), keys=keys) as client:
+        found = client.get("/health", headers={"Host": "other.example"})
+        assert found.status_code == status
+        assert found.json()
+
+
+@pytest.mark.parametrize(
     ("origins", "allowed"), [([], {}), ([PAGE], {PAGE: PAGE}), (["*"], {PAGE: "*", OTHER_PAGE: "*"})]
 )
 def test_only_pages_of_allowed_origins_may_read_answers_and_refusals(

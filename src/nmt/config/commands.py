@@ -118,6 +118,9 @@ class ServeConfig(Group):
     origins: list[str] = field(default_factory=list)
     """Origins of web pages, such as https://example.org, that may use the server from a browser, besides the server's
     own page (CORS); [*] is every page."""
+    hosts: list[str] = field(default_factory=list)
+    """Names by which clients may call the server; empty is any name, or localhost only if the server listens on this
+    machine and asks for no key."""
     max_bytes: Annotated[int, within(at_least=1, at_most=100_000_000)] = 200_000
     """Largest request in bytes."""
     timeout: Annotated[float, within(at_least=0.1, at_most=3600)] = 60.0

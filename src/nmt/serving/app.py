@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nmt.config.commands import ServeConfig
 from nmt.config.folders import expanded
@@ -31,6 +31,7 @@ B = TypeVar("B", bound=Body)
 PAGE = Path(__file__).parent / "page"
 FORM = "application/x-www-form-urlencoded"
 MAX_FIELDS = 50
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 MIN_KEY_CHARACTERS = 8
 """The shortest key; a shorter one can be guessed."""
 CLIENT_GONE = 499
@@ -65,15 +66,28 @@ def application(api: Api, config: ServeConfig, keys: Sequence[bytes] = ()) -> AS
         ],
         exception_handlers={HTTPException: _refusal},
     )
+    hosts = config.hosts or (LOCAL_NAMES if config.host in LOCAL_NAMES and not keys else [])
+    trusted = _called_by(app, hosts) if hosts else app
     if not config.origins:
-        return app
+        return trusted
     return CORSMiddleware(  # outermost, so that pages of other origins can read refusals, too
-        app,
+        trusted,
         allow_origins=config.origins,
         allow_methods=("GET", "POST"),
         allow_headers=("Authorization", "X-API-Key"),
         expose_headers=("Retry-After",),
     )
+
+
+def _called_by(app: ASGIApp, hosts: Sequence[str]) -> ASGIApp:
+    """Refuse requests to other names, which pages of strangers could make point to this machine (DNS rebinding)."""
+    refusal = JSONResponse({"error": "this server has another name: see serve.hosts"}, 400)
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        refused = scope["type"] == "http" and Request(scope).url.hostname not in hosts
+        await (refusal if refused else app)(scope, receive, send)
+
+    return checked
 
 
 def _posted(
