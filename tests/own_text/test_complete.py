@@ -12,7 +12,7 @@ from nmt.config.keys import value_of, with_values
 from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
 from nmt.data.prepare import prepare
-from nmt.own_text.complete import TextSize, measure_text, share_to_hold_out, vocabulary_for, with_values_for_text
+from nmt.own_text.complete import measure_text, share_to_hold_out, vocabulary_for, with_values_for_text
 from nmt.own_text.prepare import plan_training
 from nmt.runs.layout import RunLayout, step_folder_name
 from nmt.text.train_tokenizer import train
@@ -21,10 +21,10 @@ from tests.integration.toy import pairs, refuse, write_pairs
 NAMES = [*DERIVED, "own.minutes"]
 
 
-def words_for(folder: Path, lines: list[tuple[str, str]]) -> list[str]:
+def words_for(folder: Path, lines: list[tuple[str, str]], endings: tuple[str, str] = ("en", "de")) -> list[str]:
     """Write two files, and return the settings of a run on them that gives nothing else."""
     paths = [f"paths.data={folder}/data", f"paths.outputs={folder}/outputs"]
-    return ["experiment=own", f"data.train={write_pairs(folder / 'train', lines)}", *paths]
+    return ["experiment=own", f"data.train={write_pairs(folder / 'train', lines, endings)}", *paths]
 
 
 @pytest.fixture
@@ -36,22 +36,6 @@ def completed(words: list[str]) -> Config:
     return with_values_for_text(compose(words), given_settings(words))
 
 
-def prepared(words: list[str]) -> Config:
-    config = completed(words)
-    prepare(config, say=lambda _: None)
-    return config
-
-
-def begin(config: Config, **values: object) -> Config:
-    """Make the run look as if it had saved two checkpoints, the last of them with these values."""
-    begun = with_values(config, {name.replace("__", "."): value for name, value in values.items()})
-    for step, settings in ((5, config), (10, begun)):
-        folder = RunLayout(config.run_folder).checkpoints / step_folder_name(step)
-        folder.mkdir(parents=True)
-        (folder / "config.yaml").write_text(to_yaml(settings), encoding="utf-8")
-    return begun
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -61,7 +45,6 @@ def begin(config: Config, **values: object) -> Config:
         (["model.encoder_layers=6"], {*SHAPE}),
         (["training=base"], {name for name in DERIVED if name.startswith("training.")}),
         (["own.keep=[model.dropout]"], {"model.dropout"}),
-        (["noise.bpe_dropout=0.2"], {"noise.bpe_dropout"}),
     ],
 )
 def test_settings_that_are_given_are_kept(words: list[str], given: list[str], expected: set[str]) -> None:
@@ -83,42 +66,32 @@ def test_settings_of_the_users_own_file_are_kept_and_other_experiments_change_no
         assert completed(others) == compose(others)
 
 
-def test_a_run_that_has_begun_keeps_its_values_that_are_not_given(
-    words: list[str], monkeypatch: pytest.MonkeyPatch
+def test_a_run_that_has_begun_keeps_its_values_unless_others_or_another_text_are_given(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun = begin(
-        completed(words), model__dropout=0.27, training__steps=321, tokenizer__vocab_size=111, own__minutes=7.5
-    )
+    config = completed(words)
+    values = {"model.dropout": 0.27, "training.steps": 321, "tokenizer.vocab_size": 111, "own.minutes": 7.5}
+    begun = with_values(config, values)
+    for step, settings in ((5, config), (10, begun)):
+        folder = RunLayout(config.run_folder).checkpoints / step_folder_name(step)
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text(to_yaml(settings), encoding="utf-8")
     monkeypatch.setattr("nmt.own_text.prepare.plan", None)  # nothing is planned again
     for config in (completed(words), plan_training(completed(words)), plan_training(compose(words))):
         assert [value_of(config, name) for name in NAMES] == [value_of(begun, name) for name in NAMES]
     config = completed([*words, "training.steps=400", "own.minutes=9"])
     assert (config.training.steps, config.own.minutes, config.model.dropout) == (400, 9, 0.27)
-
-
-def test_other_text_for_a_run_that_has_begun_is_derived_anew(words: list[str], tmp_path: Path) -> None:
-    begin(completed(words), tokenizer__vocab_size=9999)
-    files = write_pairs(tmp_path / "other", pairs(60, 2), ("fr", "es"))
-    other = [f"data.train={files}", *words[2:], "data.corpus=other"]
-    config, fresh = completed(["experiment=own", *other]), completed(["experiment=own", "name=fresh", *other])
-    assert (config.data.source_lang, config.data.target_lang) == ("fr", "es")
-    assert config.tokenizer.vocab_size == fresh.tokenizer.vocab_size < 9999
-    config = completed(["experiment=own", *words[2:]])  # as `nmt translate` is called
-    assert (config.data.source_lang, config.data.target_lang) == ("en", "de")
-
-
-def test_nothing_is_derived_if_the_target_side_is_no_text(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    trees = ["data.target_lang=trees", "tokenizer.joint=false", "model.tie_embeddings=false"]
-    config = completed([*words, *trees, "training.valid_sentences=0"])
-    assert plan_training(config) == config
-    assert config.tokenizer.vocab_size == compose(words).tokenizer.vocab_size
-    assert "because the target side is trees" in capsys.readouterr().out
+    other = write_pairs(tmp_path / "other", pairs(60, 2), ("fr", "es"))
+    config = completed(["experiment=own", f"data.train={other}", *words[2:], "data.corpus=other"])
+    assert (config.data.source_lang, config.data.target_lang, config.model.dropout) == ("fr", "es", 0.27)
+    assert config.tokenizer.vocab_size != 111
 
 
 def test_bad_values_and_text_are_refused_in_one_line(words: list[str], tmp_path: Path) -> None:
+    trees = ["data.target_lang=trees", "tokenizer.joint=false", "model.tie_embeddings=false"]
+    assert "own.derive=true needs text" in refuse(["data", *words, *trees, "training.valid_sentences=0"])
     for given, said in {
         "own.minutes=-1": "own.minutes=-1.0 must be at least 0",
-        "own.minutes=nan": "own.minutes=nan must be",
         "own.keep=[training.step]": "did you mean training.steps?",
     }.items():
         assert said in refuse(["data", *words, given])
@@ -130,13 +103,12 @@ def test_bad_values_and_text_are_refused_in_one_line(words: list[str], tmp_path:
 
 
 def test_the_vocabulary_grows_with_the_text_within_limits_and_has_a_piece_for_each_character() -> None:
-    found = [vocabulary_for(TextSize(10**power, 10**power, 100)) for power in range(4, 11)]
+    found = [vocabulary_for(10**power, 10**power, 100) for power in range(4, 11)]
     assert found == sorted(found)
     assert found[-1] == 32_000
-    captions = TextSize(characters=4_000_000, words=40_000, alphabet=100)  # about those of Multi30k
-    assert vocabulary_for(captions) == 12_000
-    assert vocabulary_for(captions._replace(characters=400_000)) == pytest.approx(12_000 / 10**0.2, abs=50)
-    assert vocabulary_for(captions._replace(alphabet=5000, characters=10_000)) == 10_000
+    assert vocabulary_for(4_000_000, 40_000, 100) == 12_000  # about Multi30k
+    assert vocabulary_for(400_000, 40_000, 100) == pytest.approx(12_000 / 10**0.2, abs=50)
+    assert vocabulary_for(10_000, 40_000, 5000) == 10_000
 
 
 @pytest.mark.parametrize("words_of_text", [60, 3000])
@@ -145,39 +117,32 @@ def test_a_tokenizer_can_be_trained_with_the_vocabulary_of_its_text(words_of_tex
     known = ["".join(random.choices("abcdefghijklmnoprstuvwz", k=random.randint(2, 9))) for _ in range(words_of_text)]
     lines = [" ".join(random.choices(known, k=8)) for _ in range(words_of_text)]
     text = " ".join(lines)
-    size = TextSize(len(text), len(set(text.split())), len(set(text)))
-    assert train(lines, len(lines), TokenizerConfig(vocab_size=vocabulary_for(size)))
+    size = vocabulary_for(len(text), len(set(text.split())), len(set(text)))
+    assert train(lines, len(lines), TokenizerConfig(vocab_size=size))
 
 
 def test_the_size_is_that_of_the_pairs_that_are_kept_for_training(tmp_path: Path) -> None:
     config = compose([*words_for(tmp_path, [("a bc d", "x"), ("a a", "yz y"), ("e", "")]), "data.hold_out=0"])
-    assert measure_text(config) == TextSize(len("a bc d x") + len("a a yz y"), len({"a", "bc", "d", "x", "yz", "y"}), 8)
-    assert measure_text(with_values(config, {"data.max_words": 2})) == TextSize(len("a a yz y"), 3, 4)
+    assert measure_text(config) == (len("a bc d x") + len("a a yz y"), len({"a", "bc", "d", "x", "yz", "y"}), 8)
+    assert measure_text(with_values(config, {"data.max_words": 2})) == (len("a a yz y"), 3, 4)
     apart = with_values(config, {"tokenizer.joint": False, "model.tie_embeddings": False})
-    assert measure_text(apart) == TextSize(characters=len("x yz y "), words=3, alphabet=len("abcd "))
+    assert measure_text(apart) == (len("xyz y"), 3, len("abcd "))
     config = compose([*words_for(tmp_path, pairs(400, 1)), "data.hold_out=0.2"])
     everything = sum(len(" ".join(pair)) for pair in pairs(400, 1))
-    assert 0.5 * everything < measure_text(config).characters < 0.7 * everything
+    assert 0.5 * everything < measure_text(config)[0] < 0.7 * everything
 
 
 def test_a_prepared_corpus_keeps_its_values_until_its_text_changes(tmp_path: Path) -> None:
     words = words_for(tmp_path, pairs(200, 1))
-    prepared([*words, "data.hold_out=0.1", "tokenizer.vocab_size=150"])
+    given = ["data.hold_out=0.1", "tokenizer.vocab_size=150", "data.target_lang=fr"]
+    prepare(completed([*words, *given]), say=lambda _: None)
     kept = completed(words)
-    assert (kept.tokenizer.vocab_size, kept.data.hold_out) == (150, 0.1)
+    assert (kept.tokenizer.vocab_size, kept.data.hold_out, kept.data.target_lang) == (150, 0.1, "fr")
     (tmp_path / "train.de").rename(tmp_path / "moved")
     assert completed(words).tokenizer.vocab_size == 150
     grown = completed(words_for(tmp_path, pairs(6000, 2)))
     assert grown.tokenizer.vocab_size not in (150, compose(words).tokenizer.vocab_size)
-    assert grown.data.hold_out == 0.05
-
-    def interrupt(line: str) -> None:
-        if line.startswith("tokenizer: "):
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        prepare(grown, say=interrupt)
-    assert completed(words) == grown
+    assert (grown.data.hold_out, grown.data.target_lang) == (0.05, "de")
 
 
 def test_the_share_to_hold_out_falls_with_the_text(words: list[str]) -> None:
@@ -187,20 +152,17 @@ def test_the_share_to_hold_out_falls_with_the_text(words: list[str]) -> None:
     assert completed([*words, "data.valid=[a,b]", "data.test=[c,d]"]).data.hold_out == 0.01  # nothing is held out
 
 
-def test_languages_are_those_of_the_file_names_and_stay_those_of_a_prepared_corpus(tmp_path: Path) -> None:
-    def languages(*endings: str, given: tuple[str, ...] = ()) -> tuple[str, str]:
-        words = words_for(tmp_path, pairs(200, 1))
-        files = [tmp_path / f"text.{ending}" for ending in endings]
-        for file, language in zip(files, ("en", "de"), strict=True):
-            (tmp_path / f"train.{language}").replace(file)
-        data = completed([words[0], f"data.train=[{files[0]},{files[1]}]", *words[2:], *given]).data
-        return data.source_lang, data.target_lang
-
-    assert languages("fr", "pt-BR") == ("fr", "pt-BR")
-    assert languages("source", "target") == ("en", "de")
-    assert languages("fr", "es", given=("data.target_lang=it",)) == ("fr", "it")
-    assert languages("fr", "es", given=("own.derive=false",)) == ("en", "de")
-    paths = [f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs"]
-    files = f"data.train=[{tmp_path}/text.fr,{tmp_path}/text.es]"
-    prepared(["experiment=own", files, *paths, "data.source_lang=en", "data.target_lang=de"])
-    assert languages("fr", "es") == ("en", "de")
+@pytest.mark.parametrize(
+    ("endings", "given", "expected"),
+    [
+        (("fr", "pt-BR"), [], ("fr", "pt-BR")),
+        (("source", "target"), [], ("en", "de")),
+        (("fr", "es"), ["data.target_lang=it"], ("fr", "it")),
+        (("fr", "es"), ["own.derive=false"], ("en", "de")),
+    ],
+)
+def test_languages_are_those_of_the_file_names_unless_given(
+    tmp_path: Path, endings: tuple[str, str], given: list[str], expected: tuple[str, str]
+) -> None:
+    data = completed([*words_for(tmp_path, pairs(20, 1), endings), *given]).data
+    assert (data.source_lang, data.target_lang) == expected

@@ -48,14 +48,12 @@ def test_steps_fit_into_the_minutes_and_repeat_no_text_too_often(text: Text, min
     assert used > 0.7 or chosen.passes > 27 or chosen.steps <= 20  # the time or the text is used up
 
 
-@pytest.mark.parametrize(("text", "most"), [(SMALL, 2570), (CAPTIONS, 13_470)])
-def test_a_run_that_time_ends_may_make_all_steps_that_its_text_is_worth(text: Text, most: int) -> None:
-    """80 passes of 32.2 batches, and 30 of 449; all else is that of the planned steps."""
-    chosen = plan(text, 2, machine(20), given(batch_tokens=1024))
+def test_a_run_that_time_ends_may_make_all_steps_that_its_text_is_worth() -> None:
+    """30 passes of 449 batches; all else is that of the planned steps."""
+    chosen = plan(CAPTIONS, 2, machine(20), given(batch_tokens=1024))
     planned, by_time = settings_of(chosen), settings_of(chosen, ends_by_time=True)
-    assert planned["training.steps"] == chosen.steps < most
-    assert by_time == {**planned, "training.steps": most}
-    assert plan(text, 2000, machine(100), given(NARROW, batch_tokens=1024)).steps == most
+    assert planned["training.steps"] == chosen.steps < 13_470
+    assert by_time == {**planned, "training.steps": 13_470}
 
 
 def test_the_shape_grows_with_the_text_and_the_machine() -> None:
@@ -69,9 +67,8 @@ def test_the_shape_grows_with_the_text_and_the_machine() -> None:
 @pytest.mark.parametrize("shape", [None, BASE])
 def test_memory_that_is_too_small_for_every_step_is_an_error(shape: Shape | None) -> None:
     width = (shape or NARROW).d_model
-    for text in (SMALL, CAPTIONS, HUGE):
-        with pytest.raises(CommonError, match=f"1,024 tokens with model.d_model={width} .*: free memory, lower"):
-            plan(text, 60, lambda *_: math.inf, given(shape))
+    with pytest.raises(CommonError, match=f"1,024 tokens with model.d_model={width} .*: free memory, lower"):
+        plan(CAPTIONS, 60, lambda *_: math.inf, given(shape))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +78,6 @@ def test_memory_that_is_too_small_for_every_step_is_an_error(shape: Shape | None
         ({1024: 1.5, 2048: 2.7}, 2048, 1200),
         ({1024: 1.5, 2048: 2.71}, 1024, 2160),  # 1,195 steps of larger batches
         ({1024: 0.2, 2048: 0.25, 4096: 0.4, 8192: 0.75}, 8192, 4320),
-        ({1024: 0.8, 2048: 1.45, 4096: 2.7, 8192: 5.1}, 4096, 1200),
         ({1024: 0.2, 2048: 0.38, 4096: 0.73, 8192: 1.0}, 2048, 8520),  # 1.04 times as many tokens per second
         ({1024: 0.2, 2048: 0.38, 4096: 0.72}, 4096, 4500),  # 1.06 times
     ],
@@ -93,7 +89,6 @@ def test_batches_grow_while_they_leave_enough_steps(seconds: dict[int, float], b
 
 
 def test_the_text_decides_if_no_minutes_are_given() -> None:
-    assert all(plan(text, 0, machine(200)).minutes_of(1000) > 0 for text in (SMALL, CAPTIONS, LARGE))
     assert plan(SMALL, 0, machine(200)).passes == pytest.approx(80, abs=1)
     assert plan(Text(5_000, 80_000), 0, machine(200)).steps == 3000
     assert plan(CAPTIONS, 0, machine(1000)).passes == pytest.approx(14, abs=1)
@@ -114,10 +109,7 @@ def test_given_values_are_taken_and_the_longest_sentence_fits_into_a_batch() -> 
 
 @pytest.mark.parametrize(
     ("passes", "dropout", "bpe_dropout"),
-    [
-        *((0.1, 0.1, 0), (6, 0.1, 0), (17, 0.2, 0), (30, 0.2, 0), (40, 0.3, 0), (math.sqrt(6 * 17), 0.15, 0)),
-        *((49.9, 0.3, 0), (50, 0.2, 0.1), (80, 0.2, 0.1)),
-    ],
+    [(0.1, 0.1, 0), (math.sqrt(6 * 17), 0.15, 0), (17, 0.2, 0), (30, 0.2, 0), (49.9, 0.3, 0), (50, 0.2, 0.1)],
 )
 def test_dropout_grows_with_the_passes_as_in_the_tables(passes: float, dropout: float, bpe_dropout: float) -> None:
     chosen = Plan(NARROW, 1024, 1000, passes, 1.0, 1000)
@@ -132,8 +124,12 @@ def test_dropout_grows_with_the_passes_as_in_the_tables(passes: float, dropout: 
 @pytest.mark.parametrize(
     ("passes", "steps", "decay"),
     [
-        *((1, 400, 0.32), (6.3, 860, 1.0), (6.3, 2500, 0.34), (17, 2000, 1.0), (17, 510, 2.0), (25, 920, 2.0)),
-        *((40, 3000, 1.0), (40, 100, 2.0), (math.sqrt(2.5 * 6.3), 1000, 0.49)),
+        (1, 400, 0.32),
+        (6.3, 860, 1.0),
+        (6.3, 2500, 0.34),
+        (17, 510, 2.0),
+        (40, 3000, 1.0),
+        (math.sqrt(2.5 * 6.3), 1000, 0.49),
     ],
 )
 def test_weight_decay_grows_with_the_passes_and_falls_with_the_steps(passes: float, steps: int, decay: float) -> None:

@@ -174,6 +174,7 @@ def _contradictions(config: Config) -> list[str]:
             f"training.valid_sentences={training.valid_sentences} {needs_text}",
         ),
         (is_parser and training.init_vocabulary == "extend", f"training.init_vocabulary=extend {needs_text}"),
+        (is_parser and config.own.derive, f"own.derive=true {needs_text}"),
         (is_parser and noise.bpe_dropout, f"noise.bpe_dropout={noise.bpe_dropout} {needs_text}"),
         (
             config.tokenizer.folder and training.uses_old_vocabulary,
