@@ -41,12 +41,6 @@ def _wait(_: Trainer) -> None:
         time.sleep(0.01)
 
 
-def _tell_and_sleep(_: Trainer) -> None:
-    """Write the numbers of torchrun's process and of this one, and sleep until somebody kills both."""
-    write_text(Path(os.environ["WAITING"]), f"{os.getppid()} {os.getpid()}")
-    time.sleep(300)
-
-
 def _noting(received: list[int], handler: Callable[..., object]) -> Callable[[int, FrameType | None], object]:
     def note(number: int, frame: FrameType | None) -> object:
         received.append(number)
@@ -60,7 +54,6 @@ FAULTS: dict[str, Callable[[Trainer], None]] = {
     "stop": lambda _: os.kill(os.getpid(), signal.SIGSTOP),
     "drift": _drift,
     "wait": _wait,
-    "tell": _tell_and_sleep,
 }
 
 

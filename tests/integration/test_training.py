@@ -2,8 +2,6 @@
 
 import json
 import math
-import shutil
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +9,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from nmt.cli import main
-from nmt.runs.checkpoints import resolve
 from nmt.training import memory_check
-from nmt.training.trainer import Trainer
 from tests.integration.toy import call, refuse, succeed
-from tests.quick_processes import Running, run_together, wait_for
+from tests.quick_processes import run_together
 
 
 def events(outputs: Path, event: str = "train") -> list[dict[str, Any]]:
@@ -75,53 +70,6 @@ def test_finished_run_says_so_and_changes_nothing(settings: list[str], whole: Pa
     assert (whole / "toy" / "metrics.jsonl").read_bytes() == before
 
 
-def train_until_told(arguments: list[str], step: int, waits: Path, told: Path) -> int:
-    """Run `nmt train`; before the update after `step`, make a file and wait for another one."""
-    update = Trainer.update
-
-    def update_if_told(trainer: Trainer, *batch: Any) -> Any:
-        if trainer.step == step:
-            waits.touch()
-            wait_for(told.exists)
-        return update(trainer, *batch)
-
-    Trainer.update = update_if_told  # type: ignore[assignment,method-assign]
-    return main(arguments)
-
-
-def test_killed_and_resumed_run_equals_an_uninterrupted_one(settings: list[str], whole: Path, tmp_path: Path) -> None:
-    command = ["train", *settings, f"paths.outputs={tmp_path}", "training.save_every=7"]
-    process = Running(train_until_told, command, 16, tmp_path / "waits", tmp_path / "never")
-    wait_for((tmp_path / "waits").exists)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait().returncode == -signal.SIGKILL
-    assert events(tmp_path)[-1]["step"] == 16
-    said = succeed(command)
-    assert "going on from step" in said
-    assert losses(tmp_path) == losses(whole)
-    resumed, expected = weights(tmp_path, 40), weights(whole, 40)
-    assert all(torch.equal(resumed[name], expected[name]) for name in expected)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.slow)])
-def test_signal_saves_and_the_run_resumes_with_the_same_weights(
-    number: signal.Signals, settings: list[str], whole: Path, tmp_path: Path
-) -> None:
-    command = ["train", *settings, f"paths.outputs={tmp_path}", "training.log_every=4"]
-    process = Running(train_until_told, command, 11, tmp_path / "waits", tmp_path / "told")
-    wait_for((tmp_path / "waits").exists)
-    process.send_signal(number)
-    (tmp_path / "told").touch()
-    done = process.wait()
-    assert done.returncode == 143
-    assert resolve(tmp_path / "toy", "last").name == "step-00000011"  # the update was abandoned
-    assert "the same command goes on from here" in done.stdout
-    succeed(command)
-    resumed, expected = weights(tmp_path, 40), weights(whole, 40)
-    assert all(torch.equal(resumed[name], expected[name]) for name in expected)
-    assert [line["step"] for line in events(tmp_path)] == list(range(4, 41, 4))
-
-
 def test_a_run_in_bf16_learns_and_resumes_with_the_same_losses(settings: list[str], tmp_path: Path) -> None:
     command = ["train", *settings, "runtime.precision=bf16", "training.valid_sentences=0"]
     for outputs, all_steps in (("whole", [20]), ("resumed", [10, 20])):
@@ -157,34 +105,6 @@ def test_changed_settings_that_affect_the_result_are_refused(settings: list[str]
     error = refuse(["train", *settings, f"paths.outputs={whole}", "training.steps=50", *changes])
     for named in ("model.d_ff was 64 and is now 96", "training.batch_tokens", "seed"):
         assert named in error
-
-
-def test_damaged_checkpoint_is_skipped_and_named(settings: list[str], whole: Path, tmp_path: Path) -> None:
-    shutil.copytree(whole, tmp_path, symlinks=True, dirs_exist_ok=True)
-    file = tmp_path / "toy" / "checkpoints" / "step-00000040" / "model.safetensors"
-    content = bytearray(file.read_bytes())
-    content[-5] ^= 1
-    file.write_bytes(content)
-    done = call(["train", *settings, f"paths.outputs={tmp_path}", "training.steps=32"])
-    assert done.returncode == 0, done.stderr
-    assert "model.safetensors" in done.stderr
-    assert "going on from step 30" in done.stdout
-
-
-@pytest.mark.parametrize("name", ["train.en.tokens", "valid.de", "tokenizer.model"])
-def test_damaged_data_is_refused_by_name(name: str, settings: list[str], tmp_path: Path) -> None:
-    data = Path(next(s for s in settings if s.startswith("paths.data=")).split("=")[1])
-    file = data / "toy" / name
-    content = file.read_bytes()
-    try:
-        file.write_bytes(content[:-2] + bytes([content[-2] ^ 1, content[-1]]))
-        done = call(["train", *settings, f"paths.outputs={tmp_path}"])
-    finally:
-        file.write_bytes(content)
-    assert done.returncode == 2
-    assert str(file) in done.stderr
-    assert "make data" in done.stderr
-    assert not (tmp_path / "toy" / "checkpoints").exists()
 
 
 def test_patience_and_time_limit_end_the_run(settings: list[str], tmp_path: Path) -> None:
