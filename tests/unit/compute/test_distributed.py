@@ -57,19 +57,6 @@ def test_processes_of_an_attempt_share_a_new_name(server: TCPStore, late: Sequen
     assert len({attempt[0] for attempt in names}) == 3
 
 
-def test_a_process_that_asked_and_ended_is_not_waited_for(server: TCPStore) -> None:
-    """This happens when an attempt fails while its processes are still joining."""
-    server.set("question/1", "of a process that has ended")
-    first, second = meet(server, (0, 0.2))
-    assert first == second
-
-
-def test_a_process_that_never_joins_ends_the_attempt(server: TCPStore) -> None:
-    meet(server, (0, 0))  # what it wrote in an earlier attempt must not count
-    with pytest.raises(dist.DistStoreError, match=r"ranks \[1\] did not join"):
-        meet(server, (0,), timedelta(seconds=0.3), size=2)
-
-
 def double_in_parts(count: int) -> None:
     """Double numbers together with the other processes of a group."""
     numbers = [torch.full((2,), float(number)) for number in range(count)]

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from nmt.compute import cores
 from nmt.compute import machine as module
-from nmt.compute.machine import BF16_CAPABILITY, Machine, is_out_of_memory, prepare_machine
+from nmt.compute.machine import BF16_CAPABILITY, Machine, prepare_machine
 from nmt.config.model import ModelConfig
 from nmt.config.tree import RuntimeConfig
 from nmt.data.shapes import Shapes
@@ -124,17 +124,6 @@ def test_a_cpu_computes_in_bf16_only_if_that_is_faster(
     assert prepare_machine(RuntimeConfig(device="cpu")).precision_name == precision
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
     assert prepare_machine(RuntimeConfig(device="cpu")).precision_name == "fp32"
-
-
-@pytest.mark.parametrize(
-    ("message", "is_memory"),
-    [
-        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", True),
-        ("CUDA error: an illegal memory access was encountered", False),
-    ],
-)
-def test_all_errors_about_memory_are_recognised(message: str, is_memory: bool) -> None:
-    assert is_out_of_memory(RuntimeError(message)) == is_memory
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,9 @@ def test_a_process_that_is_stopped_ends_with_its_parent() -> None:
     wait_for(lambda: not is_alive(helper))
 
 
-def test_ctrl_c_is_left_to_the_parent() -> None:
-    assert processes.run_in_process(signal.getsignal, signal.SIGINT) == signal.SIG_IGN
+def test_a_helper_process_leaves_ctrl_c_to_its_parent_and_may_start_others() -> None:
+    assert processes.run_in_process(_handler_and_quotient, 7, 2) == (signal.SIG_IGN, (3, 1))
 
 
-def test_a_helper_process_may_start_others() -> None:
-    assert processes.run_in_process(_divide_in_another_process, 7, 2) == (3, 1)
-
-
-def _divide_in_another_process(number: int, divisor: int) -> tuple[int, int]:
-    return processes.run_in_process(divmod, number, divisor)
+def _handler_and_quotient(number: int, divisor: int) -> tuple[object, tuple[int, int]]:
+    return signal.getsignal(signal.SIGINT), processes.run_in_process(divmod, number, divisor)

@@ -101,10 +101,3 @@ def test_the_update_of_the_weights_is_not_interrupted() -> None:
 @contextmanager
 def never() -> Iterator[None]:
     yield
-
-
-def test_an_interruptible_block_does_not_begin_after_a_stop_request() -> None:
-    with stop_signals() as stop_request:
-        send_signal()
-        with pytest.raises(StopError), stop_request.interruptible():
-            raise AssertionError("it has begun")

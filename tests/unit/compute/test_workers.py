@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from nmt.compute.machine import Machine
-from nmt.compute.workers import concurrent_workers, in_parallel, run_in_threads
+from nmt.compute.workers import in_parallel, run_in_threads
 from nmt.config.model import ModelConfig
-from nmt.config.registry import CHOICES
 from nmt.config.training import TrainingConfig
 from nmt.data.batches import Batching
 from nmt.data.loader import DataPosition, global_batches
@@ -34,8 +33,7 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("positions", CHOICES["model.positions"])
-@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("precision", "positions"), [(torch.float32, "relative"), (torch.bfloat16, "sinusoidal")])
 def test_training_in_threads_equals_training_without(store: PairStore, precision: torch.dtype, positions: str) -> None:
     model = ModelConfig(layers=1, d_model=16, d_ff=32, heads=2, dropout=0.3, positions=positions)
     training = TrainingConfig(batch_tokens=60, warmup_steps=5)
@@ -58,20 +56,6 @@ def test_training_in_threads_equals_training_without(store: PairStore, precision
     for name, value in one.items():
         assert torch.equal(value, two[name]), name
     assert trainers[0].take_statistics() == trainers[1].take_statistics()
-
-
-@pytest.mark.parametrize(("batch", "device_tokens", "parts"), [(1023, 0, 1), (1024, 0, 2), (25_000, 1000, 1)])
-def test_small_batches_are_trained_on_without_threads(batch: int, device_tokens: int, parts: int) -> None:
-    config = TrainingConfig(batch_tokens=batch, device_tokens=device_tokens)
-    model = build_model(ModelConfig(layers=1, d_model=16, d_ff=32, heads=2), VOCABULARY, VOCABULARY)
-    assert Trainer(model, config, CPU, seed=1).gradient.concurrency == parts
-
-
-@pytest.mark.parametrize(("count", "shares"), [(1, [1] * 5), (6, [1, 2, 3, 3, 3]), (8, [1, 2, 2, 4, 4])])
-def test_workers_get_equal_shares_of_the_threads(count: int, shares: list[int]) -> None:
-    torch.set_num_threads(count)
-    assert [concurrent_workers(limit) for limit in range(1, 6)] == shares
-    assert concurrent_workers(0) == 1
 
 
 def square(number: int) -> int:

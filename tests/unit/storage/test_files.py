@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from threading import Thread
 
 import pytest
 import torch
@@ -16,15 +15,12 @@ from safetensors.torch import save_file
 from nmt.errors import UserError
 from nmt.storage.files import (
     PARTIAL,
-    checksum,
-    checksums,
     is_plain_name,
     read_json,
     remove,
     remove_folder,
     replacing,
     replacing_folder,
-    seal,
     write_json,
     write_text,
 )
@@ -137,14 +133,6 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, way: Way) -> None:
     assert names(tmp_path) == ["made"]
 
 
-@pytest.mark.parametrize("error", [OSError("no engine"), FileNotFoundError(2, "No such file", "weights")], ids=repr)
-def test_an_error_that_is_none_of_the_disk_passes_unchanged(tmp_path: Path, error: OSError) -> None:
-    with pytest.raises(type(error)) as caught, replacing(tmp_path / "made"):
-        raise error
-    assert caught.value is error
-    assert names(tmp_path) == []
-
-
 def test_remove_deletes_anything_and_follows_no_link(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "file").write_text("kept")
@@ -177,37 +165,6 @@ def test_json_is_written_for_readers_and_read_back(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_plain_names_stay_in_their_folder(name: str, plain: bool) -> None:
     assert is_plain_name(name) is plain
-
-
-def test_checksums_depend_on_the_content_only(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"abc")
-    (tmp_path / "b").write_bytes(b"")
-    known = [  # FIPS 180-4
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-    ]
-    assert checksums([tmp_path / "a", tmp_path / "b"]) == known
-    assert checksum(tmp_path / "a") == known[0]
-    assert seal({"a": 1, "b": 2}) == seal({"b": 2, "a": 1}) != seal({"a": 1, "b": 3})
-
-
-def test_a_second_process_waits_or_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
-    events = list[str]()
-
-    def second() -> None:
-        with exclusive_folder(tmp_path, taken="is taken.", setting="x", wait=events.append):
-            events.append("second")
-
-    with exclusive_folder(tmp_path, taken="is taken.", setting="x"):
-        with pytest.raises(UserError, match="is taken"), exclusive_folder(tmp_path, taken="is taken.", setting="x"):
-            pass
-        thread = Thread(target=second)
-        thread.start()
-        thread.join(0.5)
-        assert events == [f"{tmp_path} is taken."]
-        events.append("first")
-    thread.join()
-    assert events[1:] == ["first", "second"]
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_that_says_why(tmp_path: Path) -> None:
