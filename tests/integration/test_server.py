@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,8 +66,21 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(run_folder: Path) -> Iterator[Server]:
-    started = start(run_folder)
+def export(run_folder: Path) -> Path | None:
+    """Return an export of the run for CTranslate2 if that is installed."""
+    if not find_spec("ctranslate2"):
+        return None
+    folder, text = run_folder.parent / "export", run_folder.parent / "text"
+    text.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    words = [f"name={run_folder.name}", f"paths.outputs={run_folder.parent}", f"input={text}"]
+    assert main(["export", *words, f"export.folder={folder}"]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(run_folder: Path, export: Path | None) -> Iterator[Server]:
+    both = f"serve.models=[tiny:{run_folder},exported:{export}]"
+    started = start(run_folder, *([both] if export else []))
     yield started
     started.process.kill()
     started.process.communicate()
@@ -126,6 +140,23 @@ def test_deep_translator_works_unchanged(server: Server, expected: list[str]) ->
         source="en", target="de", custom_url=f"{server.url}/", api_key="any", use_free_api=False
     )
     assert client.translate_batch(LINES) == expected
+
+
+@pytest.mark.skipif(not find_spec("ctranslate2"), reason="needs the extra ctranslate2")
+def test_an_export_answers_as_it_does_without_a_server_and_says_what_it_lacks(server: Server, export: Path) -> None:
+    model = nmt.load(export, device="cpu", threads=1)
+    for line in LINES:  # one at a time, because CTranslate2 has one limit of length for all sentences of a batch
+        asked = {"text": line, "nbest": 3, "model": "exported", "details": True}
+        status, answer = post(server, "/v1/translate", asked)
+        assert status == 200, answer
+        candidates = answer["translations"][0]["sentences"][0]["candidates"]
+        expected = model.translate([line], nbest=3)[0].candidates
+        assert [each["text"] for each in candidates] == [each.text for each in expected]
+        assert [each["score"] for each in candidates] == pytest.approx([each.score for each in expected])
+        assert "attention" not in candidates[0]
+        assert [word["text"] for word in candidates[0]["words"]] == candidates[0]["text"].split()
+    status, answer = post(server, "/v1/choices", {"text": LINES[0], "model": "exported"})
+    assert (status, answer) == (400, {"error": "model exported cannot name its next words with engine=ctranslate2"})
 
 
 def test_slow_vanishing_and_junk_clients_disturb_nobody(server: Server, expected: list[str]) -> None:
