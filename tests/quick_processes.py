@@ -1,7 +1,6 @@
 """Run functions in processes that start quickly: copies of one that has imported PyTorch, but has not used it yet."""
 
 import os
-import runpy
 import shutil
 import subprocess
 import sys
@@ -79,12 +78,6 @@ def run_together(arguments: Sequence[str], processes: int) -> subprocess.Complet
     """Run `nmt` in several processes; return the result of the first that fails, or of rank 0."""
     ended = [each.wait() for each in start_group(main, arguments, processes=processes)]
     return next((each for each in ended if each.returncode), ended[0])
-
-
-def run_script(path: Path, *words: str) -> None:
-    """Run a Python script, or a folder with one, with these words as its command line."""
-    sys.argv = [str(path), *words]
-    runpy.run_path(str(path), run_name="__main__")
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:

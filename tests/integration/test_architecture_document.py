@@ -5,9 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.compose import compose
-from nmt.config.registry import load
-from nmt.errors import ConfigError
 from tests.integration.toy import succeed
 
 DOCUMENT = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8")
@@ -32,13 +29,3 @@ def test_a_run_trains_on_a_source_and_with_an_optimizer_of_the_user(here: Path) 
     assert "finished at step 2" in succeed(["train", *words])
     succeed(["average", *words])
     assert succeed(["eval", *words, "decoding.beam=1", "decoding.extra_length=2"])
-
-
-def test_a_format_of_the_user_can_be_chosen(here: Path) -> None:
-    assert compose(["export.target=own_format:BARE"]).export.target == "own_format:BARE"
-    assert load("export.target", "own_format:BARE").library == "mine"
-
-
-def test_code_that_only_a_file_names_is_not_imported(here: Path) -> None:
-    with pytest.raises(ConfigError, match="names code, and came with a file"):
-        load("training.optimizer", "own_optimizer:another")

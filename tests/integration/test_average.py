@@ -1,20 +1,16 @@
 """`nmt average` chooses by the development set, compared with what `nmt eval` finds on the same text."""
 
 import json
-import os
 import re
 import shutil
-import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, load, read_meta
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, load
 from nmt.runs.checkpoints import Checkpoints
-from nmt.training.trainer import Trainer
-from tests.integration.toy import call, succeed
+from tests.integration.toy import succeed
 
 FIGURES = re.compile(r"(the last checkpoint|the last \d|the best \d) has BLEU ([0-9.]+)")
 
@@ -78,29 +74,3 @@ def evaluated(settings: list[str], outputs: Path, checkpoint: str) -> float:
     said = succeed(["eval", *settings, *words])
     (file,) = re.findall(r"\S+valid\.json", said)
     return float(json.loads(Path(file).read_text())["bleu"]["score"])
-
-
-def test_the_last_checkpoints_are_averaged_whatever_their_loss(settings: list[str], run: Path) -> None:
-    average(settings, run, "averaging.last=2")
-    averaged = read_meta(run / "toy" / "checkpoints" / "averaged").averaged_from
-    assert averaged == ["step-00000040", "step-00000050"]
-
-
-def test_interim_checkpoint_of_an_interrupted_run_is_not_averaged(
-    settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command = [*settings, f"paths.outputs={tmp_path}", "training.save_every=1", "training.keep_last=3"]
-    succeed(["train", *command, "training.steps=3", "training.valid_every=100"])
-    update = Trainer.update
-
-    def signalled(self: Trainer, *what: Any) -> None:
-        update(self, *what)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(Trainer, "update", signalled)
-    more = ["training.save_every=100", "training.steps=40", "training.valid_every=100"]
-    assert call(["train", *command, *more]).returncode == 143
-    assert (tmp_path / "toy" / "checkpoints" / "last").resolve().name == "step-00000004"
-    average(command, tmp_path, "averaging.last=3")
-    averaged = read_meta(tmp_path / "toy" / "checkpoints" / "averaged").averaged_from
-    assert averaged == ["step-00000001", "step-00000002", "step-00000003"]

@@ -4,9 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
-from safetensors.numpy import load_file
 
 from nmt.demo import source as demo
 from tests.integration.toy import call, refuse, run, succeed
@@ -27,15 +25,6 @@ def test_text_that_was_not_prepared_is_refused(settings: list[str], corpus: Path
     valid, test = (f"[{corpus}/{split}.en,{corpus}/{split}.de]" for split in ("valid", "test"))
     assert f"data.test={test}, not {valid}: run `make data`" in refuse(["eval", *toy, f"data.test={valid}"])
     assert f", not {test}: run `make data`" in refuse(["train", *toy, f"data.train={test}"])
-
-
-def test_averaged_weights_are_the_mean_of_the_checkpoints(averaged: Path) -> None:
-    checkpoints = averaged / "toy" / "checkpoints"
-    mean, last, before = (
-        load_file(checkpoints / name / "model.safetensors") for name in ("averaged", "step-00000040", "step-00000030")
-    )
-    for name, value in mean.items():
-        np.testing.assert_allclose(value, (last[name] + before[name]) / 2, rtol=1e-6, atol=1e-7)
 
 
 def test_every_score_of_eval_has_a_signature(settings: list[str], averaged: Path) -> None:
