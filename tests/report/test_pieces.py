@@ -9,22 +9,16 @@ import pytest
 import sacrebleu
 
 from nmt.config.tree import Config
-from nmt.errors import UserError
 from nmt.evaluation.record import EvaluationRecord
 from nmt.parsing.trees import Node, parse_trees
 from nmt.report import charts, trees
-from nmt.report.charts import HEIGHT, MAX_POINTS, WIDTH, draw, thin_out
+from nmt.report.charts import HEIGHT, WIDTH, draw
 from nmt.report.run import Evaluated, Run, read_run
 from nmt.report.sentences import Sentence, mark_differences, sentences, worst_and_best
 
 
 def read(config: Config, name: str = "first") -> Run:
     return read_run(Path(config.paths.outputs), name, Path(config.paths.data))
-
-
-def test_the_error_for_a_missing_run_names_the_most_similar_run(first: Config) -> None:
-    with pytest.raises(UserError, match=r"no run frist in .*outputs: did you mean first\?"):
-        read(first, "frist")
 
 
 def test_sentences_of_a_report_have_no_tags(first: Config, tmp_path: Path) -> None:
@@ -70,15 +64,6 @@ def test_a_chart_places_the_points_of_a_curve_between_its_axes() -> None:
     assert "<title>a, step 50: 3</title>" in html
     assert 'class="series-2 single"' in html
     assert "<title>" in str(draw("flat", {"a": [(0, 0.0), (1, 0.0)]}, zero=True))
-
-
-@pytest.mark.parametrize("count", [1, MAX_POINTS, 5 * MAX_POINTS + 3])
-def test_thinned_curves_keep_their_first_and_last_points(count: int) -> None:
-    points = [(step, 0.5) for step in range(count)]
-    thinned = thin_out(points)
-    assert len(thinned) <= MAX_POINTS + 1
-    assert (thinned[0], thinned[-1]) == (points[0], points[-1])
-    assert set(thinned) <= set(points)
 
 
 def test_curves_leave_out_values_that_are_not_finite(first: Config) -> None:

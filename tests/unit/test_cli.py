@@ -79,13 +79,6 @@ def test_errors_of_the_user_are_one_line_and_an_exit_code(
     assert capsys.readouterr().err == f"{said}\n"
 
 
-@pytest.mark.parametrize("error", [OSError(errno.ENOMEM, "no memory"), AttributeError("a mistake"), SystemExit(7)])
-def test_other_errors_and_exit_codes_pass_through(error: BaseException, fake_commands: Fake) -> None:
-    fake_commands(raising(error))
-    with pytest.raises(type(error)):
-        cli.main(["translate"])
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

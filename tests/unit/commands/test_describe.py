@@ -55,17 +55,6 @@ def test_a_device_without_bf16_is_estimated_in_fp16(device: str) -> None:
     assert fp32.memory.activations > 1.5 * found.memory.activations
 
 
-def test_a_device_without_fused_operations_stores_dropout_masks() -> None:
-    v100, a100 = (
-        describe(compose([f"describe.device={device}", "runtime.precision=fp32"]), 1).memory.activations
-        for device in ("v100", "a100")
-    )
-    without = ["describe.device=v100", "runtime.precision=fp32", "model.dropout=0"]
-    masks = 25_000 * 512 * (2 * 6 + 3 * 6 + 2)  # a byte for each number of two and three sub-layers per layer
-    assert v100 - describe(compose(without), 1).memory.activations == pytest.approx(1.05 * masks, rel=0.01)
-    assert v100 > a100
-
-
 def test_time_follows_from_the_flops_and_the_peak(capsys: pytest.CaptureFixture[str]) -> None:
     found = describe(compose(["describe.device=l4"]), 2)
     assert found.estimate.hours == pytest.approx(found.flops / (2 * 0.4 * 121e12) / 3600)

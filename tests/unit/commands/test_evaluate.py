@@ -16,14 +16,12 @@ import torch
 from torch.nn import functional as F
 
 from nmt.cli import main
-from nmt.config.decoding import DecodingConfig
 from nmt.config.tree import Config
 from nmt.evaluation import evaluate as evaluation
 from nmt.evaluation.evaluate import reference_nll
 from nmt.evaluation.metrics import Score, Translated, score_text
 from nmt.evaluation.split import Split
 from nmt.model.packed import Packed
-from nmt.runs.scores import scores_folder, scores_to_show
 from nmt.storage.files import checksum
 from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
@@ -105,27 +103,6 @@ def test_ensembles_of_models_for_other_languages_or_vocabularies_are_refused(
     assert main(["eval", *overrides, f"decoding.ensemble=[{other.run_folder}/checkpoints/last]"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert re.search("outputs/other/checkpoints/last has .*: an ensemble needs models with the same vocabulary", line)
-
-
-def test_scores_to_show_are_those_of_the_named_search_if_there_are_any(run: Run) -> None:
-    config, _ = run
-    folder = config.run_folder / "eval"
-    greedy = replace(config, checkpoint="averaged", decoding=replace(config.decoding, beam=1))
-    named = {"beam_1": replace(greedy, checkpoint="last"), "averaged/beam_1": greedy}
-    for name, settings in named.items():
-        assert scores_folder(settings) == folder / name
-    for engine, name in (("int8", "last-int8/beam_1"), ("ctranslate2", "ctranslate2-float32/beam_1")):
-        assert scores_folder(replace(named["beam_1"], engine=engine)) == folder / name
-    assert scores_to_show(named["beam_1"]) == folder
-    for each in (folder, folder / "beam_1"):
-        each.mkdir(parents=True)
-        (each / "test.json").touch()
-    assert scores_to_show(named["beam_1"]) == folder / "beam_1"
-    assert scores_to_show(config) == folder
-    assert scores_to_show(replace(config, decoding=DecodingConfig())) == folder  # names no search
-    (folder / "test.json").unlink()
-    other = replace(config, decoding=DecodingConfig())
-    assert scores_folder(other) == folder / "extra_length_50"
 
 
 def test_tags_are_no_part_of_the_sources_that_metrics_see(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

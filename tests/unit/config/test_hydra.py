@@ -84,15 +84,6 @@ def test_jobs_are_named_after_the_values_that_change_what_they_learn(
     assert [(config.name, config.data.corpus) for config in seen] == expected
 
 
-def test_long_and_unusual_values_give_short_plain_and_different_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Config] = []
-    monkeypatch.setattr("nmt.commands.describe.run", seen.append)
-    assert main(["describe", "-m", "name=folder/base", f"data.hub_dataset=a/{'x' * 90},a@{'x' * 91}"]) == 0
-    names = [config.name for config in seen]
-    assert len({*names}) == 2
-    assert all(compose([f"name={name}"]).name == name for name in names)  # as users type them
-
-
 def test_paths_in_the_home_need_no_quotes() -> None:
     line = parse(["data.train=[~/a.en,~/b c.de]", "input=~/a", "output='~/b'", "name=a~b"])
     assert line.settings == ["data.train=['~/a.en','~/b c.de']", "input='~/a'", "output='~/b'", "name=a~b"]

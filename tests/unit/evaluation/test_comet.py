@@ -14,7 +14,6 @@ import torch
 import yaml
 
 from nmt.compute.machine import prepare_machine
-from nmt.config.compose import compose
 from nmt.config.decoding import DecodingConfig, EvaluationConfig
 from nmt.decoding.load import load_engine
 from nmt.decoding.translation import Candidate
@@ -45,6 +44,7 @@ def searching(model: str) -> DecodingConfig:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a model with random weights in the layout of COMET's: hparams.yaml and checkpoints/model.ckpt."""
+    from comet.models import str2model
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import XLMRobertaConfig, XLMRobertaTokenizerFast
 
@@ -63,16 +63,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "pretrained_model": str(folder / "encoder"), "encoder_model": "XLM-RoBERTa", "hidden_sizes": [16, 8],
         "layer_norm": False, "load_pretrained_weights": False,
     }  # fmt: skip
-    return make_model(folder, "regression_metric", settings)
-
-
-def make_model(folder: Path, kind: str, settings: dict[str, Any]) -> Path:
-    """Write a model with random weights that reads sentences by the encoder of these settings."""
-    from comet.models import str2model
-
     torch.manual_seed(1)
-    made = str2model[kind](**settings, local_files_only=True)
-    (folder / "hparams.yaml").write_text(yaml.safe_dump({"class_identifier": kind, **settings}))
+    made = str2model["regression_metric"](**settings, local_files_only=True)
+    (folder / "hparams.yaml").write_text(yaml.safe_dump({"class_identifier": "regression_metric", **settings}))
     (folder / "checkpoints").mkdir()
     content = {"state_dict": made.state_dict(), "hyper_parameters": settings, "pytorch-lightning_version": "2.0.0"}
     torch.save(content, folder / "checkpoints" / "model.ckpt")
@@ -136,15 +129,6 @@ def test_minimum_bayes_risk_by_comet_chooses_the_sample_with_the_best_mean(model
 
 
 @needs_library
-def test_a_model_that_reads_translation_and_reference_together_is_no_utility(model: Path, tmp_path: Path) -> None:
-    settings = yaml.safe_load((model / "hparams.yaml").read_text())
-    del settings["class_identifier"]
-    make_model(tmp_path, "referenceless_regression_metric", settings)
-    with pytest.raises(UserError, match=r"decoding.comet=.*is a ReferencelessRegression, which cannot compare pairs"):
-        by_comet(searching(str(tmp_path)), CPU)
-
-
-@needs_library
 def test_a_damaged_model_is_refused_in_one_line(model: Path, tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "model.ckpt").write_bytes(b"no weights")
@@ -163,12 +147,6 @@ def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch: py
             by_comet(searching(name), CPU)
     with pytest.raises(ConfigError, match=r"decoding\.utility=comet needs a model"):
         DecodingConfig(utility="comet")
-
-
-def test_a_strangers_model_does_not_name_the_model_of_comet() -> None:
-    config = replace(compose(["decoding.beam=7"]).decoding, utility="comet", comet="/a/folder")
-    assert config.naming_no_file == DecodingConfig(beam=7)
-    assert replace(config, utility="chrf").naming_no_file.beam == 7
 
 
 @pytest.mark.skipif(importlib.util.find_spec("comet") is not None, reason="unbabel-comet is installed")

@@ -22,7 +22,7 @@ from nmt.config.decoding import EvaluationConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
-from nmt.evaluation.bleu import bleu_tokenizer, check_tokenizers, paper_tokenizer, split_compounds
+from nmt.evaluation.bleu import check_tokenizers, paper_tokenizer, split_compounds
 from nmt.evaluation.metrics import Translated, sacrebleu_metric, score, score_text
 from nmt.evaluation.paper import paper_score
 from nmt.evaluation.split import Split
@@ -116,15 +116,6 @@ def test_paper_tokens_have_plain_quotes_and_split_compounds() -> None:
     assert tokens("»Ja« ‚nein‘") == tokens("\"Ja\" 'nein'")
     assert paper_tokenizer("fr")("peut-être") == "peut-être"
     assert tokens("") == ""
-
-
-@pytest.mark.parametrize(
-    ("language", "tokenizer"),
-    [("zh", "zh"), ("ja", "ja-mecab"), ("ko", "ko-mecab"), ("de", "13a"), ("zh-CN", "zh"), ("pt_BR", "13a")],
-)
-def test_the_tokenizer_is_that_of_the_language_unless_it_is_set(language: str, tokenizer: str) -> None:
-    assert bleu_tokenizer(language) == tokenizer
-    assert bleu_tokenizer(language, "char") == "char"
 
 
 @pytest.mark.parametrize(("setting", "tokenizer"), [("auto", "zh"), ("char", "char")])

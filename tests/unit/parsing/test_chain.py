@@ -83,14 +83,6 @@ def test_evaluation_repairs_and_scores_trees_and_the_report_draws_them(folder: P
     assert 'class="missed">' in page.replace('class="missed">Green', "")
 
 
-def test_a_tag_is_no_word_of_the_tree(folder: Path) -> None:
-    own = ["data.corpus=tagged", "name=tagged", "data.tag=@tree@"]
-    for command in ("data", "train", "eval"):
-        code, _, error = nmt(folder, command, *own)
-        assert code == 0, error
-    assert lines(folder / "data/tagged/test.en")[0].startswith("@tree@ ")
-
-
 def test_parse_prints_a_tree_per_sentence(folder: Path) -> None:
     given = folder / "sentences"
     given.write_text("The old man ( sleeps ) .\n\nWhere is it ?\n")

@@ -10,7 +10,7 @@ from nmt.errors import UserError
 from nmt.evaluation.metrics import score
 from nmt.parsing.linearise import Repairs, linearise, parse_line, repair, repair_all
 from nmt.parsing.symbols import train_on_files
-from nmt.parsing.trees import Leaf, bracketed, clean, leaves, with_leaves, words
+from nmt.parsing.trees import Leaf, clean, leaves, with_leaves, words
 from nmt.text.tokenizer import Tokenizer
 from tests.unit.parsing.random_trees import random_leaves, random_tree, tree
 
@@ -62,25 +62,6 @@ def test_malformed_lines_are_repaired_and_counted(line: str, wanted: str, repair
     assert counted == repairs
     assert words(found) == DOG
     assert (parse_line(line, DOG) is None) == bool(repairs.trees)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_random_symbols_become_a_tree_over_the_words(seed: int) -> None:
-    random = Random(seed)
-    symbols = ["(S", "(NP", ")S", ")NP", "XX", ".", "(", ")", "⁇"]
-    for _ in range(200):
-        line = " ".join(random.choices(symbols, k=random.randint(0, 30)))
-        found, _ = repair(line, DOG)
-        assert found is not None
-        assert words(found) == DOG
-        assert parse_line(linearise(found, keep_tags=True), DOG) == found
-
-
-def test_endless_nesting_is_cut() -> None:
-    found, repairs = repair("(NP " * 4000 + "XX", ["dog"])
-    assert found is not None
-    assert repairs.surplus_brackets == 3800
-    assert bracketed(found).count("(NP") == 200
 
 
 @pytest.mark.parametrize(
