@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.runs.checkpoints import Checkpoints
-from tests.integration.toy import refuse, run
+from tests.integration.toy import refuse, run, succeed
 
 LION = """
 import torch
@@ -44,10 +44,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_an_optimizer_in_a_file_of_the_working_folder_trains_and_resumes(here: Path, settings: list[str]) -> None:
     words = [*settings, "training.optimizer=mine:Lion", "training.learning_rate=1e-3", "paths.outputs=outputs"]
-    for steps in (10, 20):
-        done = run(["train", *words, f"training.steps={steps}"], cwd=here)
-        assert done.returncode == 0, done.stderr
-    assert (here / "outputs" / "toy" / "checkpoints" / "step-00000020").is_dir()
+    done = run(["train", *words, "training.steps=10"], cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert "going on from step 10" in succeed(["train", *words, "training.steps=20"])
 
 
 def test_code_that_a_checkpoint_names_is_not_imported(here: Path, whole: Path, settings: list[str]) -> None:
