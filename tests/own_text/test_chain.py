@@ -1,8 +1,6 @@
 """Two files become a trained model without a number: measured, planned, said in one line, and resumed as planned."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from nmt.config.tree import Config
 from nmt.own_text import prepare
 from nmt.runs.layout import RunLayout
 from tests.integration.toy import pairs, refuse, succeed, write_pairs
+from tests.quick_processes import run_together
 
 TINY = ["model.layers=1", "model.d_model=32", "model.d_ff=32", "model.heads=2", "training.valid_sentences=0"]
 SECONDS_OF_30_STEPS_A_MINUTE = 60 * 0.9 / 30.5
@@ -54,9 +53,7 @@ def test_batches_for_which_the_memory_is_too_small_are_not_planned(
 def test_processes_that_train_together_measure_together_and_resume_as_planned(words: list[str], tmp_path: Path) -> None:
     """Both measure their own time and make the same plan, and join again to train."""
     succeed(["data", *words])
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    command = [*torchrun, "-m", "nmt", "train", *words, "own.minutes=0.05", "training.warmup_steps=7"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = run_together(["train", *words, "own.minutes=0.05", "training.warmup_steps=7"], processes=2)
     assert done.returncode == 0, done.stderr
     seconds = float(re.search(r"0.05 minutes, ([\d.]+) s per step", done.stdout)[1])  # type: ignore[index]
     planned = saved(tmp_path).training
