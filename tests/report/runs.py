@@ -12,7 +12,7 @@ from nmt.config.compose import compose
 from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
 from nmt.data.prepare import prepare
-from nmt.evaluation.metrics import score
+from nmt.evaluation.metrics import score_text
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.model.build import build_model
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
@@ -87,7 +87,7 @@ def make_run(config: Config, hypotheses: Sequence[str] = ()) -> Path:
     )
     if hypotheses:
         write_text(folder / "eval" / "test.hyp.txt", "".join(f"{line}\n" for line in hypotheses))
-        scores = score(hypotheses, references(config), "de")
+        scores = score_text(hypotheses, [references(config)], "de")
         write_evaluation(folder / "eval" / "test.json", EvaluationRecord(**SCORED, scores=scores, perplexity=4.5))
     return folder
 

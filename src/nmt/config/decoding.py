@@ -51,12 +51,8 @@ class DecodingConfig(Group):
     no_repeat_ngram: Count = 0
     """No sequence of this many word pieces stands twice in a translation; 0 allows repetitions."""
     candidates: Width = 64
-    """Candidates per sentence for minimum Bayes risk: samples, narrowed by top_k, top_p and temperature."""
-    utility: str = "chrf"
-    """Agreement of two candidates for minimum Bayes risk."""
-    comet: str = ""
-    """Model of COMET for `utility=comet`: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging
-    Face. It needs the package unbabel-comet."""
+    """Candidates per sentence for minimum Bayes risk: samples, narrowed by top_k, top_p and temperature. The one that
+    agrees best with the others by chrF is chosen."""
 
     def check(self) -> None:
         """Refuse values that contradict each other."""
@@ -68,11 +64,6 @@ class DecodingConfig(Group):
             raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.beam={self.beam}: widen the beam")
         if self.strategy == MBR and self.nbest > self.candidates:
             raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.candidates={self.candidates}")
-        if self.utility == "comet" and not self.comet:
-            raise ConfigError(
-                "decoding.utility=comet needs a model: set decoding.comet to a folder or to a name such as "
-                "Unbabel/wmt22-comet-da"
-            )
         if self.terms and self.strategy != "beam":
             raise ConfigError("decoding.terms needs a beam: samples cannot have terms")
 
@@ -88,7 +79,7 @@ class DecodingConfig(Group):
         """The search in a few words."""
         match self.strategy:
             case "mbr":
-                return f"minimum Bayes risk ({self.utility}) of {self.candidates} candidates"
+                return f"minimum Bayes risk (chrF) of {self.candidates} candidates"
             case "sample":
                 return "sampled"
             case _:
@@ -97,10 +88,7 @@ class DecodingConfig(Group):
     @property
     def naming_no_file(self) -> "DecodingConfig":
         """The same settings without those that name files: a model from a stranger must not choose what is read."""
-        try:
-            return replace(self, terms="", comet="")
-        except ConfigError:  # the strategy needs the file
-            return DecodingConfig(beam=self.beam, alpha=self.alpha, extra_length=self.extra_length)
+        return replace(self, terms="")
 
     @property
     def torch_only(self) -> list[str]:

@@ -68,10 +68,6 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
             "bracketed files: files, folders, patterns such as parsed/*.mrg, and sections such as wsj:02-21",
         ),
     },
-    "decoding.utility": {
-        "chrf": Choice("nmt.decoding.risk:by_chrf", "chrF"),
-        "comet": Choice("nmt.evaluation.comet:by_comet", "COMET, by decoding.comet"),
-    },
     "engine": {
         "torch": Choice("nmt.decoding.load:load_checkpoints", "the model itself"),
         "ctranslate2": Choice("nmt.export.ctranslate2_engine:load_named_export", "runs the exported model"),

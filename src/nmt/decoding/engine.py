@@ -12,13 +12,12 @@ import torch
 from tqdm import tqdm
 
 from nmt.compute.workers import in_parallel
-from nmt.config.decoding import DecodingConfig
-from nmt.config.registry import load
+from nmt.config.decoding import MBR, DecodingConfig
 from nmt.decoding.attention import align
 from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, DecodingPlan, batches_by_length
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import UNCONSTRAINED, ConstraintEncoder, Constraints
-from nmt.decoding.risk import rank_by_utility
+from nmt.decoding.risk import rank_by_chrf
 from nmt.decoding.translation import Candidate, Likelihood, Request, ScoredToken, Translation
 from nmt.errors import UserError
 from nmt.text.alignments import Link
@@ -29,7 +28,6 @@ from nmt.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from nmt.decoding.attention import Weights
-    from nmt.decoding.risk import Utility
 
 WINDOW_LINES = 2048
 """The largest number of lines to read ahead, so that sentences of similar length are decoded together."""
@@ -78,17 +76,9 @@ class Engine(ABC):
         config, self.seed = self.config, seed
         if config.alignments and not self.shows_attention:
             raise UserError("only engine=torch aligns words: choose it, or leave decoding.alignments off")
-        self._utility: Utility | None = None
-        if config.strategy == "mbr":
-            self._utility = load("decoding.utility", config.utility)(config, self.device)
         if config.terms not in self._encoders:  # once for all searches of a server
             glossary = Glossary.read(config.terms)
             self._encoders[config.terms] = ConstraintEncoder(self.tokenizer, glossary, self.max_target_tokens)
-
-    @property
-    def maximises(self) -> str:
-        """The metric of `eval` that the search maximises, if there is one."""
-        return self.config.utility if self.config.strategy == "mbr" else ""
 
     @abstractmethod
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
@@ -168,7 +158,9 @@ class Engine(ABC):
             batch_constraints = [constraints[index] if constraints else UNCONSTRAINED for index in batch]
             batch_sources = [sentences[index] for index in batch]
             found = self.search(batch_sources, batch_constraints)
-            return [self._least_risk(*each) for each in zip(found, batch_sources, strict=True)]
+            if self.config.strategy != MBR:
+                return found
+            return [rank_by_chrf(each, self.tokenizer.decode, self.config.nbest) for each in found]
 
         batches, workers = self.plan([len(sentence) for sentence in sentences])
         with closing(in_parallel(search, batches, workers)) as finished:
@@ -224,14 +216,6 @@ class Engine(ABC):
         pieces = [self.tokenizer.target_pieces(each.tokens) for each in found]
         # The score of EOS, the last one, belongs to no piece.
         return [tuple(map(ScoredToken, *each)) for each in zip(pieces, scores, strict=True)]
-
-    def _least_risk(self, candidates: list[Hypothesis], source: Sequence[int]) -> list[Hypothesis]:
-        """Return the candidates of a sentence with the least Bayes risk, or all for another strategy."""
-        utility, tokenizer = self._utility, self.tokenizer
-        if utility is None or not candidates:
-            return candidates
-        text = tokenizer.decode_source(source[1:] if source[0] in tokenizer.source_tags else source)
-        return rank_by_utility(candidates, tokenizer.decode, lambda texts: utility(texts, text), self.config.nbest)
 
     def _finish_source(self, source: Sequence[int], line: int) -> list[int]:
         """Append EOS to a source sentence, and cut the sentence if it is too long; leave an empty one empty."""

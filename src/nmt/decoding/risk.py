@@ -1,8 +1,7 @@
 """Minimum Bayes risk: choose the translation that agrees best with all candidates (Eikema and Aziz, 2022).
 
-A utility says how good each of several translations is if another one is the reference. chrF equals sacreBLEU's score
-of sentences, but compares all pairs by matrix products of n-gram counts. To add a utility, write a `MakeUtility`, and
-make it a choice of `decoding.utility`, under the name of the metric of `eval`.
+chrF says how good each of several translations is if another one is the reference. It equals sacreBLEU's score of
+sentences, but compares all pairs by matrix products of n-gram counts.
 
 Shapes: N translations; a result (N, N) has a row per hypothesis and a column per reference.
 """
@@ -12,17 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from nmt.config.decoding import DecodingConfig
 from nmt.decoding.beam import Hypothesis
 
 Matrix = NDArray[np.float64]
-Utility = Callable[[Sequence[str], str], Matrix]
-"""`utility(translations, source)` compares all pairs of translations of a source sentence."""
-MakeUtility = Callable[[DecodingConfig, torch.device], Utility]
-"""Makes a utility for a search with these settings, on a device."""
 
 CHRF_ORDER = 6
 """Characters of the longest n-grams that chrF compares."""
@@ -30,26 +23,22 @@ CHRF_BETA = 2
 """How many times more recall counts than precision in chrF."""
 
 
-def rank_by_utility(
-    candidates: Sequence[Hypothesis],
-    decode: Callable[[list[int]], str],
-    compare: Callable[[list[str]], Matrix],
-    nbest: int,
-) -> list[Hypothesis]:
-    """Return the different candidates of a sentence with the highest expected utility, which becomes their score.
+def rank_by_chrf(candidates: Sequence[Hypothesis], decode: Callable[[list[int]], str], nbest: int) -> list[Hypothesis]:
+    """Return the different candidates of a sentence with the highest expected chrF, which becomes their score.
 
-    The expectation is the mean over all candidates as references; one that was drawn twice counts twice. `compare`
-    returns the utility of each pair of texts.
+    The expectation is the mean over all candidates as references; one that was drawn twice counts twice.
     """
+    if not candidates:
+        return []
     counts = Counter(tuple(each.tokens) for each in candidates)
     distinct = {tuple(each.tokens): each for each in candidates}
     weights = np.array([counts[tokens] for tokens in distinct]) / len(candidates)
-    expected = (compare([decode(list(tokens)) for tokens in distinct]) @ weights).tolist()
+    expected = (chrf([decode(list(tokens)) for tokens in distinct]) @ weights).tolist()
     ranked = [replace(each, score=score) for each, score in zip(distinct.values(), expected, strict=True)]
     return sorted(ranked, key=lambda each: (-each.score, -each.log_probability))[:nbest]
 
 
-def chrf(texts: Sequence[str], _: str) -> Matrix:
+def chrf(texts: Sequence[str]) -> Matrix:
     """Return sentence chrF with sacreBLEU's default settings."""
     characters = ["".join(text.split()).encode("utf-32-le") for text in texts]
     matches, counts = _matches([np.frombuffer(each, np.uint32).astype(np.int64) for each in characters], CHRF_ORDER)
@@ -60,11 +49,6 @@ def chrf(texts: Sequence[str], _: str) -> Matrix:
     recall = _ratio(matches, references, both).sum(0) / orders
     weighted = CHRF_BETA**2 * precision + recall
     return 100 * _ratio((1 + CHRF_BETA**2) * precision * recall, weighted, weighted > 0)
-
-
-def by_chrf(config: DecodingConfig, device: torch.device) -> Utility:
-    """Return sentence chrF."""
-    return chrf
 
 
 def _matches(texts: Sequence[NDArray[np.int64]], max_order: int) -> tuple[Matrix, Matrix]:

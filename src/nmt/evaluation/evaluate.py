@@ -7,38 +7,48 @@ from contextlib import nullcontext
 from tqdm import tqdm
 
 from nmt.compute import distributed
+from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
 from nmt.config.data import is_text
-from nmt.config.decoding import EvaluationConfig
+from nmt.config.tree import Config
 from nmt.decoding.engine import Engine
+from nmt.decoding.load import LoadedModel
 from nmt.evaluation.alignment_error import alignment_score
-from nmt.evaluation.metrics import Translated, score_text
+from nmt.evaluation.bleu import bleu_tokenizer_of
+from nmt.evaluation.metrics import score_text
 from nmt.evaluation.record import EvaluationRecord, perplexity
 from nmt.evaluation.split import Split
 from nmt.parsing.linearise import repair_all
 
 
-def evaluate(
-    engine: Engine, split: Split, target_lang: str, settings: EvaluationConfig
-) -> tuple[list[str], EvaluationRecord]:
+def evaluate(loaded: LoadedModel, split: Split, config: Config, machine: Machine) -> tuple[list[str], EvaluationRecord]:
     """Return the translations of a split and their scores; each process translates its share and returns all."""
+    engine, target_lang = loaded.engine, split.languages[1]
     started = time.perf_counter()
     decoded = translate_together(engine, split.sources, split.name)
     seconds = time.perf_counter() - started
     nll, alignments = reference_nll(engine, split), alignment_score(engine, split)
     hypotheses, repairs = (decoded, None) if is_text(target_lang) else repair_all(split.untagged_sources, decoded)
     references = [split.references, *split.further_references]
-    text = Translated(hypotheses, references, target_lang, split.untagged_sources, settings, engine.device.type)
+    scores = score_text(
+        hypotheses, references, target_lang, split.untagged_sources, config.evaluation, engine.device.type
+    )
     return hypotheses, EvaluationRecord(
         split=split.name,
-        scores=score_text(text),
+        scores=scores,
         sentences=len(hypotheses),
         seconds=seconds,
         sentences_per_second=len(hypotheses) / seconds,
         nll=nll,
         perplexity=perplexity(nll),
+        corpus=config.data.corpus,
+        languages=split.languages,
+        bleu_tokenizer=bleu_tokenizer_of(config, split.name),
+        decoding=config.decoding,
         engine=engine.name,
+        machine=str(machine),
         processes=distributed.world_size(),
+        checkpoint=loaded.checkpoint,
         alignments=alignments,
         repairs=repairs,
     )

@@ -1,7 +1,7 @@
 """The metrics of `eval`, by name. To add one, compute it in `score_text`, and add its title."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nmt import __version__
@@ -10,7 +10,6 @@ from nmt.config.decoding import EvaluationConfig
 from nmt.errors import UserError
 from nmt.evaluation.bleu import bleu_tokenizer, make_bleu, paper_signature, paper_tokenizer
 from nmt.evaluation.comet import comet_score
-from nmt.evaluation.comet import load as load_comet
 from nmt.parsing.bracket_score import score_trees
 from nmt.parsing.linearise import parse_line
 from nmt.text.language import base_code
@@ -43,58 +42,44 @@ class Score:
     signature: str
 
 
-@dataclass(frozen=True, slots=True)
-class Translated:
-    """Translations, with all that a metric may compare them with."""
+def score_text(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    target_lang: str,
+    sources: Sequence[str] = (),
+    settings: EvaluationConfig | None = None,
+    device: str = "cpu",
+) -> dict[str, Score]:
+    """Score translations against raw references; return the scores by metric, in the order in which they are shown.
 
-    hypotheses: Sequence[str]
-    references: Sequence[Sequence[str]]
-    """The sentences of each reference."""
-    target_lang: str
-    sources: Sequence[str] = ()
-    settings: EvaluationConfig = field(default_factory=EvaluationConfig)
-    device: str = "cpu"
-    """The type of the device that translated, such as cuda: where COMET computes."""
-
-
-def prepare_metrics(target_lang: str, settings: EvaluationConfig) -> None:
-    """Load what the metrics for a target language need, so that they fail before hours of translation."""
-    if is_text(target_lang):
-        make_bleu(bleu_tokenizer(target_lang, settings.bleu_tokenizer))
-        if settings.comet:
-            load_comet(settings.comet, "evaluation.comet")
-
-
-def score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str) -> dict[str, Score]:
-    """Score translations against one raw reference each; return the scores by metric."""
-    return score_text(Translated(hypotheses, [references], target_lang))
-
-
-def score_text(text: Translated) -> dict[str, Score]:
-    """Score translations against raw references; return the scores by metric, in the order in which they are shown."""
-    for references in text.references:
-        if len(text.hypotheses) != len(references):
+    Args:
+        hypotheses: The translations.
+        references: The sentences of each reference.
+        target_lang: Their language.
+        sources: The source sentences, for COMET.
+        settings: The tokenizer of BLEU, and the model of COMET.
+        device: The type of the device on which COMET computes.
+    """
+    settings = settings or EvaluationConfig()
+    for each in references:
+        if len(hypotheses) != len(each):
             raise UserError(
-                f"there are {len(text.hypotheses):,} translations but {len(references):,} references: "
+                f"there are {len(hypotheses):,} translations but {len(each):,} references: "
                 "score files with the same number of lines"
             )
-    if not text.hypotheses:
+    if not hypotheses:
         raise UserError("there is nothing to score: the references are empty")
-    if not is_text(text.target_lang):
-        return _bracket_scores(text)
-    scores = {"bleu": bleu_score(text), "bleu_paper": _paper_bleu(text)}
-    for name in SACREBLEU_METRICS[1:]:
-        scores[name] = _corpus_score(sacrebleu_metric(name), text.hypotheses, text.references)
-    if text.settings.comet:
-        found = comet_score(text.settings.comet, text.sources, text.hypotheses, text.references[0], text.device)
-        scores["comet"] = Score(*found)
+    if not is_text(target_lang):
+        return _bracket_scores(hypotheses, references[0])
+    tokenizer = bleu_tokenizer(target_lang, settings.bleu_tokenizer)
+    scores = {
+        "bleu": _corpus_score(sacrebleu_metric("bleu", tokenizer), hypotheses, references),
+        "bleu_paper": _paper_bleu(hypotheses, references, base_code(target_lang)),
+        **{name: _corpus_score(sacrebleu_metric(name), hypotheses, references) for name in SACREBLEU_METRICS[1:]},
+    }
+    if settings.comet:
+        scores["comet"] = Score(*comet_score(settings.comet, sources, hypotheses, references[0], device))
     return scores
-
-
-def bleu_score(text: Translated) -> Score:
-    """Return BLEU of translations, with the tokenizer of their language or of the settings."""
-    metric = make_bleu(bleu_tokenizer(text.target_lang, text.settings.bleu_tokenizer))
-    return _corpus_score(metric, text.hypotheses, text.references)
 
 
 def sacrebleu_metric(name: str, tokenizer: str = "") -> "Metric":
@@ -112,21 +97,20 @@ def _corpus_score(metric: "Metric", hypotheses: Sequence[str], references: Seque
     return Score(float(result.score), str(metric.get_signature()))
 
 
-def _paper_bleu(text: Translated) -> Score:
+def _paper_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], language: str) -> Score:
     """Return the BLEU of the paper's tokens."""
     from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - slow to import
 
-    language = base_code(text.target_lang)
     tokenize = paper_tokenizer(language)
-    hypotheses, *references = [[tokenize(line) for line in lines] for lines in (text.hypotheses, *text.references)]
-    found = _corpus_score(BLEU(tokenize="none", force=True), hypotheses, references)
+    tokens, *others = [[tokenize(line) for line in lines] for lines in (hypotheses, *references)]
+    found = _corpus_score(BLEU(tokenize="none", force=True), tokens, others)
     return Score(found.score, found.signature.replace("tok:none", f"tok:{paper_signature(language)}"))
 
 
-def _bracket_scores(text: Translated) -> dict[str, Score]:
+def _bracket_scores(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Score]:
     """Return the scores of linearised trees; a malformed hypothesis is an error sentence."""
     pairs = []
-    for number, (hypothesis, reference) in enumerate(zip(text.hypotheses, text.references[0], strict=True), 1):
+    for number, (hypothesis, reference) in enumerate(zip(hypotheses, references, strict=True), 1):
         tree = parse_line(reference)
         if tree is None:
             raise UserError(f"line {number} of the references is not a linearised tree: run `make data` again")

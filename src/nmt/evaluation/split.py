@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nmt.config.data import is_text
-from nmt.data.corpora import untagged
+from nmt.config.tree import Config
+from nmt.data.corpora import split_languages, split_settings, untagged
 from nmt.data.manifest import verify_task
 from nmt.data.references import read_further_references
 from nmt.errors import UserError
@@ -20,6 +21,7 @@ class Split:
     sources: list[str]
     references: list[str]
     """The first reference of each sentence."""
+    languages: tuple[str, str] = ("", "")
     further_references: list[list[str]] = field(default_factory=list)
     """The sentences of each reference after the first one."""
     tag: str = ""
@@ -33,8 +35,9 @@ class Split:
         return [untagged(source, self.tag) for source in self.sources]
 
 
-def read_split(folder: Path, name: str, languages: tuple[str, str], tag: str = "") -> Split:
-    """Read the source and target text of a split, whose source sentences begin with a tag if it has one."""
+def read_split(config: Config, name: str) -> Split:
+    """Read the source and target text of a split of the prepared data."""
+    folder, languages = config.data_folder, split_languages(config.data, name)
     paths = [folder / f"{name}.{language}" for language in languages]
     for path in paths:
         if not path.is_file():
@@ -46,7 +49,8 @@ def read_split(folder: Path, name: str, languages: tuple[str, str], tag: str = "
         raise UserError(f"{lines}: run `make data` to write them again")
     if not sources:
         raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
-    split = Split(name, sources, references, read_further_references(folder, name), tag, folder)
+    tag = split_settings(config.data, name).tag
+    split = Split(name, sources, references, languages, read_further_references(folder, name), tag, folder)
     if not is_text(languages[1]):
         check_references(split.untagged_sources, references, str(paths[1]))
     return split

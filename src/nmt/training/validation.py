@@ -14,14 +14,15 @@ from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.data.batches import Batching, PairLengths, plan_epoch, split_batch
-from nmt.data.corpora import corpus_splits, split_languages
+from nmt.data.corpora import corpus_splits
 from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble
 from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.data.store import PairStore
 from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
+from nmt.evaluation.bleu import bleu_tokenizer_of
 from nmt.evaluation.evaluate import translate_together
-from nmt.evaluation.metrics import Translated, bleu_score
+from nmt.evaluation.metrics import sacrebleu_metric
 from nmt.evaluation.split import Split, read_split
 from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights
@@ -45,7 +46,7 @@ class DevelopmentSet(NamedTuple):
         store = PairStore.open(config.data_folder, name)
         if not count:
             return cls(store, None)
-        split = read_split(config.data_folder, name, split_languages(config.data, name))
+        split = read_split(config, name)
         return cls(store, replace(split, sources=split.sources[:count], references=split.references[:count]))
 
 
@@ -91,9 +92,8 @@ def decoded_bleu(
     """Return the BLEU, computed as `nmt eval` does, of sentences of a development set."""
     engine = TorchEngine([model], tokenizer, config.decoding, *machine)
     hypotheses = translate_together(engine, split.sources, interruptible_together=interruptible_together)
-    language = split_languages(config.data, split.name)[1]
-    text = Translated(hypotheses, [split.references], language, settings=config.evaluation)
-    return bleu_score(text).score
+    metric = sacrebleu_metric("bleu", bleu_tokenizer_of(config, split.name))
+    return float(metric.corpus_score(hypotheses, [split.references]).score)
 
 
 def development_loss(

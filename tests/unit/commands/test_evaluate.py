@@ -19,7 +19,7 @@ from nmt.cli import main
 from nmt.config.tree import Config
 from nmt.evaluation import evaluate as evaluation
 from nmt.evaluation.evaluate import reference_nll
-from nmt.evaluation.metrics import Score, Translated, score_text
+from nmt.evaluation.metrics import Score, score_text
 from nmt.evaluation.split import Split
 from nmt.model.packed import Packed
 from nmt.storage.files import checksum
@@ -110,16 +110,16 @@ def test_tags_are_no_part_of_the_sources_that_metrics_see(run: Run, monkeypatch:
     ten = " ".join(["dog"] * 10)
     write_split(config, "test", ["@de@ a dog", f"@de@ {ten}", "@de@ a cat"], ["ein Hund", "zehn Hunde", "eine Katze"])
     copies = ["a dog", ten, "a cat"]
-    seen: list[Translated] = []
+    seen: list[list[str]] = []
 
-    def see(text: Translated) -> dict[str, Score]:
-        seen.append(text)
-        return score_text(text)
+    def see(hypotheses: list[str], references: list[list[str]], language: str, *more: Any) -> dict[str, Score]:
+        seen.append(more[0])
+        return score_text(hypotheses, references, language, *more)
 
     monkeypatch.setattr(evaluation, "translate_together", lambda engine, sources, name: copies)
     monkeypatch.setattr(evaluation, "score_text", see)
     assert main(["eval", *overrides, "data.tag=@de@"]) == 0
-    assert [text.sources for text in seen] == [copies]
+    assert seen == [copies]
 
 
 def test_batched_nll_equals_the_nll_of_each_reference_alone(run: Run) -> None:

@@ -1,17 +1,15 @@
 """Minimum Bayes risk: chrF compared with sacreBLEU's, and the choice with a direct computation."""
 
 import random
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
-from nmt.decoding import risk
 from nmt.decoding.beam import Hypothesis
-from nmt.decoding.risk import Matrix, chrf, rank_by_utility
-from nmt.text.tokenizer import SPACE_MARK, Tokenizer
-from tests.unit.decoding.test_torch_engine import LINES, random_model, tokenizer, train_pieces, translator
+from nmt.decoding.risk import chrf, rank_by_chrf
+from nmt.text.tokenizer import Tokenizer
+from tests.unit.decoding.test_torch_engine import LINES, random_model, tokenizer, translator
 
 __all__ = ["tokenizer"]
 METRIC = CHRF()
@@ -24,10 +22,10 @@ def texts(seed: int, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("extra", [["", "a", "die die die", "aaaa"], ["  ", "Hund  Hund"]])
-def test_utilities_equal_sacrebleus_scores_of_sentences(extra: list[str]) -> None:
+def test_chrf_equals_sacrebleus_scores_of_sentences(extra: list[str]) -> None:
     for lines in ([*texts(1, 12), *extra], extra[:1], extra[1:2]):
         expected = [[METRIC.sentence_score(line, [other]).score for other in lines] for line in lines]
-        np.testing.assert_allclose(chrf(lines, ""), expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(chrf(lines), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_the_candidate_that_agrees_best_with_all_draws_comes_first() -> None:
@@ -42,7 +40,7 @@ def test_the_candidate_that_agrees_best_with_all_draws_comes_first() -> None:
         return "".join(vocabulary[token] for token in tokens)
 
     expected = {line: sum(METRIC.sentence_score(line, [other]).score for other in lines) / 5 for line in lines}
-    found = rank_by_utility(candidates, decode, lambda texts: chrf(texts, "a source"), nbest=9)
+    found = rank_by_chrf(candidates, decode, nbest=9)
     assert [decode(each.tokens) for each in found] == sorted(expected, key=lambda line: -expected[line])
     assert [each.score for each in found] == pytest.approx(sorted(expected.values(), reverse=True))
 
@@ -59,17 +57,3 @@ def test_minimum_bayes_risk_chooses_the_sample_that_agrees_best(tokenizer: Token
         expected = {text: sum(METRIC.sentence_score(text, [other]).score for other in lines) / 12 for text in lines}
         if len(lines) > 1:  # not an empty line
             assert best.score == pytest.approx(max(expected.values())) == expected[best.text]
-
-
-def test_utilities_see_sources_without_tags(monkeypatch: pytest.MonkeyPatch) -> None:
-    sources: list[str] = []
-
-    def compare(texts: Sequence[str], source: str) -> Matrix:
-        sources.append(source)
-        return np.ones((len(texts), len(texts)))
-
-    monkeypatch.setattr(risk, "by_chrf", lambda config, device: compare)
-    tokenizer = Tokenizer(train_pieces(user_defined_symbols=[f"{SPACE_MARK}<de>"]))
-    engine = translator([random_model(tokenizer)], tokenizer, strategy="mbr", candidates=2)
-    list(engine.translate(["<de> a dog", "a cat"]))
-    assert sorted(sources) == ["a cat", "a dog"]

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
+from nmt.config.tree import Config, PathsConfig
 from nmt.errors import UserError
 from nmt.evaluation.alignment_error import AlignmentScore
 from nmt.evaluation.metrics import Score
@@ -65,14 +67,17 @@ def test_a_file_without_scores_is_refused_in_one_line(tmp_path: Path, content: o
 
 
 def test_a_split_is_read_unless_it_changed_since_preparation(tmp_path: Path) -> None:
-    files = {language: tmp_path / f"test.{language}" for language in ("en", "de")}
+    config = Config(paths=PathsConfig(data=str(tmp_path)), data=DataConfig(corpus="toy"))
+    folder = tmp_path / "toy"
+    folder.mkdir()
+    files = {language: folder / f"test.{language}" for language in ("en", "de")}
     for language, file in files.items():
         file.write_text(f"a sentence of {language}\n")
     outputs = {file.name: checksum(file) for file in files.values()}
     content = {"steps": {"collect test": {"inputs": {}, "outputs": outputs, "result": {}}}}
-    write_json(tmp_path / "manifest.json", {**content, "seal": seal(content)})
-    split = read_split(tmp_path, "test", ("en", "de"))
+    write_json(folder / "manifest.json", {**content, "seal": seal(content)})
+    split = read_split(config, "test")
     assert (split.sources, split.references) == (["a sentence of en"], ["a sentence of de"])
     files["de"].write_text("a sentance of de\n")
     with pytest.raises(UserError, match=r"test\.de is not what was prepared: run `make data`"):
-        read_split(tmp_path, "test", ("en", "de"))
+        read_split(config, "test")

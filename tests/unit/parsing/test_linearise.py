@@ -7,7 +7,7 @@ import pytest
 
 from nmt.config.data import TREES
 from nmt.errors import UserError
-from nmt.evaluation.metrics import score
+from nmt.evaluation.metrics import score_text
 from nmt.parsing.linearise import Repairs, linearise, parse_line, repair, repair_all
 from nmt.parsing.symbols import train_on_files
 from nmt.parsing.trees import Leaf, clean, leaves, with_leaves, words
@@ -78,13 +78,13 @@ def test_only_marks_can_have_the_tags_of_punctuation(word: str, predicted: str, 
 def test_repaired_hypotheses_are_scored_without_errors() -> None:
     references = ["(S (NP XX )NP (VP XX (NP XX XX )NP )VP . )S", "(S (NP XX )NP (VP XX )VP )S"]
     malformed = "(S (NP XX (VP XX )VP )S"
-    signature = score([malformed, references[1]], references, TREES)["bracket_f1"].signature
+    signature = score_text([malformed, references[1]], [references], TREES)["bracket_f1"].signature
     assert signature.startswith("evalb|params:COLLINS|len:all|roots:not-counted|sentences:2|errors:1|skipped:0|")
     repaired, counts = repair_all(["dogs eat the cake .", "dogs bark", ""], ["", malformed, "(S XX )S"])
     assert counts == Repairs(missing_brackets=5, surplus_brackets=1, missing_words=5, surplus_words=1, trees=3)
     assert repaired == ["(TOP XX XX XX XX . )TOP", "(S (NP XX (VP XX )VP )NP )S", ""]
-    assert "|errors:0|" in score(repaired[:2], references, TREES)["bracket_f1"].signature
-    flat = score(["(S (NP XX )NP (VP XX XX XX )VP . )S", references[1]], references, TREES)
+    assert "|errors:0|" in score_text(repaired[:2], [references], TREES)["bracket_f1"].signature
+    flat = score_text(["(S (NP XX )NP (VP XX XX XX )VP . )S", references[1]], [references], TREES)
     # reference brackets 4 + 3, predicted 3 + 3, all predicted ones are right
     wanted = {
         "bracket_f1": 100 * 12 / 13,
@@ -94,7 +94,7 @@ def test_repaired_hypotheses_are_scored_without_errors() -> None:
     }
     assert {name: each.score for name, each in flat.items()} == pytest.approx(wanted)
     with pytest.raises(UserError, match="line 2 of the references is not a linearised tree"):
-        score(references, [references[0], malformed], TREES)
+        score_text(references, [[references[0], malformed]], TREES)
 
 
 def test_symbols_are_whole_pieces_of_the_vocabulary_and_come_back(tmp_path: Path) -> None:
