@@ -40,7 +40,7 @@ LOCKED := $(if $(ON_AMD),.venv/requirements.txt,requirements.lock)
 LOCK_FOR_AMD := $(if $(ON_AMD),awk '/^[a-z]/ { kept = !/^triton==/ } kept' requirements.lock > $(LOCKED))
 TORCH_INSTALL := $(PIP_INSTALL) $(if $(INDEX),--index-url "$(INDEX)") --constraint constraints.lock torch
 
-LAUNCHED := demo data train batch average eval translate synthesize serve parse score export import report describe doctor \
+LAUNCHED := demo data train average eval translate synthesize serve parse score export import report describe doctor \
 	table3 bench test
 
 .DEFAULT_GOAL := help
@@ -92,7 +92,6 @@ $(LAUNCHED): $(READY)
 demo: ## Run the whole chain on the embedded corpus, on a CPU, offline, in minutes
 data: ## Fetch, filter and tokenise a corpus
 train: ## Train, or resume training, on all GPUs or the CPU
-batch: ## Print the sentences of one training step: ARGS="batch.step=1234"
 average: ## Average checkpoints, as the development set chooses or as in the paper
 eval: ## Translate and score the test set, on all GPUs or the CPU
 translate: ## Translate standard input, or a file: ARGS="input=FILE"

@@ -65,12 +65,6 @@ COMMANDS = {
         (*LEARNING, *COMMON),
         distributed=True,
     ),
-    "batch": Command(
-        "nmt.commands.batch",
-        "print the sentences of one training step",
-        ("batch", "training.batch_tokens", "noise", "own", *COMMON),
-        run=False,
-    ),
     "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *COMMON)),
     "eval": Command(
         "nmt.commands.evaluate", "translate and score", ("evaluation", "tracking", *SEARCH), distributed=True

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from nmt.config.checks import ADJUSTABLE, Count, Group, Positive, check_plain_name, one_of, within
+from nmt.config.checks import ADJUSTABLE, Count, Group, check_plain_name, one_of, within
 from nmt.config.folders import is_address
 from nmt.config.registry import CHOICES, brings
 from nmt.errors import ConfigError, nearest
@@ -32,14 +32,6 @@ DERIVED = (
 """All settings that are derived."""
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]_-]+")
 """As browsers write it in the header Origin, which is compared letter by letter."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchConfig(Group):
-    """What `batch` shows."""
-
-    step: Positive = 1
-    """Step whose sentences to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

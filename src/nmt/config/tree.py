@@ -11,7 +11,6 @@ from typing import Annotated
 
 from nmt.config.checks import ADJUSTABLE, Count, Group, check_plain_path, one_of, within
 from nmt.config.commands import (
-    BatchConfig,
     DescribeConfig,
     ExportConfig,
     OwnConfig,
@@ -98,7 +97,6 @@ class Config(Group):
     decoding: DecodingConfig = field(default_factory=DecodingConfig, metadata=ADJUSTABLE)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig, metadata=ADJUSTABLE)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig, metadata=ADJUSTABLE)
-    batch: BatchConfig = field(default_factory=BatchConfig, metadata=ADJUSTABLE)
     translate: TranslateConfig = field(default_factory=TranslateConfig, metadata=ADJUSTABLE)
     describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)
     export: ExportConfig = field(default_factory=ExportConfig, metadata=ADJUSTABLE)

@@ -88,13 +88,12 @@ class BadSteps:
         """Return a warning if there were bad steps since the last call; raise an error if too many were in a row."""
         in_a_row, last = torch.stack([self._in_a_row, self._last]).tolist()
         if in_a_row >= MAX_BAD_STEPS:
-            first = last - in_a_row + 1
             raise CommonError(
-                f"training diverged: {in_a_row} steps in a row, from step {first} on, had no finite gradient; "
-                f"`nmt batch batch.step={first}` shows the text of the first. Earlier checkpoints, if any, are "
-                "untouched: train under another name= with training.clip_norm=1 or a lower training.learning_rate"
+                f"training diverged: {in_a_row} steps in a row, from step {last - in_a_row + 1} on, had no finite "
+                "gradient. Earlier checkpoints, if any, are untouched: train under another name= with "
+                "training.clip_norm=1 or a lower training.learning_rate"
             )
         if last == self._reported:
             return ""
         self._reported = last
-        return f"step {last} had no finite gradient and changed nothing; `nmt batch batch.step={last}` shows its text"
+        return f"step {last} had no finite gradient and changed nothing"

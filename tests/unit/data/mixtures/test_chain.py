@@ -11,7 +11,7 @@ import pytest
 from nmt.cli import main
 from nmt.training.checkpointing import CheckpointManager
 from tests.integration.test_training import events
-from tests.integration.toy import call, pairs, succeed
+from tests.integration.toy import pairs, succeed
 from tests.quick_processes import Running
 
 
@@ -81,8 +81,3 @@ def test_killed_mixture_resumes_with_the_same_result(settings: list[str], tmp_pa
     scores = json.loads((tmp_path / "whole/toy/eval/crawled.test.json").read_text())
     assert scores["split"] == "crawled.test"
     assert "validation, crawled" in (tmp_path / "whole/toy/report.html").read_text()
-    printed = [line for step in (2, 3, 4) for line in call(["batch", *whole, f"batch.step={step}"]).stdout.splitlines()]
-    assert {line.split("\t")[0] for line in printed} == {"main", "crawled"}
-    for line in printed:
-        corpus, source, _ = line.split("\t")
-        assert source.startswith("<crawled> ") == (corpus == "crawled")
