@@ -65,7 +65,7 @@ def test_results_are_in_order_and_errors_come_back(engine: Engine) -> None:
 def test_killed_process_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"a process that tests was killed, perhaps because memory ran out"):
         results(Engine(workers=2), dying, tmp_path / "died")
-    with pytest.raises(UserError, match=r"ended early, perhaps because memory ran out"):
+    with pytest.raises(UserError, match=r"a process that helps this one was killed, perhaps because memory ran out"):
         run_in_process(os._exit, 7)
 
 
