@@ -1,16 +1,10 @@
 """Preparation from text to ids: each task runs once, runs again when its inputs change, and survives interruption."""
 
 import fcntl
-import json
 import os
-import resource
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -20,7 +14,6 @@ import pytest
 from nmt.commands import data as command
 from nmt.compute.processes import run_in_process
 from nmt.config.data import DataConfig
-from nmt.config.saved import to_yaml
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import encode, make_tokenizer, prepare
 from nmt.data.filters import pipeline
@@ -33,7 +26,6 @@ from nmt.storage.files import checksum
 from nmt.text.tokenizer import Tokenizer
 from tests.unit.data.corpus import KilledError, append, killed, run, table, text, with_data, with_tokenizer
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "format-1" / "data" / "toy"
 COLLECTED = ["collect test", "collect valid", "collect train", "overlap"]
 ENCODED = ["encode test", "encode valid", "encode train"]
 ALL = [*COLLECTED, "tokenizer", *ENCODED]
@@ -77,16 +69,6 @@ def test_text_and_ids_agree_with_the_source_and_the_record(config: Config) -> No
     assert [each.offered for each in manifest.tokenizer().lines] == [602]
     for record in manifest.tasks.values():
         assert record.outputs == {name: checksum(folder / name) for name in record.outputs}
-
-
-def test_an_existing_manifest_is_read_without_loss() -> None:
-    found, written = read_manifest(GOLDEN), json.loads((GOLDEN / MANIFEST).read_text())["steps"]
-    assert {name: asdict(record) for name, record in found.tasks.items()} == written
-    for split in ("train", "valid", "test"):
-        assert asdict(found.collected(split)) == {"line_breaks": 0, **written[f"collect {split}"]["result"]}
-        assert asdict(found.encoded(split)) == written[f"encode {split}"]["result"]
-        assert found.encoded(split).pairs == len(PairStore.open(GOLDEN, split))
-    assert asdict(found.tokenizer()) == written["tokenizer"]["result"]
 
 
 def test_second_run_without_changes_does_nothing(config: Config) -> None:
@@ -186,33 +168,6 @@ def test_no_file_of_earlier_settings_stays_if_a_run_is_killed(tmp_path: Path) ->
     assert [path.name for path in tmp_path.glob("*.model")] == ["joint.model"]
 
 
-SCRIPT = """
-import sys, time
-import nmt.data.encode as module
-from nmt.config.saved import from_yaml
-from nmt.data.prepare import prepare
-def slow(*args, **kwargs):
-    print("here", flush=True)
-    time.sleep(60)
-module._flat = slow
-prepare(from_yaml(sys.argv[1]), lambda line: None)
-"""
-
-
-def test_killed_process_leaves_what_the_next_one_continues_with(config: Config) -> None:
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT, to_yaml(config)], stdout=subprocess.PIPE)
-    assert process.stdout
-    assert process.stdout.readline() == b"here\n"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert list(read_manifest(config.data_folder).tasks) == [*COLLECTED, "tokenizer"]
-    assert list(config.data_folder.glob("*.partial"))
-    assert run(config) == ENCODED
-    whole = with_data(config, corpus="whole")
-    run(whole)
-    assert content(config) == content(whole)
-
-
 def test_corpus_does_not_depend_on_processes_and_chunks(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     run(config)
     monkeypatch.setattr(encode, "CHUNK_PAIRS", 40)
@@ -233,24 +188,6 @@ def test_second_process_waits_for_the_first(config: Config) -> None:
             assert "toy is being prepared by another process: waiting" in said.get(timeout=60)
             assert not list(config.data_folder.glob("*.json"))
         assert list(preparing.result(timeout=60).tasks) == ALL
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def test_full_disk_leaves_no_incomplete_file(config: Config) -> None:
-    with files_of_at_most(5000), pytest.raises(UserError, match=r"cannot write .*train\.(en|de): "):
-        run(config)
-    assert not list(config.data_folder.glob("train*"))
-    assert not list(config.data_folder.glob("*.partial"))
-    assert run(config) == ALL[2:]
 
 
 HELD_OUT: dict[str, Any] = {"valid": [], "test": [], "hold_out": 0.1}

@@ -140,8 +140,7 @@ def test_a_translation_does_not_depend_on_the_rest_of_the_batch(tokenizer: Token
         )
 
 
-@pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
-@pytest.mark.parametrize("window", [1, 3, 100])
+@pytest.mark.parametrize(("window", "batch_tokens"), [(1, 4096), (3, 40), (100, 1)])
 def test_order_and_empty_lines_are_kept(tokenizer: Tokenizer, window: int, batch_tokens: int) -> None:
     told: list[int] = []
     model = random_model(tokenizer)
@@ -214,17 +213,6 @@ def test_an_ensemble_of_the_same_model_twice_equals_that_model(tokenizer: Tokeni
     members = [full_log_probabilities(model, sources[0], both.tokens).gather(1, labels) for model in (one, other)]
     expected = float(torch.stack(members).exp().mean(0).log().sum())
     assert both.log_probability == pytest.approx(expected, rel=1e-4)
-
-
-def test_bf16_gives_nearly_the_same_scores(tokenizer: Tokenizer) -> None:
-    model = random_model(tokenizer)
-    sources = tokenizer.encode_source(["the small cat sees a dog", "a dog"])
-    config = DecodingConfig(beam=3, extra_length=6)
-    exact = TorchEngine([model], tokenizer, config, CPU).translate_ids(sources)
-    rounded = TorchEngine([model], tokenizer, config, CPU, torch.bfloat16).translate_ids(sources)
-    for (one,), (other,) in zip(exact, rounded, strict=True):
-        assert other.score == pytest.approx(one.score, rel=0.1)
-        assert other.score != one.score
 
 
 def test_a_diverged_model_is_an_error(tokenizer: Tokenizer) -> None:

@@ -110,21 +110,6 @@ def spell(piece: str, pieces: Sequence[str]) -> list[int] | None:
     return [pieces.index(character) for character in piece]
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"d_model": 32}, "base is another model: set model.d_model=16, or name another one in training.init_from"),
-        ({"layers": 2, "tie_embeddings": False}, "set model.layers=1 model.tie_embeddings=true"),
-        ({"activation": "gelu"}, "set model.activation=relu"),
-    ],
-)  # fmt: skip
-def test_another_model_is_refused_by_name(tmp_path: Path, changes: dict[str, object], words: str) -> None:
-    tokenizer = Tokenizer(learn(OLD, 45))
-    shape = replace(MODEL, **changes)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=words):
-        begin_from(new_model(tokenizer, shape), tokenizer, saved(tmp_path, tokenizer), config(shape))
-
-
 def test_another_tokenizer_is_refused_unless_the_settings_ask_for_it(tmp_path: Path) -> None:
     old, new = Tokenizer(learn(OLD, 45)), Tokenizer(learn(NEW, 45))
     origin = saved(tmp_path, old)
@@ -134,7 +119,7 @@ def test_another_tokenizer_is_refused_unless_the_settings_ask_for_it(tmp_path: P
 
 
 WITH_BIAS = replace(MODEL, dropout=0.0)
-FROZEN = (["encoder"], ["decoder"], ["embeddings"], ["*.weight"], ["encoder", "decoder", "vectors.shared"])
+FROZEN = (["encoder"], ["embeddings"], ["*.weight"])
 
 
 def frozen_trainer(names: list[str], precision: torch.dtype, parallel: int = 1) -> Trainer:

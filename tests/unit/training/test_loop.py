@@ -1,16 +1,13 @@
 """When training validates, saves and ends: alone, as one of several processes, interrupted, and by time."""
 
-import io
 import os
 import signal
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
 from nmt.config.training import TrainingConfig
 from nmt.data.batches import Batching
@@ -20,13 +17,11 @@ from nmt.launched import uptime
 from nmt.runs.checkpoint import Checkpoint
 from nmt.runs.checkpoints import Checkpoints, load_last_good
 from nmt.runs.tracker import Tracker
-from nmt.training import gradient, replicas
 from nmt.training.checkpointing import CheckpointManager
 from nmt.training.loop import Loop
-from nmt.training.progress import Progress
 from nmt.training.schedule import learning_rate
 from nmt.training.state import TrainingState
-from nmt.training.stopping import Agreement, Decision, Ending
+from nmt.training.stopping import Ending
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_checkpointing import TEMPLATE
 from tests.unit.training.test_trainer import MODEL, store, trainer
@@ -155,71 +150,3 @@ def test_a_validation_that_is_not_finite_is_never_the_best() -> None:
         state.note_validation({"loss": loss})
         assert state.stale == stale
     assert state.best == 2.0
-
-
-@pytest.fixture
-def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Train with another process, which never objects."""
-    monkeypatch.setattr(distributed, "world_size", lambda: 2)
-    monkeypatch.setattr(replicas, "parallel", lambda objective: objective)
-    monkeypatch.setattr(gradient, "embedding_gradient", lambda _: None)
-
-
-@pytest.mark.usefixtures("two_processes")
-def test_a_decision_is_read_one_step_later_unless_the_processes_wait() -> None:
-    agreement = Agreement()
-    assert agreement.reach(Decision(last_step=10), wait=False) is None
-    assert agreement.reach(Decision(last_step=11), wait=False) == Decision(last_step=10)
-    assert agreement.reach(Decision(last_step=12), wait=True) == Decision(last_step=12)
-    assert agreement.reach(Decision(Ending.SIGNAL), wait=False) is None
-    assert agreement.reach(Decision(Ending.TIME), wait=False) == Decision(Ending.SIGNAL)
-
-
-@pytest.mark.usefixtures("two_processes")
-def test_a_signal_ends_several_processes_one_step_later(
-    tmp_path: Path, store: PairStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    signal_at(33, monkeypatch)
-    assert Training(tmp_path, {"save_every": 1000}).train(store) == Ending.SIGNAL
-    assert [saved.step for saved in Checkpoints(tmp_path).steps()] == [34]
-
-
-@pytest.mark.usefixtures("two_processes")
-def test_a_validation_that_a_signal_ends_is_repeated_when_the_run_resumes(tmp_path: Path, store: PairStore) -> None:
-    ours = Training(tmp_path, {"valid_every": 5})
-
-    def signalled(interruptible_together: Interruptible) -> dict[str, float]:
-        with interruptible_together():
-            os.kill(os.getpid(), signal.SIGTERM)
-        raise AssertionError("the validation went on")
-
-    ours.validate = signalled
-    assert ours.train(store) == Ending.SIGNAL
-    assert ours.state.validation_due
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize("output", [Terminal(), io.StringIO()], ids=["terminal", "file"])
-def test_progress_is_a_bar_on_a_terminal_and_a_line_each_minute_in_a_file(
-    output: io.StringIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stderr", output)
-    seconds = iter([0.0, 59.0, 60.0, 61.0])
-    if not output.isatty():  # tqdm reads the clock, too
-        monkeypatch.setattr("time.monotonic", lambda: next(seconds))
-    progress = Progress(steps=16, done=10)
-    with closing(progress.bar):
-        for step in range(12, 17, 2):
-            progress.bar.update(2)
-            progress.show(step, f"loss {step}")
-            progress.validation = "validation: loss 3.5"
-        progress.write("warning: hot")
-    written = output.getvalue()
-    line = "step 14 of 16, 00:30 left: loss 14; validation: loss 3.5"
-    assert (line in written) != output.isatty()
-    assert ("16/16" in written) == output.isatty()
-    assert "warning: hot\n" in written

@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,12 @@ from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.loader import CPU_SHAPES, DataPosition, GlobalBatch, assemble, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, writing
-from nmt.errors import CommonError
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.text.special import BOS, EOS, PAD
-from nmt.training.gradient import MIN_MICRO_BATCH_TOKENS, concurrency_of
 from nmt.training.schedule import learning_rate
 from nmt.training.state import TrainingState
-from nmt.training.statistics import MAX_BAD_STEPS
 from nmt.training.trainer import Trainer
 from nmt.training.validation import held_out_loss
 
@@ -161,23 +158,6 @@ def test_a_step_without_a_finite_gradient_changes_nothing_and_is_counted(store: 
         assert found.perplexity == pytest.approx(np.exp(found.nll))
 
 
-def test_bad_steps_are_reported_once_and_too_many_in_a_row_are_an_error(store: PairStore) -> None:
-    ours = trainer()
-    batches = batches_of(store, TRAINING, 3 + MAX_BAD_STEPS)
-    for number, batch in enumerate(batches[:3]):
-        with without_finite_gradient(ours) if number == 1 else nullcontext():
-            ours.update(batch)
-    assert "step 2 had no finite gradient and changed nothing" in ours.bad_steps.check()
-    assert ours.bad_steps.check() == ""
-    with without_finite_gradient(ours):
-        for batch in batches[3:-1]:
-            ours.update(batch)
-        assert "step 12 had no finite" in ours.bad_steps.check()
-        ours.update(batches[-1])
-    with pytest.raises(CommonError, match="10 steps in a row, from step 4 on, had no finite gradient"):
-        ours.bad_steps.check()
-
-
 def test_clipping_limits_the_norm_of_the_gradient(store: PairStore) -> None:
     free, clipped = trainer(), trainer(replace(TRAINING, clip_norm=1e-3))
     norms: list[float] = []
@@ -279,12 +259,3 @@ def test_filler_does_not_change_the_update(store: PairStore, shapes: Shapes) -> 
     assert filled.take_statistics() == pytest.approx(bare.take_statistics())
     for name, value in weights(bare).items():
         torch.testing.assert_close(weights(filled)[name], value, rtol=1e-9, atol=1e-12)
-
-
-def test_cpu_trains_as_many_micro_batches_in_parallel_as_threads_and_batch_allow() -> None:
-    torch.set_num_threads(4)
-    batch = 4 * MIN_MICRO_BATCH_TOKENS
-    assert concurrency_of(TrainingConfig(batch_tokens=batch), CPU, 0) == 4
-    assert concurrency_of(TrainingConfig(batch_tokens=batch, device_tokens=batch // 2), CPU, 0) == 2
-    assert concurrency_of(TrainingConfig(), CPU, 3) == 3
-    assert concurrency_of(TrainingConfig(), Machine(torch.device("cuda"), torch.bfloat16), 4) == 1

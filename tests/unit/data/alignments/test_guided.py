@@ -17,7 +17,6 @@ from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import SIDES, PairStore, writing
-from nmt.decoding.attention import guided_layer
 from nmt.errors import ConfigError
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
@@ -142,10 +141,6 @@ def test_only_training_with_a_weight_learns_links(store: PairStore) -> None:
     assert guided.eval()(batch).smoothed == usual(batch).smoothed
     unlinked = next(batches(PairStore({side: store.columns[side] for side in SIDES}))).micro_batches[0]
     assert guided.train()(unlinked).smoothed == usual(unlinked).smoothed
-
-
-def test_the_last_layer_but_one_learns_alignments() -> None:
-    assert [guided_layer(layers) for layers in (1, 2, 6)] == [0, 0, 4]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 from nmt.config.data import DataConfig, TokenizerConfig
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import prepare
-from nmt.data.prepared import require_text
 from nmt.data.references import alignments_of, read_further_references
 from nmt.errors import ConfigError, UserError
 from nmt.text.alignments import GoldAlignment, read_alignments, read_gold, write_gold, write_links
@@ -92,20 +91,6 @@ def test_alignments_of_other_sentences_are_refused(tmp_path: Path, gold: list[st
         prepare.prepare(config_of(tmp_path, gold=gold), say_nothing)
     with pytest.raises(ConfigError, match="needs a test set of your own"):
         DataConfig(test_alignments="gold", test=[], hold_out=0.1)
-
-
-def test_other_alignments_than_those_that_were_prepared_are_refused(tmp_path: Path) -> None:
-    config = config_of(tmp_path, gold=GOLD)
-    second = replace(config, data=replace(config.data, test_alignments=write(tmp_path / "second", ["0-0", "", ""])))
-    prepare.prepare(config_of(tmp_path), say_nothing)
-    with pytest.raises(UserError, match=r"test_alignments=.*gold"):
-        require_text(config, ["test"])
-    prepare.prepare(config, say_nothing)
-    require_text(config, ["test"])
-    with pytest.raises(UserError, match=r"test_alignments=.*second"):
-        require_text(second, ["test"])
-    (tmp_path / "gold").unlink()
-    require_text(config, ["test"])
 
 
 def test_sure_and_possible_links_are_read_and_written(tmp_path: Path) -> None:

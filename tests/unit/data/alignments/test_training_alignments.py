@@ -1,7 +1,7 @@
 """Word alignments of the training text: they follow their pairs through preparation, and become links of pieces."""
 
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +10,12 @@ import pytest
 from nmt.config.data import DataConfig
 from nmt.config.tree import Config
 from nmt.data import prepare
-from nmt.data.alignments import NAME, piece_links
+from nmt.data.alignments import NAME
 from nmt.data.mixture import open_training_text
 from nmt.data.prepared import require_prepared
 from nmt.data.sources import registry
 from nmt.data.store import SOURCE, TARGET, PairStore
 from nmt.errors import ConfigError, UserError
-from nmt.text.alignments import links_to_learn, read_gold
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 from tests.integration.toy import WORDS, pairs
 from tests.unit.data.alignments.test_references import config_with, say_nothing, write
@@ -128,14 +127,3 @@ def test_the_demo_has_true_alignments(monkeypatch: pytest.MonkeyPatch) -> None:
     found = list(registry.pairs(config, "train"))
     assert all(alignment.sure for _, _, alignment in found)
     assert [pair[:2] for pair in found] == list(registry.pairs(replace(config, train_alignments=""), "train"))
-
-
-def test_possible_links_count_for_words_without_sure_ones() -> None:
-    assert links_to_learn(read_gold("0-0 1p0 1p1 2p1")) == ((0, 0), (1, 1), (2, 1))
-
-
-def test_a_word_link_becomes_links_of_all_its_pieces() -> None:
-    assert piece_links([(0, 1), (1, 0)], [[0, 1], [3]], [[0], [1, 2]]) == [0, 3, 1, 0, 1, 1, 2, 0, 2, 1]
-    assert piece_links([(0, 0)], [], [[0]]) == []
-    ordered = piece_links([(1, 0), (0, 0)], [[0], [1]], [[0]])
-    assert all(first <= second for first, second in pairwise(ordered[1::2]))

@@ -1,6 +1,6 @@
 """The plan of a mixture, compared with counts of its batches and with what the settings promise."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from itertools import chain, islice
@@ -83,15 +83,6 @@ def test_no_pair_occurs_again_before_all_others_of_its_corpus() -> None:
         assert max(times) - min(times) <= 1
         start += size
     assert min(counts[pair] for pair in range(3000)) >= 1
-
-
-def test_each_pass_has_another_order() -> None:
-    seen = defaultdict[int, list[int]](list)
-    for number, plan in enumerate(epochs(mixture(settings()), 40)):
-        for pair in plan.order.tolist():
-            seen[pair].append(number)
-    gaps = {found[1] - found[0] for pair, found in seen.items() if pair < SIZES["main"] and len(found) > 1}
-    assert len(gaps) > 4  # with one order, all pairs come again after equally many epochs, or one more
 
 
 def test_batches_keep_the_budget_and_mix_the_corpora() -> None:
