@@ -21,11 +21,8 @@ from nmt.export import huggingface
 from nmt.imports.command import import_model
 from nmt.runs.checkpoint import CheckpointRecord, load
 from nmt.runs.checkpoints import resolve
-from nmt.text.special import EOS, PAD
-from nmt.text.tokenizer import Tokenizer
 from tests.export.models import make_trained
 from tests.imports.marian import generate, lines, make
-from tests.unit.small_models import LINES
 
 LONGEST = 60
 CPU = torch.device("cpu")
@@ -71,19 +68,6 @@ def test_translations_are_those_of_transformers(
         ours = [each.text.strip() for each in engine(run_folder, beam).translate(sentences)]
         assert ours == generate(marian, sentences, beam, LONGEST)
         assert len({*ours}) > 10
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_our_tokenizer_splits_text_as_marians(tmp_path: Path, marian: Path, shared: bool) -> None:
-    transformers = pytest.importorskip("transformers", reason="needs the extra huggingface")
-    make(marian, "unigram", shared=shared)
-    _, imported = import_model(settings(tmp_path, marian))
-    theirs, ours = transformers.MarianTokenizer.from_pretrained(marian), imported.tokenizer
-    names = {row: text for text, row in theirs.encoder.items()}  # its own function takes the target's names
-    for line in lines(100):
-        split = ours.source_pieces(ours.encode_source([line])[0])
-        known = [names[row] for row in theirs(line).input_ids][:-1]
-        assert [piece if piece in theirs.encoder else "<unk>" for piece in split] == known
 
 
 def test_a_language_tag_is_one_piece(tmp_path: Path, marian: Path) -> None:
@@ -132,17 +116,6 @@ def test_languages_are_those_of_the_files_or_the_settings(tmp_path: Path, marian
         _, imported = import_model(with_values(settings(tmp_path, marian), named))
         assert (imported.settings.data.source_lang, imported.settings.data.target_lang) == expected
         (marian / "tokenizer_config.json").unlink(missing_ok=True)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [([], "name the folder of a model to import: nmt import input=FOLDER"), (["input=/"], "name= must be")],
-)
-def test_an_import_without_a_folder_or_a_name_is_refused(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(["import", *words]) == 2
-    assert capsys.readouterr().err.startswith(f"nmt: {message}")
 
 
 def change_config(folder: Path, **changes: object) -> None:
@@ -217,10 +190,3 @@ def test_a_pickle_of_tensors_is_read(tmp_path: Path, marian: Path) -> None:
     torch.save(stored, marian / "pytorch_model.bin")
     _, imported = import_model(settings(tmp_path, marian))
     assert all(torch.equal(imported.weights[name], weights[name]) for name in weights)
-
-
-def test_special_pieces_are_never_generated(tmp_path: Path, marian: Path) -> None:
-    export(marian)
-    run_folder, _ = import_model(settings(tmp_path, marian))
-    found = engine(run_folder, 1).translate_ids(Tokenizer.load(resolve(run_folder, "last")).encode_source(LINES))
-    assert not {PAD, EOS} & {token for (best,) in found for token in best.tokens}

@@ -11,7 +11,6 @@ import pytest
 from nmt.config.keys import with_values
 from nmt.config.tree import Config
 from nmt.errors import UserError
-from nmt.evaluation.metrics import Score
 from nmt.evaluation.record import read_evaluation, write_evaluation
 from nmt.report import command as report
 from nmt.runs.layout import RunLayout, scores_file
@@ -77,30 +76,6 @@ def test_translations_of_different_searches_are_named(
     (line,) = (line for line in capsys.readouterr().out.splitlines() if "searches" in line)
     assert line == f"warning: {warning}"
     assert f"{warning}." in html
-
-
-def test_runs_of_another_task_are_compared_by_its_metrics(
-    first: Config, copy: Config, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copytree(copy.run_folder, first.runs_folder / "tree")
-    for name, f1 in (("copy", 90.0), ("tree", 95.5)):
-        figures = {"bracket_f1": Score(f1, "evalb"), "complete_match": Score(f1 / 2, "evalb")}
-        change_scores(renamed(first, name), scores=figures, languages=("en", "trees"))
-    html = compare(first, "copy", "tree")
-    shutil.rmtree(first.runs_folder / "tree")
-    output = capsys.readouterr().out
-    assert "test: Bracket F1  (evalb)" in output
-    assert "95.50" in output
-    assert "BLEU" not in output  # of symbols
-    assert "significantly" not in output  # nothing was tested
-    assert ">Bracket F1<" in html
-
-
-def test_runs_without_a_common_split_still_show_their_settings(
-    first: Config, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "no split that all of these runs have translated" in compare(first, "first", "third")
-    assert "no split that all of these runs have translated" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

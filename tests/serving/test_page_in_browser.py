@@ -119,19 +119,6 @@ def test_everything_can_be_done_with_the_keyboard(browser: Browser, server: Stan
     assert value(browser, "document.activeElement.dataset.candidate") == "1"
 
 
-def test_a_chosen_word_stays_while_other_sentences_are_typed(browser: Browser, server: StandIn) -> None:
-    open_page(browser, server, text="The dog.")
-    browser.execute_script(f"{WORD}[0].click()")
-    wait(browser, "return document.querySelector('#choices:popover-open button')")
-    click(browser, "#choices button:last-child")
-    wait(browser, f"{SHOWN}[0] === 'junge Hund.'")
-    click(browser, "#text")
-    press(browser, *" A cat.")
-    wait(browser, f"{SHOWN}.length === 2")
-    assert browser.execute_script(SHOWN) == ["junge Hund.", "ein Kater."]
-    assert value(browser, "document.querySelector('#announced').textContent") == "junge Hund. ein Kater."
-
-
 def test_models_without_attention_or_choices_show_what_they_have(browser: Browser, server: StandIn) -> None:
     open_page(browser, server, text="The dog.", model="int8")
     browser.execute_script(f"{WORD}[1].focus(); {WORD}[1].click()")

@@ -41,9 +41,7 @@ def test_rows_are_experiments_and_chosen_in_the_papers_order() -> None:
         choose_rows(["a9"])
 
 
-@pytest.mark.parametrize(
-    ("name", "scale"), [*((name, "small") for name in ("a1", "b1", "c4", "d3", "e")), ("big", "multi30k")]
-)
+@pytest.mark.parametrize(("name", "scale"), [*((name, "small") for name in ("b1", "c4")), ("big", "multi30k")])
 def test_a_shrunk_row_differs_from_base_in_the_same_settings_as_the_papers_row(name: str, scale: str) -> None:
     full = [compose([f"experiment=table3/{each}"]) for each in ("base", name)]
     base, row = (settings(each, 1, [f"table3.scale={scale}"]) for each in ("base", name))

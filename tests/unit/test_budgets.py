@@ -1,17 +1,22 @@
 """A training step on a GPU keeps to its budgets of launches, bytes and host reads, counted without a GPU."""
 
 import json
+import shutil
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nmt.config.compose import compose
 from nmt.estimate.parameters import count_parameters, step_flops
-from tests.unit.test_fake_cuda import SCRIPTS, needs_compiler
 
+SCRIPTS = Path(__file__).parents[2] / "scripts" / "dev"
+needs_compiler = pytest.mark.skipif(
+    not any(map(shutil.which, ("g++", "c++", "clang++"))), reason="needs a C++ compiler"
+)
 pytestmark = [needs_compiler, pytest.mark.slow]
 
 BASE: tuple[str, ...] = ()

@@ -1,24 +1,18 @@
 """Hostile and odd input gives a result or one clear line."""
 
 import io
-import json
 import os
 import sys
 import threading
-from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from nmt import cli
 from nmt.config.compose import compose
 from nmt.config.saved import from_yaml, read_settings
-from nmt.data.manifest import MANIFEST, Task, read_manifest, run_tasks
-from nmt.data.store import PairStore, writing
 from nmt.errors import ConfigError, UserError
-from nmt.storage.files import checksum, seal
 from nmt.text.lines import MAX_LINE_BYTES, open_output, read_input, read_lines
 
 BOMB = "a: &a [x, x]\n" + "".join(
@@ -58,39 +52,6 @@ def test_a_pipe_gets_the_output_and_stays_a_pipe(tmp_path: Path) -> None:
     reader.join(60)
     assert received == [b"eins\n"]
     assert pipe.is_fifo()
-
-
-def test_manifest_cannot_name_files_outside_its_folder(tmp_path: Path) -> None:
-    folder, victim = tmp_path / "data", tmp_path / "victim"
-    folder.mkdir()
-    victim.write_text("stays")
-    (folder / "out").write_text("text")
-    run_tasks(read_manifest(folder), [Task("step", {}, ["out"], dict)], {}, lambda _: None)
-    written = json.loads((folder / MANIFEST).read_text())
-    assert {name: asdict(record) for name, record in read_manifest(folder).tasks.items()} == written["steps"]
-    forged = json.loads((folder / MANIFEST).read_text())
-    forged["steps"]["step"]["outputs"] = {str(victim): ""}
-    for content in (forged, forged | {"seal": seal({"steps": forged["steps"]})}, {**forged, "seal": None}):
-        (folder / MANIFEST).write_text(json.dumps(content))
-        with pytest.raises(UserError, match="is damaged"):
-            run_tasks(read_manifest(folder), [], {}, lambda _: None)
-    assert victim.read_text() == "stays"
-    del written["seal"]
-    (folder / MANIFEST).write_text(json.dumps(written))
-    with pytest.raises(UserError, match="is damaged"):
-        read_manifest(folder)
-
-
-def test_decreasing_offsets_are_damage_even_with_a_valid_checksum(tmp_path: Path) -> None:
-    ids, lengths = np.arange(6, dtype="<u2"), np.array([2, 2, 2], np.int32)
-    with writing(tmp_path, "train", ("en", "de"), 60) as writer:
-        writer.append(ids, lengths, ids, lengths)
-    offsets, described = tmp_path / "train.de.offsets", json.loads((tmp_path / "train.store.json").read_text())
-    np.array([0, 4, 2, 6], "<i8").tofile(offsets)
-    described["files"][offsets.name]["sha256"] = checksum(offsets)
-    (tmp_path / "train.store.json").write_text(json.dumps(described))
-    with pytest.raises(UserError, match=r"train\.de\.offsets is missing, damaged"):
-        PairStore.open(tmp_path, "train").verify()
 
 
 @pytest.mark.parametrize(

@@ -108,9 +108,3 @@ def test_searches_use_no_lower_precision_than_asked_for(
             assert len(list(engine.translate(LINES))) == len(LINES)
             engine.score(LINES[:1], LINES[:1])
         assert not watching.found
-
-
-def test_the_watch_sees_bf16(store: PairStore) -> None:
-    with Watch(*HALF) as watching:
-        train(store, torch.bfloat16, {}, {})
-    assert {"aten.mm.default", "aten.addmm.default"} & watching.found

@@ -11,14 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import nmt
 from nmt.cli import main
 from nmt.decoding.load import LoadedModel
 from nmt.errors import UserError
-from nmt.model.backends.chosen import backend
-from nmt.model.kernels.c import library
 from tests.unit.small_models import LINES, log_probabilities, make_model, make_tokenizer
 from tests.unit.tiny_run import STEP, write_tiny_run
 
@@ -81,18 +78,6 @@ def test_a_run_its_checkpoints_and_the_command_line_translate_alike(
     words += ["decoding.beam=3", "decoding.extra_length=8", "runtime.precision=fp32"]
     assert main(["translate", *words]) == 0
     assert capsys.readouterr().out.splitlines() == [candidates[0] for candidates in expected]
-
-
-@pytest.mark.skipif(not library.use_operations({torch.float32}), reason="needs a C compiler")
-@pytest.mark.parametrize("wanted", [True, False])
-def test_translations_in_fp32_use_the_operations_in_c_unless_they_are_switched_off(
-    run_folder: Path, wanted: bool, tmp_path: Path
-) -> None:
-    (tmp_path / "text").write_text("a dog\n", encoding="utf-8")
-    words = [f"name={run_folder.name}", f"paths.outputs={run_folder.parent}", f"input={tmp_path / 'text'}"]
-    words += ["runtime.device=cpu", "runtime.precision=fp32", f"runtime.kernels={str(wanted).lower()}"]
-    assert main(["translate", *words]) == 0
-    assert backend().name == ("cpu" if wanted else "eager")
 
 
 def test_options_change_one_call_only(model: LoadedModel) -> None:

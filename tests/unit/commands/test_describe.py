@@ -42,19 +42,6 @@ def test_a_batch_is_divided_into_micro_batches(devices: int, device_tokens: int,
     assert not device_tokens or figures.device_batch <= device_tokens
 
 
-@pytest.mark.parametrize("device", ["v100", "t4"])
-def test_a_device_without_bf16_is_estimated_in_fp16(device: str) -> None:
-    config = compose([f"describe.device={device}"])
-    found = describe(config, 1)
-    explicit, fp32 = (
-        describe(compose([f"describe.device={device}", f"runtime.precision={each}"]), 1) for each in ("fp16", "fp32")
-    )
-    assert found == explicit
-    assert found.estimate.precision == "fp16"
-    assert found.memory.parameters == 1.5 * fp32.memory.parameters  # the copies for matrix products
-    assert fp32.memory.activations > 1.5 * found.memory.activations
-
-
 def test_time_follows_from_the_flops_and_the_peak(capsys: pytest.CaptureFixture[str]) -> None:
     found = describe(compose(["describe.device=l4"]), 2)
     assert found.estimate.hours == pytest.approx(found.flops / (2 * 0.4 * 121e12) / 3600)

@@ -1,6 +1,5 @@
 """A prepared corpus is refused if the settings name other text than it was prepared from."""
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,6 @@ from nmt.config.tree import Config, PathsConfig
 from nmt.data import prepare
 from nmt.data.prepared import require_prepared, require_text
 from nmt.errors import UserError
-from nmt.storage.files import seal
 from tests.unit.data.corpus import KilledError, append, killed, with_data, with_tokenizer
 
 SPLITS = ("train", "valid", "test")
@@ -98,29 +96,6 @@ def test_raw_files_and_prepared_folders_may_be_moved(prepared: Config, tmp_path:
     require_prepared(with_data(prepared, **moved))
     shutil.move(tmp_path / "data", tmp_path / "elsewhere")
     require_prepared(replace(prepared, paths=PathsConfig(data=str(tmp_path / "elsewhere"))))
-
-
-def as_if_from(prepared: Config, **settings: Any) -> Config:
-    """Return the settings of a data set of the Hub, after editing the manifest as if it came from there."""
-    names = {"train": ["train"], "valid": ["validation"], "test": ["test"]}
-    hub = with_data(prepared, source="hub", **names, **settings)
-    path = prepared.data_folder / "manifest.json"
-    content = json.loads(path.read_text())
-    content["settings"]["data"] |= {name: getattr(hub.data, name) for name in ("source", *names, *settings)}
-    for split, splits in names.items():
-        source = {name.removeprefix("hub_"): value for name, value in settings.items()}
-        content["steps"][f"collect {split}"]["inputs"]["source"] = {**source, "splits": splits}
-    del content["seal"]
-    path.write_text(json.dumps({**content, "seal": seal(content)}))
-    return hub
-
-
-def test_other_data_set_of_the_hub_is_refused(prepared: Config) -> None:
-    hub = as_if_from(prepared, hub_dataset="someone/corpus", hub_config="de-en", hub_revision="a" * 40)
-    require_prepared(hub)
-    for setting in ("hub_dataset", "hub_config", "hub_revision"):
-        with pytest.raises(UserError, match=rf"data\.{setting}=.*, not other: "):
-            require_prepared(with_data(hub, **{setting: "other"}))
 
 
 def test_tokenizer_of_another_folder_is_refused(

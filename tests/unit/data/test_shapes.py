@@ -69,13 +69,6 @@ def test_filled_streams_have_the_promised_sizes(shapes: Shapes, source: list[int
         assert shapes.sentences(len(side)) >= len(side)
 
 
-def test_sizes_are_rounded_up_by_less_than_promised() -> None:
-    shapes = Shapes.on(GPU, MODEL, 25_000)
-    assert [shapes.tokens(count) for count in (25_000, 24_000, 24_001, 25_025)] == [25_024, 24_000, 25_024, 26_048]
-    assert [shapes.sentences(count) for count in (1, 8, 9, 700, 807, 1025)] == [8, 8, 12, 768, 1024, 1536]
-    assert [shapes.longest(length) for length in (1, 32, 33, 257)] == [32, 32, 64, 512]
-
-
 @pytest.mark.parametrize(
     ("machine", "model"),
     [

@@ -82,26 +82,6 @@ def test_the_result_of_a_sentence_does_not_depend_on_its_batch() -> None:
         assert found(alone) == found(result)
 
 
-def test_finished_sentences_leave_the_batch() -> None:
-    scorer = ToyScorer([Toy(seed) for seed in range(4)])
-    search_with(scorer, [2, 3, 8, 8], beam=3, alpha=0.6)
-    assert scorer.calls[0] == 4
-    assert max(scorer.calls[1:3]) <= 4 * 3
-    assert max(scorer.calls[3:]) <= 2 * 3
-
-
-def test_scores_are_log_probabilities_divided_by_the_length_penalty() -> None:
-    toy = Toy(3)
-    (results,) = search_with(ToyScorer([toy]), [6], beam=5, alpha=0.7, nbest=5)
-    assert len({tuple(result.tokens) for result in results}) == 5
-    assert [result.score for result in results] == sorted((result.score for result in results), reverse=True)
-    for result in results:
-        tokens = (*result.tokens, EOS)
-        total = sum(toy.log_probability(tokens[:place], token) for place, token in enumerate(tokens))
-        assert result.log_probability == pytest.approx(total, rel=1e-5)
-        assert result.score == pytest.approx(total / ((5 + len(tokens)) / 6) ** 0.7, rel=1e-5)
-
-
 def test_a_sentence_at_its_limit_ends_even_if_that_is_improbable() -> None:
     def never_ends(tokens: Tensor, parents: Tensor) -> Tensor:
         scores = torch.zeros(len(tokens), 50)
@@ -136,14 +116,6 @@ def test_an_ensemble_averages_probabilities() -> None:
     both = ensemble_scorers([lambda t, p: first, lambda t, p: second])(tokens, parents)
     torch.testing.assert_close(both.exp(), (first.softmax(-1) + second.softmax(-1)) / 2)
     torch.testing.assert_close(ensemble_scorers([lambda t, p: first])(tokens, parents), first)
-
-
-def test_an_ensemble_of_equal_models_in_bf16_scores_as_one_of_them() -> None:
-    tokens, parents = torch.full((20,), BOS), torch.arange(20)
-    logits = (torch.randn(20, 8000, generator=torch.Generator().manual_seed(1)) * 4).bfloat16()
-    both = ensemble_scorers([lambda t, p: logits, lambda t, p: logits])(tokens, parents)
-    assert both.dtype == torch.float32
-    torch.testing.assert_close(both, logits.double().log_softmax(-1).float(), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("width", [3, 50, 64 * 6, 64 * 7, 64 * 40, 64 * 40 + 17])

@@ -10,7 +10,7 @@ from torch import Tensor
 from nmt.config.decoding import DecodingConfig
 from nmt.decoding.next_words import MAX_PIECES, likely_words, next_words
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.text.special import BOS, EOS, PAD, UNK
+from nmt.text.special import EOS
 from tests.unit.decoding.toys import Toy, ToyScorer
 from tests.unit.small_models import LINES, make_model, make_tokenizer
 
@@ -43,19 +43,6 @@ def test_words_are_the_most_probable_of_all_words(prefix: tuple[int, ...], count
         assert [tuple(word.tokens) for word in found] == [tokens for tokens, _ in expected]
         probabilities = [math.exp(word.log_probability) for word in found]
         assert probabilities == pytest.approx([probability for _, probability in expected], rel=1e-4)
-
-
-def test_probabilities_of_all_words_and_of_the_end_add_up_to_1() -> None:
-    def scorer(tokens: Tensor, parents: Tensor) -> Tensor:
-        """Give words of one token only, so that all of them are found."""
-        scores = torch.tensor([0.5, 0.0, 0.0, 1.0, 2.0, 1.5, 0.2]).repeat(len(tokens), 1)
-        scores[:, [UNK, PAD, BOS, *GOES_ON]] = -math.inf
-        return scores
-
-    found = next_words(scorer, (), begins_word(), 5)
-    end = float(scorer(torch.tensor([BOS]), torch.tensor([0])).softmax(-1)[0, EOS])
-    assert [word.tokens for word in found] == [[4], [5]]
-    assert sum(math.exp(word.log_probability) for word in found) + end == pytest.approx(1)
 
 
 @pytest.mark.parametrize("positions", [1, 2, 8, MAX_PIECES, MAX_PIECES + 4])

@@ -88,24 +88,6 @@ def test_finished_samples_leave_the_batch() -> None:
     assert scorer.calls == [sum(length >= step for length in lengths) for step in range(1, max(lengths) + 1)]
 
 
-@pytest.mark.parametrize("settings", [{}, {"top_k": 3, "top_p": 0.9}])
-def test_there_are_no_samples_without_finite_scores(settings: dict[str, float]) -> None:
-    def broken(tokens: Tensor, parents: Tensor) -> Tensor:
-        return torch.full((len(tokens), 7), math.nan)
-
-    assert draw(broken, [3, 4], 2, **settings) == [[], []]  # type: ignore[arg-type]
-
-
-def test_samples_end_at_their_limits() -> None:
-    def endless(tokens: Tensor, parents: Tensor) -> Tensor:
-        scores = torch.full((len(tokens), 7), -math.inf)
-        scores[:, A], scores[:, EOS] = 0.0, -50.0
-        return scores
-
-    found = draw(endless, [3, 5], 2)
-    assert [[each.tokens for each in hypotheses] for hypotheses in found] == [[[A] * 2] * 2, [[A] * 4] * 2]
-
-
 def test_a_forced_prefix_has_probability_one_and_the_rest_is_searched() -> None:
     table = {A: [B, C], B: [A, C], C: [C, A]}  # the next tokens with 0.6 and 0.3; EOS has 0.1
 

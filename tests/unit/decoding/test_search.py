@@ -1,6 +1,5 @@
 """Restrictions and constraints of a search, compared with exhaustive search among the sentences that they allow."""
 
-import math
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -9,10 +8,10 @@ import torch
 from nmt.config.decoding import DecodingConfig
 from nmt.decoding.beam import Hypothesis, beam_search, by_scores
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
-from nmt.decoding.masks import forbid, masked
+from nmt.decoding.masks import masked
 from nmt.decoding.sampling import sample
 from nmt.decoding.terms import RequiredTerms, tokens_after_word
-from nmt.text.special import EOS, PAD, UNK
+from nmt.text.special import UNK
 from tests.unit.decoding.toys import Prefix, Toy, ToyScorer, exhaustive, found, search_with
 
 A, B, C = 4, 5, 6
@@ -98,14 +97,3 @@ def test_a_forced_beginning_may_have_what_is_forbidden_after_it() -> None:
         ((result,),) = search([Toy(seed)], [9], [beginning], beam=3, **settings)
         assert result.tokens[:4] == [UNK, B, UNK, B]
         assert not repeats(tuple(result.tokens[2:]), 2)
-
-
-def test_forbidden_tokens_leave_the_probabilities_of_the_others_unchanged() -> None:
-    scores = torch.randn(3, 9, generator=torch.Generator().manual_seed(1))
-    tokens = torch.tensor([[5, 7], [PAD, EOS], [PAD, PAD]])
-    before, after = scores.log_softmax(1), forbid(scores, tokens).log_softmax(1)
-    for row, forbidden in enumerate([{5, 7}, {EOS}, set[int]()]):
-        kept = [token for token in range(9) if token not in {*forbidden, PAD}]
-        torch.testing.assert_close(after[row, kept], before[row, kept])
-        assert all(after[row, token] == -math.inf for token in forbidden)
-    torch.testing.assert_close(after[2], before[2])

@@ -1,6 +1,5 @@
 """Parameters, operations, memory and time, against models that are built, devices' data sheets, and the paper."""
 
-import timeit
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +13,7 @@ from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES
 from nmt.config.tree import Config
 from nmt.data.loader import MicroBatch
-from nmt.errors import ConfigError
-from nmt.estimate.hardware import DEVICES, estimate, measured_peak, precision_on
+from nmt.estimate.hardware import DEVICES, estimate
 from nmt.estimate.memory import Storage, state_numbers, training_memory
 from nmt.estimate.parameters import count_parameters, step_flops, training_flops
 from nmt.model.backends.chosen import choose
@@ -92,23 +90,6 @@ def test_times_are_near_the_papers_and_those_of_measured_steps(
 ) -> None:
     found = estimate(flops, device, precision, DEVICES[device].peak(precision), count)
     assert found.hours == pytest.approx(hours, rel=0.3)
-
-
-@pytest.mark.parametrize(("name", "cores", "clock"), [("v100", 5120, 1.53e9), ("t4", 2560, 1.59e9)])
-def test_devices_without_bf16_are_estimated_in_fp16(name: str, cores: int, clock: float) -> None:
-    """Against one fused multiply-add per core and clock in fp32, and eight in fp16, on the tensor cores."""
-    assert precision_on(name, "auto") == precision_on(name, "fp16") == "fp16"
-    for precision, products in (("fp32", 1), ("fp16", 8)):
-        assert DEVICES[name].peak(precision) == pytest.approx(2 * products * cores * clock, rel=0.02)
-    with pytest.raises(ConfigError, match=rf"describe.device={name} has no bf16: leave runtime.precision out"):
-        precision_on(name, "bf16")
-
-
-def test_the_measured_peak_is_that_of_a_product_that_is_timed_otherwise() -> None:
-    peak = measured_peak(Machine(torch.device("cpu"), torch.float32))
-    left, right = torch.randn(2, 1024, 1024)
-    seconds = min(timeit.repeat(lambda: left @ right, number=1, repeat=5))
-    assert 0.2 < peak * seconds / (2 * 1024**3) < 5
 
 
 def saved(config: ModelConfig, half: bool) -> int:

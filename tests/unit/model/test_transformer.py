@@ -33,7 +33,7 @@ CONFIGS = {
     "swiglu": replace(TINY, activation="swiglu"),
     "shared keys": replace(TINY, kv_heads=2),
 }
-LENGTHS = {"many": ([5, 1, 9, 3], [4, 7, 1, 6]), "like": ([6, 6, 6], [5, 5, 5]), "one": ([4], [8])}
+LENGTHS = {"many": ([5, 1, 9, 3], [4, 7, 1, 6]), "like": ([6, 6, 6], [5, 5, 5])}
 
 
 def sentences(lengths: list[int], seed: int) -> list[list[int]]:

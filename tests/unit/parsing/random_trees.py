@@ -36,18 +36,3 @@ def _random_part(random: Random, leaves: Sequence[Leaf], labels: Sequence[str], 
     parts = pairwise(cuts)
     children = tuple(_random_part(random, leaves[start:end], labels, depth + 1) for start, end in parts)
     return Node(random.choice(labels), children)
-
-
-def changed(random: Random, part: Part) -> Part:
-    """Return a tree with some labels changed, some brackets added and some removed."""
-    if isinstance(part, Leaf):
-        return part
-    children = [changed(random, child) for child in part.children]
-    if random.random() < 0.1:
-        flat: list[Part] = []
-        for child in children:
-            flat += child.children if isinstance(child, Node) else [child]
-        children = flat
-    if random.random() < 0.05:
-        return Node(random.choice(LABELS), (Node(part.label, tuple(children)),))
-    return Node(random.choice(LABELS) if random.random() < 0.1 else part.label, tuple(children))

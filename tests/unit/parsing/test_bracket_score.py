@@ -1,18 +1,10 @@
 """Scores of trees, compared with figures worked by hand, with figures that evalb prints, and with evalb itself."""
 
-import os
-import subprocess
-from pathlib import Path
-from random import Random
-
 import pytest
 
 from nmt.parsing.bracket_score import BracketCounts, compare, score_trees
-from nmt.parsing.trees import Leaf, Node, bracketed
-from tests.unit.parsing.random_trees import TAGS, changed, random_leaves, random_tree, tree
+from tests.unit.parsing.random_trees import tree
 
-EVALB = os.environ.get("EVALB", "")
-"""The folder with evalb and COLLINS.prm; without it, the comparison with evalb is skipped."""
 SENTENCE = "(S (A (P this)) (B (Q is) (A (R a) (T test))))"
 PRINTED_BY_EVALB = {
     "(S (A (P this)) (B (Q is) (A (R a) (T test))))": (4, 4, 4),
@@ -95,38 +87,3 @@ def test_percentages_are_those_worked_by_hand() -> None:
     assert found.complete_match == 50
     found = score_trees([(tree("(NP (NN dogs))"), tree("(VP (NN dogs))"))])
     assert (found.precision, found.recall, found.f1, found.complete_match) == (0, 0, 0, 0)
-
-
-@pytest.mark.skipif(not EVALB, reason="EVALB does not name a folder with evalb and COLLINS.prm")
-@pytest.mark.parametrize("seed", range(20))
-def test_random_trees_have_the_scores_of_evalb(seed: int, tmp_path: Path) -> None:
-    random = Random(seed)
-    pairs = [_random_pair(random) for _ in range(200)]
-    files = [tmp_path / "reference", tmp_path / "predicted"]
-    for side, file in enumerate(files):
-        file.write_text("".join(f"{bracketed(pair[side])}\n" for pair in pairs))
-    command = [f"{EVALB}/evalb", "-p", f"{EVALB}/COLLINS.prm", "-e", "100000", *map(str, files)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    summary = printed.partition("-- All --")[2].partition("-- len")[0].splitlines()
-    wanted = {name.strip(): float(value) for name, _, value in (line.partition("=") for line in summary) if value}
-    found = score_trees(pairs)
-    assert found.sentences == wanted["Number of sentence"]
-    assert found.errors == wanted["Number of Error sentence"]
-    assert found.skipped == wanted["Number of Skip  sentence"]
-    assert found.recall == pytest.approx(wanted["Bracketing Recall"], abs=0.0051)
-    assert found.precision == pytest.approx(wanted["Bracketing Precision"], abs=0.0051)
-    assert found.f1 == pytest.approx(wanted["Bracketing FMeasure"], abs=0.0051)
-    assert found.complete_match == pytest.approx(wanted["Complete match"], abs=0.0051)
-
-
-def _random_pair(random: Random) -> tuple[Node, Node]:
-    """Return a tree and a changed or unrelated one over the same words; a few differ in their tags, an error."""
-    leaves = random_leaves(random)
-    first = random_tree(random, leaves)
-    if random.random() < 0.6:
-        second = changed(random, first)
-        assert isinstance(second, Node)
-        return first, second
-    if random.random() < 0.1:
-        leaves = [Leaf(random.choice(TAGS), leaf.word) for leaf in leaves]
-    return first, random_tree(random, leaves)

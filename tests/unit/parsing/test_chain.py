@@ -151,10 +151,3 @@ def test_tree_with_other_words_than_its_sentence_is_refused(folder: Path, tmp_pa
     assert code == 2
     assert "line 1 of" in errors
     assert "not exactly the 3 words of its sentence" in errors
-
-
-def test_tags_are_kept_if_the_settings_say_so(folder: Path) -> None:
-    assert nmt(folder, "data", "data.pos_tags=keep", "data.corpus=tagged")[0] == 0
-    symbols = set(" ".join(lines(folder / f"data/tagged/train.{TREES}")).split())
-    assert {"NN", "DT", "VBD"} <= symbols
-    assert "XX" not in symbols

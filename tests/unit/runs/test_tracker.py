@@ -33,15 +33,6 @@ def test_events_are_written_immediately_as_strict_json(tmp_path: Path) -> None:
     assert events[1].figures["text"] == "line\u2028break, \ud800 and ü"
 
 
-@pytest.mark.parametrize(
-    ("written", "number"), [("NaN", None), ("1e999", None), ("-Infinity", None), ("2", 2), ('"a"', None)]
-)
-def test_a_figure_that_is_not_finite_is_no_number(written: str, number: float | None, tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    path.write_text(f'{{"event": "train", "step": 1, "loss": {written}}}\n')
-    assert [event.number("loss") for event in read_metrics(path)] == [number]
-
-
 def test_resuming_drops_the_events_of_steps_that_will_be_repeated(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     with Tracker(path) as tracker:

@@ -4,9 +4,8 @@ import pytest
 
 from nmt.config.data import TokenizerConfig
 from nmt.errors import UserError
-from nmt.text.extend_tokenizer import compositions, extend
-from nmt.text.sentencepiece_model import Piece, read_pieces, with_pieces
-from nmt.text.special import BOS, EOS, PAD, UNK
+from nmt.text.extend_tokenizer import extend
+from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
 from tests.unit.text.test_sentencepiece_model import OLD, learn
@@ -38,19 +37,6 @@ def test_old_pieces_keep_their_ids_and_new_text_becomes_known(kind: str) -> None
 def test_a_vocabulary_that_cannot_be_extended_is_refused(learned: Tokenizer, size: int, words: str) -> None:
     with pytest.raises(UserError, match=words):
         extend(Tokenizer(learn(OLD, 45)), learned, size, "base")
-
-
-def test_a_new_piece_consists_of_the_old_pieces_that_spell_it() -> None:
-    old = learn(OLD, 45)
-    known = {piece.text: index for index, piece in enumerate(read_pieces(old, "old"))}
-    new = with_pieces(old, [*read_pieces(old, "old")[:4], Piece("▁cat", 0), Piece("atdog", 0), Piece("ß", 0)])
-    found = compositions(old, new, "old")
-    assert found[:4] == [[UNK], [PAD], [BOS], [EOS]]
-    assert found[4] == [known["▁cat"]]
-    spelled = [read_pieces(old, "old")[index].text for index in found[5]]
-    assert "".join(spelled) == "atdog"
-    assert not spelled[0].startswith("▁")
-    assert found[6] == []
 
 
 def test_extended_tokenizer_knows_new_tags_and_splits_other_text_as_before() -> None:

@@ -15,18 +15,10 @@ from nmt.training.trainer import Trainer
 from tests.integration.conftest import corpus, settings
 from tests.integration.test_training import events, losses, weights
 from tests.integration.toy import refuse, succeed
-from tests.quick_processes import run_together, start_group
-from tests.unit.training import divided_together
+from tests.quick_processes import run_together
 from tests.unit.training.test_memory_check import SmallMemoryTrainer, store
 
 __all__ = ["corpus", "settings"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("processes", [2, 4])
-def test_divided_weights_learn_save_and_resume_as_whole_ones(processes: int) -> None:
-    for ended in [each.wait() for each in start_group(divided_together.main, processes=processes)]:
-        assert ended.returncode == 0, ended.stderr
 
 
 def test_a_run_with_divided_weights_is_that_of_one_process_and_resumes_there(

@@ -90,27 +90,6 @@ def muon_step(weight: nn.Parameter, mean: Tensor, rate: float) -> None:
     weight.mul_(1 - 0.1 * rate).sub_(rate * 0.2 * max(weight.shape) ** 0.5 * direction)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_matrices_that_share_a_core_are_updated_as_alone(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    torch.manual_seed(1)
-    start = [torch.randn(shape) for shape in [(16, 16)] * 5 + [(16, 64)] * 2 + [(64, 16)]]
-    gradients = [torch.randn_like(each) for each in start]
-    updated = []
-    for numbers in (1 << 16, 3 * 16 * 16, 1):
-        monkeypatch.setattr("nmt.training.muon.NUMBERS_PER_CORE", numbers)
-        matrices = [each.clone() for each in start]
-        optimizer = Muon(matrices, [], MUON, torch.float32)
-        optimizer.param_groups[0]["lr"] = 0.1
-        for matrix, gradient in zip(matrices, gradients, strict=True):
-            matrix.grad = gradient.clone()
-        optimizer.step()
-        updated.append(matrices)
-    assert not any(few.equal(begun) for few, begun in zip(updated[0], start, strict=True))
-    torch.testing.assert_close(updated[0], updated[2])
-    torch.testing.assert_close(updated[1], updated[2])
-
-
 def test_a_gpu_skips_a_step_without_being_waited_for(store: PairStore) -> None:
     (batch,) = batches_of(store, MUON, 1)
     ours = trainer(MUON)

@@ -16,7 +16,7 @@ from nmt.data.alignments import NAME
 from nmt.data.batches import Batching, PairLengths, plan_epoch
 from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
-from nmt.data.store import SIDES, PairStore, writing
+from nmt.data.store import PairStore, writing
 from nmt.errors import ConfigError
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
@@ -130,17 +130,6 @@ def test_products_that_are_too_large_for_fp16_are_scaled_first(store: PairStore)
     is_filler = expected < -1e6
     found = attention_of_head(queries, keys, batch).double()
     torch.testing.assert_close(found.masked_fill(is_filler, 0), expected.masked_fill(is_filler, 0), rtol=0.01, atol=10)
-
-
-def test_only_training_with_a_weight_learns_links(store: PairStore) -> None:
-    model = build_model(MODEL, VOCABULARY, VOCABULARY).double()
-    usual, guided = Objective(model, 0.1), Objective(model, 0.1, guided_weight=0.7)
-    batch = next(batches(store)).micro_batches[0]
-    assert guided(batch).smoothed > usual(batch).smoothed
-    assert guided(batch).nll == usual(batch).nll
-    assert guided.eval()(batch).smoothed == usual(batch).smoothed
-    unlinked = next(batches(PairStore({side: store.columns[side] for side in SIDES}))).micro_batches[0]
-    assert guided.train()(unlinked).smoothed == usual(unlinked).smoothed
 
 
 @pytest.mark.parametrize(

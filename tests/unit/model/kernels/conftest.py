@@ -23,7 +23,7 @@ def eager_libraries() -> Mapping[torch.dtype, CDLL] | None:
         return None if None in found.values() else cast(Mapping[torch.dtype, CDLL], found)
 
 
-@pytest.fixture(params=[1, 4, 16], ids="{} threads".format)
+@pytest.fixture(params=[1, 6], ids="{} threads".format)
 def in_c(
     request: pytest.FixtureRequest,
     eager_libraries: Mapping[torch.dtype, CDLL] | None,

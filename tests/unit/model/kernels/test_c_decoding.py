@@ -50,9 +50,8 @@ def rounded(rows: Tensor, numbers: torch.dtype) -> Tensor:
     return (rows * (127 / largest.clamp(min=1e-30))).round().double() * largest.double() / 127
 
 
-@pytest.mark.parametrize("rows", [1, 6, 33, 97])
-@pytest.mark.parametrize(("inputs", "outputs"), [(48, 64), (4, 1), (16, 33), (132, 95)])
-@pytest.mark.parametrize("rectify", [False, True])
+@pytest.mark.parametrize("rows", [1, 6, 97])
+@pytest.mark.parametrize(("inputs", "outputs", "rectify"), [(48, 64, False), (4, 1, True), (132, 95, True)])
 @pytest.mark.parametrize("numbers", [torch.float32, torch.bfloat16, torch.int8])
 def test_a_product_is_exact_but_for_the_rounding(
     rows: int, inputs: int, outputs: int, rectify: bool, numbers: torch.dtype
@@ -143,7 +142,7 @@ def expected_translations(config: str, beam: int) -> Found:
 
 
 @few_threads
-@pytest.mark.parametrize("beam", [1, 3, 5])
+@pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("config", CONFIGS)
 def test_translations_equal_those_of_the_plain_model(config: str, beam: int) -> None:
     model = random_model(**CONFIGS[config])
@@ -196,7 +195,7 @@ def test_scores_of_rows_that_leave_and_change_places_are_those_of_full_passes(co
 
 
 @few_threads
-@pytest.mark.parametrize("vocabulary", [8, 63, 64, 65, 1000])
+@pytest.mark.parametrize("vocabulary", [8, 64, 65, 1000])
 def test_continuations_are_the_most_probable_of_all_in_float64(vocabulary: int) -> None:
     torch.manual_seed(vocabulary)
     config = ModelConfig(layers=1, d_model=64, d_ff=64, heads=4)

@@ -36,19 +36,6 @@ def test_processes_can_compile_simultaneously_and_others_use_the_result(fresh: P
         assert library.use_operations(library.DEFINITIONS)
 
 
-@needs_compiler
-def test_a_damaged_file_in_the_cache_is_replaced(fresh: Path) -> None:
-    def write_garbage(_: object, folder: Path) -> Path:
-        (folder / "operations.so").write_bytes(b"no library")
-        return folder / "operations.so"
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compile_c, "_compile", write_garbage)
-        assert not library.use_operations(library.DEFINITIONS)
-    assert [file.read_bytes() for file in fresh.glob("*.so")] == [b"no library"] * 2
-    assert library.use_operations(library.DEFINITIONS)
-
-
 @pytest.mark.parametrize("compiler", ["a-compiler-that-does-not-exist", "false", "'"])
 def test_without_a_compiler_pytorch_computes(compiler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", compiler)
