@@ -3,7 +3,6 @@
 import json
 import math
 import os
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -16,68 +15,18 @@ from nmt.data.corpora import training_splits
 from nmt.data.manifest import encode_task, read_manifest
 from nmt.data.mixture import open_training_text
 from nmt.data.prepared import prepared_tokenizer
+from nmt.data.shapes import full_micro_batch_tokens
 from nmt.errors import ConfigError, for_this_installation
-from nmt.estimate.hardware import Estimate, duration, estimate, find_device, measured_peak, precision_on
-from nmt.estimate.memory import Memory, Storage, micro_batches, run_memory
-from nmt.estimate.parameters import ParameterCounts, count_parameters, step_flops
+from nmt.estimate.hardware import SHARE, duration, find_device, hours, measured_peak, precision_on
+from nmt.estimate.memory import Storage, run_memory
+from nmt.estimate.parameters import count_parameters, step_flops
 
 TREE_SYMBOLS = 100
 """Words of the target side if it is trees: a treebank has some 30 labels of phrases, and the tags."""
 TYPICAL_LENGTH = 30
 """Tokens per sentence, assumed if the data is not prepared."""
-
-
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """One epoch of the prepared data."""
-
-    pairs: int
-    steps: int
-    tokens_per_step: float
-    """Source and target tokens per step, on average."""
-    mean_length: float
-    """Target tokens per sentence, on average."""
-    longest: int
-    """Tokens of the longest sentence, source or target."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What a run needs."""
-
-    vocabularies: tuple[int, int]
-    """The words of the source and of the target, as prepared, or to expect."""
-    parameters: ParameterCounts
-    flops_per_step: int
-    tokens_per_step: int
-    """Source and target tokens of a global batch, at most."""
-    steps: int
-    global_batch: int
-    """Source tokens of a global batch, and as many target tokens."""
-    devices: int
-    accumulation: int
-    """Micro-batches per step on each device."""
-    device_batch: int
-    """Source tokens of a micro-batch."""
-    data: Epoch | None
-    """None if the data is not prepared."""
-    memory: Memory
-    """Memory per device with sentences of average length."""
-    longest_memory: int
-    """Bytes per device for a micro-batch of the longest sentences."""
-    estimate: Estimate
-    """The time of the steps."""
-
-    @property
-    def flops(self) -> int:
-        """Floating-point operations of all steps."""
-        return self.flops_per_step * self.steps
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the figures as JSON objects, whose keys scripts rely on."""
-        named = {name: getattr(self, name)._asdict() for name in ("parameters", "memory", "estimate")}
-        totals = {"parameters": {"total": self.parameters.total}, "memory": {"total": self.memory.total}}
-        return {**asdict(self), "flops": self.flops, **{name: totals.get(name, {}) | named[name] for name in named}}
+Figures = dict[str, Any]
+"""The figures of a run, as JSON; scripts rely on the keys."""
 
 
 def run(config: Config) -> None:
@@ -85,7 +34,7 @@ def run(config: Config) -> None:
     if config.output not in ("-", "json"):
         raise ConfigError(f"output={config.output}: describe writes to standard output only; remove output=")
     figures = describe(config, _device_count(config))
-    print(json.dumps(figures.as_json(), indent=2) if config.output == "json" else as_text(config, figures))
+    print(json.dumps(figures, indent=2) if config.output == "json" else as_text(config, figures))
 
 
 def describe(config: Config, devices: int) -> Figures:
@@ -96,38 +45,51 @@ def describe(config: Config, devices: int) -> Figures:
         words = tokenizer.source_vocabulary, tokenizer.target_vocabulary
     size = count_parameters(config.model, *words)
     flops_per_step = step_flops(config, size, words[1])
+    flops = flops_per_step * config.training.steps
     epoch = _epoch(config) if tokenizer else None
-    lengths = (math.ceil(epoch.mean_length), epoch.longest) if epoch else (TYPICAL_LENGTH, config.data.max_pieces + 1)
-    (name, precision, peak), storage = _device(config)
-    memory, longest = (run_memory(config, size, words[1], devices, length, storage) for length in lengths)
-    accumulation, device_batch = micro_batches(config, devices)
-    return Figures(
-        vocabularies=words,
-        parameters=size,
-        flops_per_step=flops_per_step,
-        tokens_per_step=2 * config.training.batch_tokens,
-        steps=config.training.steps,
-        global_batch=config.training.batch_tokens,
-        devices=devices,
-        accumulation=accumulation,
-        device_batch=device_batch,
-        data=epoch,
-        memory=memory,
-        longest_memory=longest.total,
-        estimate=estimate(flops_per_step * config.training.steps, name, precision, peak, devices),
+    typical, longest = TYPICAL_LENGTH, config.data.max_pieces + 1
+    if epoch:
+        typical, longest = math.ceil(epoch["mean_length"]), epoch["longest"]
+    device, precision, peak, storage = _device(config)
+    batch = config.training.batch_tokens
+    device_batch = full_micro_batch_tokens(batch, config.training.device_tokens, devices)
+    memory, longest_memory = (
+        run_memory(config, size, words[1], device_batch, each, storage, devices) for each in (typical, longest)
     )
+    return {
+        "vocabularies": words,
+        "parameters": {"total": size.total, **size._asdict()},
+        "flops_per_step": flops_per_step,
+        "tokens_per_step": 2 * batch,  # source and target, at most
+        "steps": config.training.steps,
+        "global_batch": batch,  # source tokens, and as many target tokens
+        "devices": devices,
+        "accumulation": math.ceil(batch / (devices * device_batch)),  # micro-batches per step on each device
+        "device_batch": device_batch,  # source tokens of a micro-batch
+        "data": epoch,
+        "memory": {"total": memory.total, **memory._asdict()},  # per device, with sentences of average length
+        "longest_memory": longest_memory.total,
+        "estimate": {
+            "device": device,
+            "precision": precision,
+            "peak": peak,  # FLOP/s of a device, of which training is assumed to reach a share
+            "share": SHARE,
+            "hours": hours(flops, peak, devices),
+        },
+        "flops": flops,
+    }
 
 
-def _device(config: Config) -> tuple[tuple[str, str, float], Storage]:
+def _device(config: Config) -> tuple[str, str, float, Storage]:
     """Return the name, precision and FLOP/s of the device that is named, or of this machine, and what it stores."""
     if name := config.describe.device:
         precision, found = precision_on(name, config.runtime.precision), find_device(name)
-        storage = Storage(gpu=True, half=precision != "fp32", fused=found.fused)
-        return (name, precision, found.peak(precision)), storage
+        peak = found.fp32 if precision == "fp32" else found.half
+        return name, precision, peak, Storage(gpu=True, half=precision != "fp32", fused=found.fused)
     machine = prepare_machine(config.runtime)
     gpu, half = machine.device.type == "cuda", machine.precision in HALF_PRECISIONS
     storage = Storage(gpu=gpu, half=half, fused=not gpu or has_bf16(machine.device))
-    return (device_name(machine.device), machine.precision_name, measured_peak(machine)), storage
+    return device_name(machine.device), machine.precision_name, measured_peak(machine), storage
 
 
 def _device_count(config: Config) -> int:
@@ -139,7 +101,7 @@ def _device_count(config: Config) -> int:
     return 1 if config.runtime.device == "cpu" else max(1, torch.cuda.device_count())
 
 
-def _epoch(config: Config) -> Epoch | None:
+def _epoch(config: Config) -> Figures | None:
     """Return the figures of an epoch, or None if the data, or one of several corpora, is not prepared or not here."""
     manifest = read_manifest(config.data_folder)
     files = [manifest.outputs(encode_task(each.name)) for each in training_splits(config.data)]
@@ -148,51 +110,45 @@ def _epoch(config: Config) -> Epoch | None:
     store = open_training_text(config.data_folder, config.data)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     steps = len(plan_epoch(lengths, Batching.of(config.training, config.seed), epoch=0))
-    return Epoch(
-        pairs=len(store),
-        steps=steps,
-        tokens_per_step=(int(lengths.source.sum()) + int(lengths.target.sum())) / steps,
-        mean_length=float(lengths.target.mean()),
-        longest=int(max(lengths.source.max(), lengths.target.max())),
-    )
+    return {
+        "pairs": len(store),
+        "steps": steps,
+        "tokens_per_step": (int(lengths.source.sum()) + int(lengths.target.sum())) / steps,
+        "mean_length": float(lengths.target.mean()),  # target tokens of a sentence
+        "longest": int(max(lengths.source.max(), lengths.target.max())),
+    }
 
 
 def as_text(config: Config, figures: Figures) -> str:
     """Return the figures as a table for a terminal."""
-    size, time = figures.parameters, figures.estimate
+    steps, parts, devices, time = (figures[name] for name in ("steps", "parameters", "devices", "estimate"))
+    parts_in_words = ", ".join(f"{name} {count:,}" for name, count in parts.items() if name != "total")
     enough = f", if {minutes:g} minutes are enough" if (minutes := config.training.max_training_minutes) else ""
+    epochs = for_this_installation("unknown until the data is prepared (`make data`)")
+    if epoch := figures["data"]:
+        tokens = f"{epoch['steps']:,} steps of {epoch['tokens_per_step']:,.0f} tokens on average"
+        epochs = f"{steps / epoch['steps']:.1f} of {epoch['pairs']:,} pairs, {tokens}"
+    memory, longest = figures["memory"], figures["longest_memory"]
+    amounts = ", ".join(f"{name} {bytes_ / 1e9:.2f}" for name, bytes_ in memory.items() if name != "total")
+    more = f"; {longest / 1e9:.1f} GB with the longest sentences" if longest > 1.01 * memory["total"] else ""
     rows = [
-        ("words", " source and ".join(f"{each:,}" for each in figures.vocabularies) + " target"),
-        ("parameters", f"{size.total:,} (" + ", ".join(f"{name} {n:,}" for name, n in size._asdict().items()) + ")"),
-        ("batch", f"{figures.global_batch:,} source and as many target tokens, at most"),
-        ("devices", f"{figures.devices}, each with {figures.accumulation} x {figures.device_batch:,} of these tokens"),
-        ("steps", f"{figures.steps:,} of {figures.flops_per_step:.2e} FLOPs, together {figures.flops:.2e}{enough}"),
-        ("epochs", _epochs(figures)),
-        ("memory", _memory(figures)),
+        ("words", " source and ".join(f"{each:,}" for each in figures["vocabularies"]) + " target"),
+        ("parameters", f"{parts['total']:,} ({parts_in_words})"),
+        ("batch", f"{figures['global_batch']:,} source and as many target tokens, at most"),
+        ("devices", f"{devices}, each with {figures['accumulation']} x {figures['device_batch']:,} of these tokens"),
+        ("steps", f"{steps:,} of {figures['flops_per_step']:.2e} FLOPs, together {figures['flops']:.2e}{enough}"),
+        ("epochs", epochs),
+        ("memory", f"about {memory['total'] / 1e9:.1f} GB per device ({amounts}){more}"),
         (
             "time",
-            f"about {duration(3600 * time.hours)} on {figures.devices} x {time.device}, if training reaches "
-            f"{time.share:.0%} of {time.peak / 1e12:.3g} TFLOP/s in {time.precision}",
+            f"about {duration(3600 * time['hours'])} on {devices} x {time['device']}, if training reaches "
+            f"{time['share']:.0%} of {time['peak'] / 1e12:.3g} TFLOP/s in {time['precision']}",
         ),
     ]
     device = config.describe.device
-    if device and figures.longest_memory > (available := find_device(device).memory):
+    if device and longest > (available := find_device(device).memory):
         limit = f"this is more than the {available / 1e9:.0f} GB of one {device}"
         rows.append(("warning", f"{limit}: lower training.device_tokens, or set runtime.shard=weights"))
     if config.training.warmup_warning:
         rows.append(("warning", config.training.warmup_warning))
     return "\n".join([config.name, *(f"  {name:<12}{text}" for name, text in rows)])
-
-
-def _epochs(figures: Figures) -> str:
-    if not (epoch := figures.data):
-        return for_this_installation("unknown until the data is prepared (`make data`)")
-    tokens = f"{epoch.steps:,} steps of {epoch.tokens_per_step:,.0f} tokens on average"
-    return f"{figures.steps / epoch.steps:.1f} of {epoch.pairs:,} pairs, {tokens}"
-
-
-def _memory(figures: Figures) -> str:
-    memory, longest = figures.memory, figures.longest_memory
-    amounts = ", ".join(f"{name} {amount / 1e9:.2f}" for name, amount in memory._asdict().items())
-    more = f"; {longest / 1e9:.1f} GB with the longest sentences" if longest > 1.01 * memory.total else ""
-    return f"about {memory.total / 1e9:.1f} GB per device ({amounts}){more}"

@@ -27,10 +27,6 @@ class Device(NamedTuple):
     memory: float
     """Bytes."""
 
-    def peak(self, precision: str) -> float:
-        """Return the FLOP/s of dense matrix products in `bf16`, `fp16` or `fp32`."""
-        return self.fp32 if precision == "fp32" else self.half
-
     @property
     def fused(self) -> bool:
         """Whether flash attention and the fused operations of `nmt.model.kernels` run on it."""
@@ -53,21 +49,9 @@ DEVICES = {
 that are added up in fp32 are not faster."""
 
 
-class Estimate(NamedTuple):
-    """How long the steps of a run take."""
-
-    device: str
-    precision: str
-    peak: float
-    """FLOP/s of a device."""
-    share: float
-    """The share of the peak that training is assumed to reach."""
-    hours: float
-
-
-def estimate(flops: float, device: str, precision: str, peak: float, count: int) -> Estimate:
-    """Return how long some floating-point operations take on `count` devices with this peak."""
-    return Estimate(device, precision, peak, SHARE, flops / (count * SHARE * peak) / 3600)
+def hours(flops: float, peak: float, devices: int) -> float:
+    """Return how long some floating-point operations take on devices with this peak of FLOP/s each."""
+    return flops / (devices * SHARE * peak) / 3600
 
 
 def find_device(name: str) -> Device:

@@ -139,15 +139,16 @@ def _saved_bytes(config: ModelConfig, keys: int, on: Storage) -> tuple[int, int,
     return attention + feed_forward + 2 * residual, cross + residual, keys_values
 
 
-def run_memory(config: Config, size: ParameterCounts, words: int, devices: int, length: int, on: Storage) -> Memory:
-    """Estimate the memory of a run per device; see `training_memory`.
+def run_memory(
+    config: Config, size: ParameterCounts, words: int, tokens: int, length: int, on: Storage, devices: int
+) -> Memory:
+    """Estimate the memory of a run per device, of which each takes `tokens` per side; see `training_memory`.
 
     If the devices divide weights, gradients and averages, each also holds gathered weights in the precision of
     training: those outside of layers with their gradient, two layers, and the gradient of one. Gradients are added up
     in float32, those of a layer at a time.
     """
     training, model = config.training, config.model
-    tokens = micro_batches(config, devices)[1]
     state = state_numbers(training, size)
     whole = training_memory(model, size.total, words, (tokens, tokens), length, on, state)
     if devices == 1 or config.runtime.shard != "weights":
@@ -160,13 +161,6 @@ def run_memory(config: Config, size: ParameterCounts, words: int, devices: int, 
         gradients=part + on.width * (size.embedding + layer) + added_up,
         optimizer=math.ceil(whole.optimizer / devices),
     )
-
-
-def micro_batches(config: Config, devices: int) -> tuple[int, int]:
-    """Return the micro-batches of each device per step, and the source tokens of each."""
-    batch, limit = config.training.batch_tokens, config.training.device_tokens
-    accumulation = math.ceil(batch / (devices * limit)) if limit else 1
-    return accumulation, math.ceil(batch / (devices * accumulation))
 
 
 def state_numbers(training: TrainingConfig, size: ParameterCounts) -> int:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.config.model import DECODER_ONLY, ModelConfig
+from nmt.config.model import ModelConfig
 from nmt.config.tree import Config
 from nmt.model.build import build_model
 
@@ -41,12 +41,6 @@ def count_parameters(config: ModelConfig, source_vocabulary: int, target_vocabul
         part = part if part in depths else "embedding"
         counts[part] += parameter.numel() * (depths.get(part, 1) if rest.startswith("0.") else 1)
     return ParameterCounts(**counts)
-
-
-def describe_depth(config: ModelConfig) -> str:
-    """Return the number of layers of each stack: "6 + 6" for the paper's base model."""
-    decoder = str(config.decoder_depth)
-    return decoder if config.architecture == DECODER_ONLY else f"{config.encoder_depth} + {decoder}"
 
 
 def step_flops(config: Config, size: ParameterCounts, target_words: int) -> int:

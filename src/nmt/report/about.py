@@ -7,9 +7,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from nmt.compute.machine import PRECISIONS
+from nmt.config.model import DECODER_ONLY
 from nmt.config.saved import flatten
 from nmt.config.tree import Config
-from nmt.estimate.parameters import describe_depth
 from nmt.evaluation.metrics import TITLES, Score
 from nmt.evaluation.paper import paper_score
 from nmt.evaluation.record import EvaluationRecord
@@ -52,9 +52,12 @@ def scores(run: Run) -> list[ReportedScore]:
 def recipe(config: Config) -> str:
     """Return model and training in one line."""
     model, training = config.model, config.training
+    depth = str(model.decoder_depth)  # a decoder alone, or "6 + 6" for the paper's base model
+    if model.architecture != DECODER_ONLY:
+        depth = f"{model.encoder_depth} + {depth}"
     minutes = f" or {training.max_training_minutes:g} minutes" if training.max_training_minutes else ""
     return (
-        f"{describe_depth(model)} layers, d_model {model.d_model}, d_ff {model.d_ff}, {model.heads} heads, "
+        f"{depth} layers, d_model {model.d_model}, d_ff {model.d_ff}, {model.heads} heads, "
         f"dropout {model.dropout:g}, {model.norm_placement}-norm; {training.steps:,} steps{minutes} "
         f"of {training.batch_tokens:,} tokens per side, warmup {training.warmup_steps:,}, "
         f"label smoothing {training.label_smoothing:g}"

@@ -37,17 +37,17 @@ def test_json_has_the_figures_of_the_base_model(
 )
 def test_a_batch_is_divided_into_micro_batches(devices: int, device_tokens: int, expected: tuple[int, int]) -> None:
     figures = describe(compose([f"training.device_tokens={device_tokens}"]), devices)
-    assert (figures.accumulation, figures.device_batch) == expected
-    assert devices * figures.accumulation * figures.device_batch >= 25_000
-    assert not device_tokens or figures.device_batch <= device_tokens
+    assert (figures["accumulation"], figures["device_batch"]) == expected
+    assert devices * figures["accumulation"] * figures["device_batch"] >= 25_000
+    assert not device_tokens or figures["device_batch"] <= device_tokens
 
 
 def test_time_follows_from_the_flops_and_the_peak(capsys: pytest.CaptureFixture[str]) -> None:
     found = describe(compose(["describe.device=l4"]), 2)
-    assert found.estimate.hours == pytest.approx(found.flops / (2 * 0.4 * 121e12) / 3600)
+    assert found["estimate"]["hours"] == pytest.approx(found["flops"] / (2 * 0.4 * 121e12) / 3600)
     run(compose(["describe.device=l4", "describe.gpus=2"]))
     assert "on 2 x l4, if training reaches 40% of 121 TFLOP/s in bf16" in capsys.readouterr().out
-    assert describe(compose(["runtime=cpu"]), 1).estimate.hours > 0
+    assert describe(compose(["runtime=cpu"]), 1)["estimate"]["hours"] > 0
 
 
 def test_output_to_a_file_is_refused() -> None:
@@ -64,18 +64,15 @@ def test_prepared_corpora_count_if_all_of_a_mixture_are_there(tmp_path: Path, mo
             file.write_text("".join(f"{line}\n" for line in text(count, 2 * number + side)))
         words.append(f"data.{name}=[{','.join(map(str, files))}]")
     alone, mixture = compose([word for word in words if "mixture" not in word]), compose(words)
-    assert describe(alone, 1).data is None
+    assert describe(alone, 1)["data"] is None
     prepare(alone, lambda _: None)
     part = describe(alone, 1)
-    assert (part.vocabularies, part.parameters.embedding) == ((100, 100), 100 * 512)
-    assert part.data is not None
-    assert part.data.pairs == 60
-    assert describe(mixture, 1).data is None
+    assert (part["vocabularies"], part["parameters"]["embedding"]) == ((100, 100), 100 * 512)
+    assert part["data"]["pairs"] == 60
+    assert describe(mixture, 1)["data"] is None
     assert "unknown until the data is prepared" in as_text(mixture, describe(mixture, 1))
     prepare(mixture, lambda _: None)
-    whole = describe(mixture, 1).data
-    assert whole is not None
-    assert whole.pairs == 100
-    assert describe(compose([*words, "tokenizer.vocab_size=90"]), 1).vocabularies == (90, 90)
+    assert describe(mixture, 1)["data"]["pairs"] == 100
+    assert describe(compose([*words, "tokenizer.vocab_size=90"]), 1)["vocabularies"] == (90, 90)
     (tmp_path / "toy" / "train.store.json").unlink()  # as where only the test text was fetched
-    assert describe(alone, 1).data is None
+    assert describe(alone, 1)["data"] is None

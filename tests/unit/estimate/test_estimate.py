@@ -13,7 +13,8 @@ from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES
 from nmt.config.tree import Config
 from nmt.data.loader import MicroBatch
-from nmt.estimate.hardware import DEVICES, estimate
+from nmt.errors import ConfigError
+from nmt.estimate.hardware import DEVICES, hours, precision_on
 from nmt.estimate.memory import Storage, state_numbers, training_memory
 from nmt.estimate.parameters import count_parameters, step_flops, training_flops
 from nmt.model.backends.chosen import choose
@@ -77,19 +78,29 @@ def test_parameters_and_operations_of_the_papers_models() -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "precision", "count", "flops", "hours"),
+    ("peak", "devices", "flops", "expected"),
     [
-        ("p100", "fp32", 8, 9.5e17, 12),
-        ("p100", "fp32", 8, 9.7e18, 84),
-        ("h200", "bf16", 1, 9.5e17, 1e5 * 0.028 / 3600),
-        ("h200", "bf16", 1, 9.7e18, 3e5 * 0.07163 / 3600),
+        (DEVICES["p100"].fp32, 8, 9.5e17, 12),
+        (DEVICES["p100"].fp32, 8, 9.7e18, 84),
+        (DEVICES["h200"].half, 1, 9.5e17, 1e5 * 0.028 / 3600),
+        (DEVICES["h200"].half, 1, 9.7e18, 3e5 * 0.07163 / 3600),
     ],
 )
 def test_times_are_near_the_papers_and_those_of_measured_steps(
-    device: str, precision: str, count: int, flops: float, hours: float
+    peak: float, devices: int, flops: float, expected: float
 ) -> None:
-    found = estimate(flops, device, precision, DEVICES[device].peak(precision), count)
-    assert found.hours == pytest.approx(hours, rel=0.3)
+    assert hours(flops, peak, devices) == pytest.approx(expected, rel=0.3)
+
+
+def test_a_device_without_bf16_is_estimated_in_fp16() -> None:
+    """Against one fused multiply-add per core and clock in fp32, and eight in fp16, on the tensor cores."""
+    assert precision_on("v100", "auto") == precision_on("V100", "fp16") == "fp16"
+    for peak, products in ((DEVICES["v100"].fp32, 1), (DEVICES["v100"].half, 8)):
+        assert peak == pytest.approx(2 * products * 5120 * 1.53e9, rel=0.02)
+    with pytest.raises(ConfigError, match=r"describe.device=v100 has no bf16: leave runtime.precision out"):
+        precision_on("v100", "bf16")
+    with pytest.raises(ConfigError, match=r"describe.device=H10 is not a device known here; did you mean h100\?"):
+        precision_on("H10", "auto")
 
 
 def saved(config: ModelConfig, half: bool) -> int:
@@ -151,12 +162,6 @@ def test_the_formula_counts_the_optimizers_state(ema: float) -> None:
     training, machine = training_with(ema=ema), Machine(torch.device("cpu"), torch.float32)
     trainer = Trainer(build_model(BASE, WORDS, WORDS), training, machine, seed=1, parallel=1)
     assert trainer.state_bytes == 4 * state_numbers(training, count_parameters(BASE, WORDS, WORDS))
-
-
-def test_weights_are_counted_four_times_and_their_copies() -> None:
-    memory = training_memory(BASE, 1000, WORDS, (0, 0), 1, Storage(gpu=False, half=False), 2000)
-    assert (memory.parameters, memory.gradients, memory.optimizer) == (4000, 4000, 8000)
-    assert training_memory(BASE, 1000, WORDS, (0, 0), 1, ON_GPU, 2000).parameters == 6000
 
 
 def test_flash_attention_keeps_no_weights_and_a_gpu_no_masks_of_residual_connections() -> None:
