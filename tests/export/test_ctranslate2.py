@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from nmt.config.decoding import DecodingConfig
-from nmt.decoding.load import MAX_SEED
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.decoding.translation import Request
 from nmt.errors import UserError
@@ -85,18 +84,6 @@ def test_controls_are_passed_on_to_ctranslate2_or_refused(tmp_path: Path) -> Non
         assert translation.text.startswith(request.beginning)
     with pytest.raises(UserError, match="engine=ctranslate2 cannot require terms"):
         list(engine.translate([Request(LINES[0], terms=("a",))]))
-
-
-def test_any_seed_draws_the_same_samples_again(tmp_path: Path) -> None:
-    trained, _ = make_trained("ctranslate2")
-    ctranslate2.write(tmp_path, trained)
-    config = DecodingConfig(strategy="sample", extra_length=12)
-    drawn = [
-        [each.text for each in CTranslate2Engine(tmp_path, config, CPU, seed=seed).translate(LINES)]
-        for seed in (MAX_SEED, MAX_SEED, 2**32 - 1, 2**32 - 1, 1)
-    ]
-    assert drawn[0] == drawn[1] != drawn[4]
-    assert drawn[2] == drawn[3]
 
 
 def test_a_damaged_export_is_refused_by_name(tmp_path: Path) -> None:

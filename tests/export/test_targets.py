@@ -1,6 +1,6 @@
 """Programs translate and score with our exports as our own model does; what a format cannot express is refused."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,6 @@ EXPRESSED = {
     "onnx": {*CTRANSLATE2, *CHOICES["model.positions"]},
     "huggingface": {"layer", "relu", "gelu", "swish", "sinusoidal", "transformer"},
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaterModelConfig(ModelConfig):
-    """The settings of a later version, whose model has another option."""
-
-    gating: str = "none"
 
 
 def refusal(name: str, model: ModelConfig, tokenizer: Tokenizer | None = None) -> str:
@@ -86,8 +79,6 @@ def test_choices_that_a_format_cannot_express_are_refused_by_name(name: str) -> 
             changes: dict[str, Any] = {setting.partition(".")[2]: value}
             said = refusal(name, replace(ModelConfig(), **changes))
             assert said.partition(",")[0] == ("" if value in EXPRESSED[name] else f"{setting}={value}")
-    later = refusal(name, LaterModelConfig(gating="softmax"))
-    assert later.startswith("model.gating=softmax, only none: ")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """The contents of the report, section by section."""
 
 import re
-import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,7 @@ import sacrebleu
 from nmt.config.tree import Config
 from nmt.evaluation.record import EvaluationRecord
 from nmt.parsing.trees import Node, parse_trees
-from nmt.report import charts, trees
+from nmt.report import trees
 from nmt.report.charts import HEIGHT, WIDTH, draw
 from nmt.report.run import Evaluated, Run, read_run
 from nmt.report.sentences import Sentence, mark_differences, sentences, worst_and_best
@@ -19,15 +17,6 @@ from nmt.report.sentences import Sentence, mark_differences, sentences, worst_an
 
 def read(config: Config, name: str = "first") -> Run:
     return read_run(Path(config.paths.outputs), name, Path(config.paths.data))
-
-
-def test_sentences_of_a_report_have_no_tags(first: Config, tmp_path: Path) -> None:
-    run = read(first)
-    plain = run.evaluated("test")
-    (tmp_path / "test.en").write_text("".join(f"<de> {line}\n" for line in plain.sources), encoding="utf-8")
-    shutil.copyfile(run.data_folder / "test.de", tmp_path / "test.de")
-    tagged = replace(run, data_folder=tmp_path, config=replace(run.config, data=replace(run.config.data, tag="<de>")))
-    assert tagged.evaluated("test") == plain
 
 
 @pytest.mark.parametrize(
@@ -64,10 +53,6 @@ def test_a_chart_places_the_points_of_a_curve_between_its_axes() -> None:
     assert "<title>a, step 50: 3</title>" in html
     assert 'class="series-2 single"' in html
     assert "<title>" in str(draw("flat", {"a": [(0, 0.0), (1, 0.0)]}, zero=True))
-
-
-def test_curves_leave_out_values_that_are_not_finite(first: Config) -> None:
-    assert charts.points(read(first), "train", "loss") == [(10, 5.0)]
 
 
 def tree(text: str) -> Node:

@@ -14,7 +14,6 @@ import yaml
 from nmt.cli import main
 from nmt.config.tree import Config
 from nmt.errors import ConfigError
-from tests.integration.toy import call
 
 pytestmark = [
     pytest.mark.slow,
@@ -93,23 +92,3 @@ def test_failed_runs_do_not_end_a_search_unless_all_fail(here: Path, monkeypatch
     assert main([*SEARCH]) == 0
     assert 1 < len(losses(here)) < 8
     assert main(["train", "-m", "model.dropout=0.2,0.3", "hydra/sweeper=search", "hydra.sweeper.n_trials=2"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("launcher", "words"),
-    [
-        ("joblib", ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")),
-        ("submitit", ("hydra/launcher=submitit_local", "hydra.launcher.timeout_min=5")),
-    ],
-)
-def test_launchers_find_the_same_as_a_search_in_turn(
-    launcher: str, words: tuple[str, ...], settings: list[str], tmp_path: Path
-) -> None:
-    if find_spec("hydra_plugins") is None or find_spec(f"hydra_plugins.hydra_{launcher}_launcher") is None:
-        pytest.skip("needs the extra cluster: pip install -e .[cluster]")
-    sizes = ("training.steps=4", "training.valid_every=2", "training.save_every=2", "hydra.sweeper.n_trials=4")
-    for name, chosen in (("turn", ()), ("parallel", words)):
-        done = call([*SEARCH, *settings, *sizes, "hydra.sweeper.n_jobs=2", f"paths.outputs={tmp_path / name}", *chosen])
-        assert done.returncode == 0, done.stderr
-    assert len(losses(tmp_path / "turn")) == 4
-    assert losses(tmp_path / "turn") == losses(tmp_path / "parallel")

@@ -1,6 +1,5 @@
 """`nmt synthesize`: its pairs are those of the engine, whatever the processes and interruptions, and are a corpus."""
 
-import gzip
 import json
 import os
 import shutil
@@ -137,16 +136,6 @@ def test_shards_are_a_corpus_also_in_the_other_direction(words: Words, copied: P
     assert len(found) > 20
     (copied / "train-00002-of-00004.jsonl").unlink()
     assert "train-00002-of-00004.jsonl is missing" in call(["data", *prepared]).stderr
-
-
-def test_a_folder_without_shards_takes_other_settings(words: Words, text: Path, copied: Path) -> None:
-    packed = text.with_suffix(".gz")
-    packed.write_bytes(gzip.compress(text.read_bytes()))
-    assert "0 to translate" in made([*words, f"input={packed}"])  # the same input
-    for shard in copied.glob("*.jsonl"):
-        shard.unlink()  # as after an interruption before the first one
-    assert "4 to translate" in made([*words, "decoding.beam=1"])
-    assert "was begun with another decoding.beam (1, not 4)" in refused(words)
 
 
 def test_a_folder_made_in_another_way_is_refused(words: Words, text: Path, copied: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.cli import main
 from nmt.config.compose import compose, options
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig
@@ -17,20 +16,6 @@ from nmt.errors import ConfigError
 from nmt.evaluation.paper import TABLE_3
 from nmt.table3.command import choose_rows, settings
 from nmt.table3.table import RunResult, read_result, read_scores, table
-
-
-def test_processes_of_torchrun_are_refused_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("nmt.table3.command.data.run", lambda _: pytest.fail("text is prepared"))
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    codes = []
-    for rank in range(2):
-        monkeypatch.setenv("RANK", str(rank))
-        codes.append(main(["table3", "table3.scale=small"]))
-    assert codes == [2, 0]  # torchrun fails if one process does
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line == "nmt: table3 was started by torchrun, but starts it for each row: start it alone, it uses all GPUs"
 
 
 def test_rows_are_experiments_and_chosen_in_the_papers_order() -> None:

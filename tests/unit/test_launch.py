@@ -132,10 +132,8 @@ def test_args_are_split_by_the_shells_quoting_rules_only(tmp_path: Path) -> None
     [
         ("train", ["data.train=[a,b]"], 8, 8),
         ("train", ["-m", "hydra/launcher=basic", "seed=1,2"], 8, 8),
-        ("train", ["seed=2"], 1, 1),
         ("train", ["-m", "runtime.device=cpu", "seed=1,2"], 8, 1),
         ("train", ["-m", "hydra/launcher=submitit_slurm", "seed=1,2"], 8, 1),
-        ("train", ["--help"], 8, 1),
         ("train", ["training.batch_tokens=4000"], 8, 3),
         ("eval", ["experiment=multi30k"], 8, 8),
         ("data", [], "1 / 0", 1),

@@ -39,7 +39,7 @@ TRAINED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"architecture": "decoder_only", "positions": "sinusoidal"}, {}),
 ]
 """Models and how they are trained."""
-SEARCHES: list[dict[str, Any]] = [{}, {"beam": 1}, {"strategy": "sample"}, {"strategy": "mbr", "candidates": 4}]
+SEARCHES: list[dict[str, Any]] = [{}, {"strategy": "sample"}, {"strategy": "mbr", "candidates": 4}]
 
 
 class Watch(TorchDispatchMode):

@@ -1,15 +1,14 @@
 """Write a run with a small random model, for tests of what loads one."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from nmt.config.decoding import DecodingConfig
-from nmt.config.saved import from_yaml, to_yaml
-from nmt.config.tree import Config, PathsConfig, RuntimeConfig
+from nmt.config.saved import to_yaml
+from nmt.config.tree import Config, PathsConfig
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.runs.checkpoints import Checkpoints
-from nmt.runs.layout import SETTINGS, RunLayout
+from nmt.runs.layout import RunLayout
 from nmt.storage.files import link
 from tests.unit import small_models as models
 
@@ -40,11 +39,3 @@ def write_tiny_run(folder: Path, model: TranslationModel | None = None) -> Path:
     )
     link(RunLayout(folder).averaged, path.name)
     return folder
-
-
-def tiny_config(outputs: Path) -> Config:
-    """Write such a run; return settings that load it on a CPU."""
-    folder = write_tiny_run(outputs / "tiny")
-    written = from_yaml((RunLayout(folder).averaged / SETTINGS).read_text(encoding="utf-8"))
-    runtime = RuntimeConfig(device="cpu", precision="fp32", threads=1)
-    return replace(written, checkpoint="averaged", runtime=runtime)

@@ -57,8 +57,14 @@ def test_processes_of_an_attempt_share_a_new_name(server: TCPStore, late: Sequen
     assert len({attempt[0] for attempt in names}) == 3
 
 
-def double_in_parts(count: int) -> None:
-    """Double numbers together with the other processes of a group."""
+def double_in_parts() -> None:
+    """Double few and many numbers together with the other processes of a group."""
+    with session(RuntimeConfig(device="cpu")):
+        for count in (1, 7):
+            check_parts(count)
+
+
+def check_parts(count: int) -> None:
     numbers = [torch.full((2,), float(number)) for number in range(count)]
     own: list[Tensor] = []
 
@@ -66,17 +72,15 @@ def double_in_parts(count: int) -> None:
         own.extend(part)
         return torch.stack(list(part)) * 2
 
-    with session(RuntimeConfig(device="cpu")):
-        doubled = compute_in_parts(double, numbers)
-        size = -(-count // dist.get_world_size())
-        first = dist.get_rank() * size
+    doubled = compute_in_parts(double, numbers)
+    size = -(-count // dist.get_world_size())
+    first = dist.get_rank() * size
     assert [int(number[0]) for number in own] == list(range(count))[first : first + size]
     assert torch.equal(doubled, torch.stack(numbers) * 2)
 
 
-@pytest.mark.parametrize("count", [1, 7])
-def test_processes_share_a_computation(count: int) -> None:
-    ended = [each.wait() for each in start_group(double_in_parts, count, processes=3)]
+def test_processes_share_a_computation() -> None:
+    ended = [each.wait() for each in start_group(double_in_parts, processes=3)]
     assert [each.returncode for each in ended] == [0, 0, 0], ended[0].stderr
 
 

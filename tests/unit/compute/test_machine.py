@@ -1,9 +1,7 @@
 """Device and precision are chosen by what PyTorch finds; what a device cannot do is refused in one line."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import torch
@@ -14,16 +12,11 @@ from torch.utils._pytree import tree_leaves
 
 from nmt.compute import cores
 from nmt.compute import machine as module
-from nmt.compute.machine import BF16_CAPABILITY, Machine, prepare_machine
-from nmt.config.model import ModelConfig
+from nmt.compute.machine import prepare_machine
 from nmt.config.tree import RuntimeConfig
-from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
 from nmt.errors import UserError
-from nmt.model.attention import AttentionSpec, PaddedAttend
-from nmt.model.backends.cuda import Cuda, FlashAttend
 from nmt.model.build import build_model
-from nmt.model.packed import Packed
 from nmt.training.loss import Losses
 from nmt.training.objective import Objective
 from nmt.training.statistics import LossSums
@@ -124,30 +117,6 @@ def test_a_cpu_computes_in_bf16_only_if_that_is_faster(
     assert prepare_machine(RuntimeConfig(device="cpu")).precision_name == precision
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
     assert prepare_machine(RuntimeConfig(device="cpu")).precision_name == "fp32"
-
-
-@pytest.mark.parametrize(
-    ("capability", "precision", "expected"),
-    [
-        ((7, 5), torch.float16, PaddedAttend),
-        ((7, 5), torch.float32, PaddedAttend),
-        ((8, 0), torch.bfloat16, FlashAttend),
-        ((8, 0), torch.float16, FlashAttend),
-    ],
-)
-def test_flash_attention_is_chosen_only_on_gpus_that_have_it(
-    capability: tuple[int, int], precision: torch.dtype, expected: type
-) -> None:
-    device = torch.device("cuda")
-    with patch("nmt.model.backends.cuda.has_bf16", return_value=capability >= BF16_CAPABILITY):
-        with FakeTensorMode():
-            numbers = torch.empty(4, dtype=torch.int64, device=device)
-            stream = Packed(numbers, numbers, torch.empty(3, dtype=torch.int32, device=device), 2)
-            spec = AttentionSpec(stream, stream, causal=True, head_width=64, precision=precision)
-            assert type(Cuda(device).attention(spec)) is expected
-            assert type(Cuda(device).attention(replace(spec, dropout=0.1))) is PaddedAttend
-        # padded attention would compute sentences without tokens, too
-        assert Shapes.on(Machine(device, precision), ModelConfig(), 1000).buckets == (expected is FlashAttend)
 
 
 class NoFloat64(TorchDispatchMode):

@@ -1,10 +1,7 @@
 """Saved settings: read back unchanged, refused in one line, without what is private, and compared on resume."""
 
 import dataclasses
-import re
-from collections.abc import Callable
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +9,7 @@ import pytest
 from nmt.config.compose import compose
 from nmt.config.data import DataConfig
 from nmt.config.registry import CHOICES
-from nmt.config.saved import check_resumable, flatten, from_yaml, read_saved, read_settings, to_yaml, without_folders
+from nmt.config.saved import check_resumable, flatten, from_yaml, read_settings, to_yaml, without_folders
 from nmt.config.training import SCHEDULES_WITHOUT_END, TrainingConfig
 from nmt.config.tree import Config, PathsConfig
 from nmt.errors import ConfigError, UserError
@@ -54,17 +51,6 @@ def test_settings_that_cannot_be_read_are_reported_in_one_line(text: str, words:
         from_yaml(text)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("parse", [from_yaml, read_settings])
-@pytest.mark.parametrize(
-    ("content", "problem"), [(b"# caf\xe9\n", "is not UTF-8 text"), (b"x: [", "these saved settings are not YAML")]
-)
-def test_an_error_names_the_file(parse: Callable[[str], object], content: bytes, problem: str, tmp_path: Path) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_bytes(content)
-    with pytest.raises(ConfigError, match=rf"{re.escape(str(path))}.*{problem}"):
-        read_saved(path, parse)
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,13 @@
 
 import dataclasses
 from functools import cache
-from itertools import permutations
-from typing import Any
 
 import pytest
 import yaml
 
 from nmt.config import saved
 from nmt.config.compose import compose, conf_folder, options
-from nmt.config.keys import ELSEWHERE, all_keys, describe_keys, group_names, value_of, with_values
+from nmt.config.keys import ELSEWHERE, all_keys, group_names, value_of
 from nmt.config.tree import Config
 from nmt.errors import ConfigError
 
@@ -199,23 +197,3 @@ def test_a_mistake_is_reported_in_one_line(words: list[str], message: str) -> No
         compose(words)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"training.device_tokens": 9000, "training.batch_tokens": 9000},
-        {"training.keep_last": 20, "averaging.last": 20},
-    ],
-)
-def test_settings_that_fit_only_together_are_accepted_in_any_order(values: dict[str, Any]) -> None:
-    for order in permutations(values.items()):
-        config = with_values(Config(), dict(order))
-        assert {key: value_of(config, key) for key in values} == values
-
-
-def test_keys_are_found_by_group_and_by_name() -> None:
-    assert [key.name for key in describe_keys("averaging")] == ["averaging.last"]
-    (steps,) = describe_keys("training.steps")
-    assert (steps.type, steps.default, steps.meaning) == ("int", 100_000, "Number of updates of the weights.")
-    assert describe_keys("trainin") == []

@@ -1,15 +1,13 @@
 """Terms and beginnings with the engine, in a small random model."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from nmt.decoding.next_words import likely_words
 from nmt.decoding.translation import Request
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
-from tests.unit.decoding.test_torch_engine import LINES, random_model, tokenizer, train_pieces, translator
+from tests.unit.decoding.test_torch_engine import LINES, random_model, tokenizer, translator
 
 __all__ = ["tokenizer"]
 
@@ -26,20 +24,6 @@ def test_terms_and_beginnings_stand_in_the_translations(tokenizer: Tokenizer, tm
     assert third.startswith("that it")
     without = translator([random_model(tokenizer)], tokenizer, beam=4)
     assert list(engine.translate(["cats"])) == list(without.translate(["cats"]))
-
-
-def test_rare_white_space_in_what_is_required_is_a_space(tmp_path: Path) -> None:
-    as_written: dict[str, Any] = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False}
-    tokenizer, glossary = Tokenizer(train_pieces(**as_written)), tmp_path / "terms.tsv"
-    found = []
-    for space in (" ", "  ", "\u00a0"):
-        glossary.write_text(f"cats\tvery{space}small\n", encoding="utf-8")
-        engine = translator([random_model(tokenizer)], tokenizer, beam=4, terms=str(glossary))
-        required = Request("cats see dogs", f"{space}the{space}sm", (f"a{space}dog",))
-        words = likely_words(engine, "cats", f"the{space}small", 3)
-        found.append((list(engine.translate([required])), words))
-    assert found[0] == found[1] == found[2]
-    assert all(term in found[0][0][0].text for term in ("the sm", "a dog", "very small"))
 
 
 def test_a_term_that_the_model_cannot_write_is_refused(tokenizer: Tokenizer) -> None:

@@ -34,7 +34,7 @@ def test_each_row_attends_to_its_own_tokens_and_source(config: ModelConfig, copi
     state.repeat(copies)
     sources = [source for source in SOURCES for _ in range(copies)]
     prefixes = [[list[int]()] for _ in sources]  # of each row of each sentence
-    for step in range(20):
+    for step in range(12):
         firsts = [sum(map(len, prefixes[:place])) for place in range(len(prefixes))]
         kept = list(range(len(sources)))
         for _ in range(2 if step % 4 == 3 and len(sources) > 2 else 0):

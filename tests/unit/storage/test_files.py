@@ -15,7 +15,6 @@ from safetensors.torch import save_file
 from nmt.errors import UserError
 from nmt.storage.files import (
     PARTIAL,
-    is_plain_name,
     read_json,
     remove,
     remove_folder,
@@ -156,15 +155,6 @@ def test_json_is_written_for_readers_and_read_back(tmp_path: Path) -> None:
         file.write_bytes(damaged)
         with pytest.raises(UserError, match=r"file\.json cannot be read as JSON: .*\. Delete it and run again\."):
             read_json(file)
-
-
-@pytest.mark.parametrize(
-    ("name", "plain"),
-    [("a", True), ("a b.txt", True), ("...", True), ("", False), (".", False), ("..", False), ("a/b", False),
-     ("/a", False), ("a\n", False), ("a\0", False)],
-)  # fmt: skip
-def test_plain_names_stay_in_their_folder(name: str, plain: bool) -> None:
-    assert is_plain_name(name) is plain
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_that_says_why(tmp_path: Path) -> None:

@@ -71,13 +71,6 @@ def test_special_ids_are_fixed_and_not_added(joint: Tokenizer) -> None:
     assert joint.encode_source(["✈"])[0][-1] == 0
 
 
-def test_pieces_for_bytes_write_no_line_breaks() -> None:
-    special = {"unk_id": 0, "pad_id": 1, "bos_id": 2, "eos_id": 3}
-    tokenizer = Tokenizer(by_library(vocab_size=400, byte_fallback=True, **special))
-    ids = [tokenizer.vocabularies[1].index(piece) for piece in ("<0x41>", "<0x0A>", "<0x42>")]
-    assert tokenizer.decode(ids) == "A B"
-
-
 def test_a_loaded_tokenizer_equals_the_saved_one(tmp_path: Path, joint: Tokenizer) -> None:
     joint.save(tmp_path)
     loaded = Tokenizer.load(tmp_path)
@@ -117,12 +110,3 @@ def test_skipped_lines_are_counted() -> None:
     assert (seen.offered, seen.used, seen.too_long, seen.empty, seen.reserved) == (306, 301, 2, 2, 1)
     with pytest.raises(UserError, match="no text to learn from: of 2 lines, 2 are empty"):
         trained(["", " "])
-
-
-@pytest.mark.parametrize("size", [1, 37, 99])
-def test_sample_keeps_order_and_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(train_tokenizer, "BLOCK_LINES", 30)
-    lines = [f"{number:03}" for number in range(100)]
-    taken = list(train_tokenizer.sample(lines, 100, size))
-    assert len(taken) == size
-    assert taken == sorted({*taken} & {*lines}) == list(train_tokenizer.sample(lines, 100, size))

@@ -7,12 +7,9 @@ import torch
 from torch import nn
 
 from nmt.config.registry import CHOICES
-from nmt.data.batches import Batching
-from nmt.data.loader import DataPosition, global_batches
 from nmt.data.store import PairStore
 from nmt.model.build import build_model
 from nmt.model.word_vectors import WordVectors
-from nmt.text.special import BOS, EOS, PAD
 from nmt.training.objective import Objective
 from nmt.training.replicas import EmbeddingGradient
 from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store
@@ -44,23 +41,3 @@ def test_both_parts_together_are_the_gradient(store: PairStore, architecture: st
     apart.add_average(words)
     assert not torch.allclose(early, expected, rtol=1e-2)
     torch.testing.assert_close(matrix.grad, expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("devices", [1, 3])
-def test_each_device_knows_the_words_of_the_whole_batch(store: PairStore, devices: int) -> None:
-    streams = [
-        global_batches(store, Batching(60, seed=1), device_tokens=0, start=DataPosition(), rank=rank, devices=devices)
-        for rank in range(devices)
-    ]
-    for _ in range(5):
-        batches = [next(stream) for stream in streams]
-        words: set[int] = {PAD, BOS, EOS}
-        for batch in batches:
-            for each in batch.micro_batches:
-                words |= {*each.source.tokens.tolist(), *each.target.tokens.tolist()}
-        for batch in batches:
-            if devices == 1:
-                assert batch.words is None
-            else:
-                assert batch.words is not None
-                assert batch.words.tolist() == sorted(words)

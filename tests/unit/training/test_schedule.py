@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nmt.config.training import TrainingConfig
-from nmt.training.schedule import learning_rate, reachable_step, until
+from nmt.training.schedule import learning_rate
 
 PAPER = TrainingConfig()
 SHORT = replace(PAPER, learning_rate=1.0, warmup_steps=10, steps=110)
@@ -37,28 +37,3 @@ def test_a_run_that_ends_early_has_the_rates_of_a_run_of_as_many_steps(schedule:
     planned = replace(SHORT, schedule=schedule, steps=400)
     for step in range(1, 101):
         assert learning_rate(step, planned, 512, 100) == learning_rate(step, replace(planned, steps=100), 512)
-
-
-@pytest.mark.parametrize(
-    ("last_step", "warmup_steps"),
-    [(0, 300), (2500, 300), (2499, 300), (838, 101), (416, 50), (2, 50), (9000, 300)],
-)
-def test_a_run_that_time_ends_early_has_a_shorter_warmup(last_step: int, warmup_steps: int) -> None:
-    """12% of the steps, or a sixth of the plan if that is more; 0 if nothing is known yet."""
-    config = replace(SHORT, schedule="linear", warmup_steps=300, steps=2500)
-    assert until(last_step, config).warmup_steps == warmup_steps
-    assert learning_rate(warmup_steps, config, 512, last_step) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("minutes", "step", "seconds", "expected"),
-    [
-        (0, 50, 100.0, 1000),  # no limit
-        (10, 0, 0.0, 1000),  # nothing is known yet
-        (10, 50, 100.0, 300),
-        (10, 50, 10.0, 1000),  # the steps end first
-        (10, 300, 600.0, 301),  # the next step is the last one
-    ],
-)
-def test_a_run_ends_where_its_minutes_end(minutes: float, step: int, seconds: float, expected: int) -> None:
-    assert reachable_step(step, seconds, replace(PAPER, steps=1000, max_training_minutes=minutes)) == expected

@@ -2,7 +2,6 @@
 
 import random
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from nmt.config.data import DataConfig
 from nmt.data.engine import Engine
 from nmt.data.filters.overlap import HeldOut
-from nmt.data.filters.pipeline import FILTERS, apply, filter_settings, filters_of, read_chunks
+from nmt.data.filters.pipeline import apply, filters_of, read_chunks
 from nmt.data.sources.source import Pair
 from nmt.errors import ConfigError, UserError
 from nmt.text.language import OTHER_CODES, language_identifier
@@ -75,24 +74,6 @@ def test_processes_keep_and_count_the_same(settings: dict[str, Any]) -> None:
     pairs: list[Pair] = [(generator.choice(texts), generator.choice(texts)) for _ in range(300)]
     data, engine = DataConfig(max_words=4, **settings), Engine(workers=2)
     assert run(pairs, data, 50, engine=engine) == run(pairs, data)
-
-
-def test_settings_of_filters_turn_them_on_and_are_recorded() -> None:
-    turned_on: dict[str, Any] = {
-        "drop_copies": True, "max_words": 9, "max_ratio": 2.0, "drop_overlap": "pair",
-        "deduplicate": True, "min_language_probability": 0.1,
-    }  # fmt: skip
-    off = DataConfig(max_words=0, source="files")
-    assert {*FILTERS.values()} == {"", *turned_on}
-    assert filter_settings(replace(off, **turned_on)) == turned_on
-    for setting, value in turned_on.items():
-        added = filters_of(replace(off, **{setting: value}), "train")
-        assert [FILTERS[name] for name in added if FILTERS[name]] == [setting]
-    assert filter_settings(DataConfig()) == {
-        "drop_copies": False, "max_words": 250, "max_ratio": 0.0, "deduplicate": False,
-    }, "records of earlier versions must stay valid"  # fmt: skip
-    assert filters_of(DataConfig(), "test", ["test"]) == ["empty", "control characters"]
-    assert filters_of(DataConfig(), "test", ["valid"]) == []
 
 
 class FakeIdentifier:

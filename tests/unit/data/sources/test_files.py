@@ -141,12 +141,6 @@ def test_held_out_pairs_are_not_in_the_training_text(tmp_path: Path, named: dict
     assert list(registry.pairs(whole, "train")) == pairs
 
 
-def test_fingerprint_of_files_is_their_content(tmp_path: Path) -> None:
-    before = registry.fingerprint(own_text(tmp_path, PAIRS[:2]), "train")
-    assert registry.fingerprint(own_text(tmp_path, PAIRS[:2]), "train") == before
-    assert registry.fingerprint(own_text(tmp_path, PAIRS[1::-1]), "train") != before
-
-
 @pytest.mark.parametrize("source", ["en", "de"])
 def test_demo_gives_pairs_and_alignments_in_both_directions(monkeypatch: pytest.MonkeyPatch, source: str) -> None:
     monkeypatch.setattr(demo, "SIZES", {"train": 3, "valid": 2, "test": 4})
