@@ -11,7 +11,7 @@ import pytest
 import nmt
 
 SOURCE = Path(nmt.__file__).parent
-LEAVES = "demo doctor export report serving sweeps synthesis table3"
+LEAVES = "demo export report serving sweeps synthesis table3"
 """Packages that nobody imports: the command line and the registry of settings name their code."""
 LAYERS = f"""
 __main__ | cli | imports | {LEAVES} | commands | own_text | training | evaluation | parsing | decoding | runs | data

@@ -101,7 +101,7 @@ COMMANDS = {
         run=False,
     ),
     "doctor": Command(
-        "nmt.doctor.command",
+        "nmt.commands.doctor",
         "say what this machine has, and which optional packages are missing",
         ("output", "paths", "runtime"),
     ),

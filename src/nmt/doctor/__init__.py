@@ -1,1 +1,0 @@
-"""What this machine has, and which optional packages are missing."""
