@@ -145,7 +145,7 @@ def test_the_hugging_face_export_translates_as_it_was_verified(run: Run, capsys:
         (
             "export",
             ["export.target=huggingface", "export.quantization=int8"],
-            "needs export.target=argos or ctranslate2",
+            "export.target=huggingface has float32 only",
         ),
         ("translate", ["engine=ctranslate2"], "there is no export in .*: run `make export` first"),
         ("translate", ["engine=ctranslate2", "decoding.ensemble=[last]"], "remove decoding.ensemble"),

@@ -113,7 +113,5 @@ def summary(manifest: Manifest, config: Config) -> list[str]:
             reasons = ", ".join(each_filter).replace(" ()", "")
             lines.append(f"filters dropped {dropped:,} of {read.left:,} pairs of {split}: {reasons}")
     if not trained.lines and (earlier := earlier_tokenizer(config)):
-        asked = config.tokenizer.vocab_size
-        own = "" if asked in sizes else f", with its own pieces, not tokenizer.vocab_size={asked}"
-        lines.append(f"tokenizer kept from {earlier.setting}{own}")
+        lines.append(f"tokenizer kept from {earlier.setting}")
     return lines

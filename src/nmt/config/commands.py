@@ -6,7 +6,6 @@ from typing import Annotated
 
 from nmt.config.checks import ADJUSTABLE, Count, Group, check_plain_name, one_of, within
 from nmt.config.folders import is_address
-from nmt.config.registry import CHOICES, brings
 from nmt.errors import ConfigError, nearest
 
 LANGUAGES = ("data.source_lang", "data.target_lang")
@@ -89,9 +88,8 @@ class ExportConfig(Group):
 
     def check(self) -> None:
         """Refuse values that contradict each other."""
-        if self.quantization == "int8" and "int8" not in brings("export.target", self.target):
-            targets = " or ".join(name for name in CHOICES["export.target"] if "int8" in brings("export.target", name))
-            raise ConfigError(f"export.quantization={self.quantization} needs export.target={targets}")
+        if self.quantization == "int8" and self.target == "huggingface":
+            raise ConfigError("export.target=huggingface has float32 only: remove export.quantization=int8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,6 @@ from nmt.config.checks import (
     one_of,
     within,
 )
-from nmt.config.registry import brings
 from nmt.errors import ConfigError, nearest
 
 TABLES = ("hub", "files")
@@ -31,6 +30,8 @@ MAIN = "main"
 """The name of the corpus that `data` describes."""
 OF_THE_MIXTURE = {"mixture": {}, "temperature": 0.0}
 """Settings of the whole mixture."""
+GENERATED = "demo"
+"""The source of text that is generated, with its alignments: no settings name it."""
 NOT_OF_THE_TEXT = ("corpus", "engine", "weight", *OF_THE_MIXTURE)
 """Settings on which the text and its tokens do not depend."""
 OF_ONE_CORPUS = ("train", "valid", "test", "hold_out", "tag", "train_alignments", "test_alignments", "weight")
@@ -133,9 +134,8 @@ class DataConfig(Group):
             return
         if not is_text(self.target_lang):
             raise ConfigError(f"data.train_alignments needs text on both sides, not {self.target_lang}: remove it")
-        source = self.source
-        if "alignments" in brings("data.source", source) and self.train_alignments != source:
-            raise ConfigError(f"data.source={source} has its own alignments: set data.train_alignments={source}")
+        if self.source == GENERATED != self.train_alignments:
+            raise ConfigError(f"data.source={GENERATED} has its own alignments: set data.train_alignments={GENERATED}")
         if self.max_pieces > MAX_LINKED_PIECES:
             raise ConfigError(f"data.train_alignments needs data.max_pieces of at most {MAX_LINKED_PIECES:,}")
 
@@ -172,7 +172,7 @@ def corpora_of(data: DataConfig) -> dict[str, Corpus]:
             settings = replace(data, **{**own, **OF_THE_MIXTURE, **entry})
         except ConfigError as error:
             raise ConfigError(str(error).replace("data.", f"{prefix}.")) from error
-        if not settings.train and "text" not in brings("data.source", settings.source):
+        if not settings.train and settings.source != GENERATED:
             raise ConfigError(f"{prefix}.train is empty: name the files of this corpus")
         found[name] = Corpus(settings, f"{prefix}.")
     return found

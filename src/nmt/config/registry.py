@@ -20,12 +20,8 @@ class Choice(NamedTuple):
     """`module:attribute`."""
     meaning: str
     """A few words for the help."""
-    brings: tuple[str, ...] = ()
-    """What it has or can do, in words that belong to the setting. A source of text brings what it has without files
-    that the settings name: `text`, and further columns by name."""
 
 
-INT8 = ("int8",)
 CHOICES: Mapping[str, Mapping[str, Choice]] = {
     "model.architecture": {
         "transformer": Choice("nmt.model.transformer:Transformer", "the paper's encoder and decoder"),
@@ -62,7 +58,7 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
         "hub": Choice("nmt.data.sources.hub:SOURCE", "Hugging Face"),
         "files": Choice("nmt.data.sources.files:SOURCE", "your own"),
         "multi30k": Choice("nmt.data.sources.multi30k:SOURCE", "fetched from its authors' repository"),
-        "demo": Choice("nmt.demo.source:SOURCE", "the embedded grammar", brings=("text", "alignments")),
+        "demo": Choice("nmt.demo.source:SOURCE", "the embedded grammar"),
         "trees": Choice(
             "nmt.parsing.source:SOURCE",
             "bracketed files: files, folders, patterns such as parsed/*.mrg, and sections such as wsj:02-21",
@@ -74,11 +70,11 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
         "int8": Choice("nmt.decoding.load:load_in_int8", "the model with its weights in int8, on a CPU"),
     },
     "export.target": {
-        "argos": Choice("nmt.export.argos:TARGET", "Argos Translate and LibreTranslate", INT8),
-        "ctranslate2": Choice("nmt.export.ctranslate2:TARGET", "a fast engine", INT8),
+        "argos": Choice("nmt.export.argos:TARGET", "Argos Translate and LibreTranslate"),
+        "ctranslate2": Choice("nmt.export.ctranslate2:TARGET", "a fast engine"),
         "huggingface": Choice("nmt.export.huggingface:TARGET", "MarianMTModel"),
-        "onnx": Choice("nmt.export.onnx:ONNX", "transformers.js and onnxruntime", INT8),
-        "web": Choice("nmt.export.onnx:PAGE", "a page that translates in the browser", INT8),
+        "onnx": Choice("nmt.export.onnx:ONNX", "transformers.js and onnxruntime"),
+        "web": Choice("nmt.export.onnx:PAGE", "a page that translates in the browser"),
     },
 }
 """By setting, then by name."""
@@ -120,12 +116,6 @@ def check_registered(setting: str, value: str) -> None:
     if value not in CHOICES[setting] and ":" not in value:
         names = tuple(CHOICES[setting])
         raise ConfigError(f"{setting}={value} is not one of {', '.join(names)}; {nearest(value, names)}")
-
-
-def brings(setting: str, value: str) -> tuple[str, ...]:
-    """Return what a setting's value brings; nothing if it is not known."""
-    choice = CHOICES[setting].get(value)
-    return choice.brings if choice else ()
 
 
 def describe(setting: str) -> str:
