@@ -12,7 +12,7 @@ from nmt.parsing.trees import Node, parse_trees
 from nmt.report import trees
 from nmt.report.charts import HEIGHT, WIDTH, draw
 from nmt.report.run import Evaluated, Run, read_run
-from nmt.report.sentences import Sentence, mark_differences, sentences, worst_and_best
+from nmt.report.sentences import mark_differences, sentences
 
 
 def read(config: Config, name: str = "first") -> Run:
@@ -29,12 +29,6 @@ def read(config: Config, name: str = "first") -> Run:
 )
 def test_words_of_one_line_only_are_marked(left: str, right: str, marked: tuple[str, str]) -> None:
     assert mark_differences(left, right) == marked
-
-
-def test_no_sentence_is_among_both_the_worst_and_the_best() -> None:
-    found = [Sentence(number, "", "", "", float(number)) for number in range(1, 8)]
-    shown = [[each.number for each in side] for side in worst_and_best(found, 5)]
-    assert shown == [[1, 2, 3, 4, 5], [7, 6]]
 
 
 def test_every_reference_counts_and_the_most_similar_one_is_compared() -> None:

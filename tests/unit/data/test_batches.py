@@ -55,24 +55,6 @@ def test_plan_is_that_of_a_plain_loop(budget: int) -> None:
         np.testing.assert_array_equal(plan.bounds, expected.bounds)
 
 
-@pytest.mark.parametrize("by_length", [True, False])
-def test_plan_depends_on_seed_and_epoch_only(by_length: bool) -> None:
-    lengths = random_lengths(1000)
-    first, again, next_epoch, other_seed = (
-        plan_epoch(lengths, Batching(500, seed, by_length), epoch) for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0))
-    )
-    np.testing.assert_array_equal(first.order, again.order)
-    np.testing.assert_array_equal(first.bounds, again.bounds)
-    assert first.order.tolist() != next_epoch.order.tolist()
-    assert first.order.tolist() != other_seed.order.tolist()
-
-
-def test_a_sentence_over_budget_is_a_batch_of_its_own() -> None:
-    lengths = PairLengths(np.array([3, 50, 3]), np.array([3, 4, 3]))
-    epoch = plan_epoch(lengths, Batching(10, seed=1), epoch=0)
-    assert sorted(sorted(epoch[i].tolist()) for i in range(len(epoch))) == [[0, 2], [1]]
-
-
 @pytest.mark.parametrize(("devices", "device_tokens"), [(1, 0), (1, 333), (3, 100), (8, 0), (8, 100)])
 def test_micro_batches_hold_all_sentences_within_their_budget(devices: int, device_tokens: int) -> None:
     lengths = random_lengths(3000)

@@ -1,7 +1,5 @@
 """Filled streams: few sizes, little filler."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -67,17 +65,3 @@ def test_filled_streams_have_the_promised_sizes(shapes: Shapes, source: list[int
         assert side.max() == real.max() or not shapes.full_tokens
         assert shapes.longest(int(side.max())) >= side.max()
         assert shapes.sentences(len(side)) >= len(side)
-
-
-@pytest.mark.parametrize(
-    ("machine", "model"),
-    [
-        (GPU._replace(precision=torch.float32), MODEL),
-        (GPU, replace(MODEL, attention_dropout=0.1)),
-        (GPU, replace(MODEL, positions="alibi")),
-    ],
-)
-def test_padded_attention_gets_no_more_sentences_and_no_longer_ones(machine: Machine, model: ModelConfig) -> None:
-    shapes = Shapes.on(machine, model, 25_000)
-    for each in (shapes, Shapes.on_gpu(25_000, padded=True)):
-        assert (each.sentences(807), each.longest(31), each.tokens(24_990)) == (807, 31, 25_024)

@@ -82,6 +82,14 @@ def test_the_result_of_a_sentence_does_not_depend_on_its_batch() -> None:
         assert found(alone) == found(result)
 
 
+def test_finished_sentences_leave_the_batch() -> None:
+    scorer = ToyScorer([Toy(seed) for seed in range(4)])
+    search_with(scorer, [2, 3, 8, 8], beam=3, alpha=0.6)
+    assert scorer.calls[0] == 4
+    assert max(scorer.calls[1:3]) <= 4 * 3
+    assert max(scorer.calls[3:]) <= 2 * 3
+
+
 def test_a_sentence_at_its_limit_ends_even_if_that_is_improbable() -> None:
     def never_ends(tokens: Tensor, parents: Tensor) -> Tensor:
         scores = torch.zeros(len(tokens), 50)

@@ -101,13 +101,3 @@ def test_beam_search_finds_what_exhaustive_search_finds() -> None:
             best = max(every, key=lambda target: score(source, target))
             assert tuple(hypotheses[0].tokens) == best
             assert hypotheses[0].log_probability == pytest.approx(score(source, best), abs=1e-5)
-
-
-def test_attention_maps_are_blocks_of_one_stream() -> None:
-    model = build(TINY)
-    (maps,) = model.attention(Packed.from_sentences([SOURCES[0]]), Packed.from_sentences([TARGETS[3]]))
-    assert [tuple(part.shape) for part in maps] == [(2, 4, 4, 4), (2, 4, 3, 3), (2, 4, 3, 4)]
-    torch.testing.assert_close(maps.encoder.sum(-1), torch.ones(2, 4, 4, dtype=torch.float64))
-    torch.testing.assert_close(maps.decoder.sum(-1) + maps.cross.sum(-1), torch.ones(2, 4, 3, dtype=torch.float64))
-    assert not maps.encoder.triu(1).any()
-    assert not maps.decoder.triu(1).any()

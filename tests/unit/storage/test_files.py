@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 from nmt.errors import UserError
 from nmt.storage.files import (
     PARTIAL,
+    is_plain_name,
     read_json,
     remove,
     remove_folder,
@@ -130,6 +131,19 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, way: Way) -> None:
         (partial.parent / f"{partial.name}/none/file").touch() if partial.is_dir() else partial.unlink()
     assert (tmp_path / "made" / "file").read_text() == "old"
     assert names(tmp_path) == ["made"]
+
+
+def test_an_error_that_is_none_of_the_disk_passes_unchanged(tmp_path: Path) -> None:
+    for error in (OSError("no engine"), FileNotFoundError(2, "No such file", "weights")):
+        with pytest.raises(type(error)) as caught, replacing(tmp_path / "made"):
+            raise error
+        assert caught.value is error
+    assert names(tmp_path) == []
+
+
+def test_plain_names_stay_in_their_folder() -> None:
+    assert all(map(is_plain_name, ["a", "a b.txt", "..."]))
+    assert not any(map(is_plain_name, ["", ".", "..", "a/b", "/a", "a\n", "a\0"]))
 
 
 def test_remove_deletes_anything_and_follows_no_link(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from nmt.text.tokenizer import Tokenizer
-from nmt.text.words import match_words, pieces_of_words, spoken_pieces
+from nmt.text.words import pieces_of_words, spoken_pieces
 from tests.unit.small_models import LINES, make_tokenizer
 
 
@@ -22,12 +22,6 @@ from tests.unit.small_models import LINES, make_tokenizer
 )
 def test_pieces_are_assigned_to_words(pieces: list[str], text: str, expected: list[list[int]]) -> None:
     assert pieces_of_words(pieces, text) == expected
-
-
-def test_words_are_those_of_the_text_or_those_that_the_pieces_spell() -> None:
-    assert match_words(["▁Ein", "▁", "<unk>"], "Ein 😀") == [("Ein", [0]), ("😀", [1, 2])]
-    assert match_words(["▁a", "<unk>", "b", "▁c"], "a\tb c") == [("a<unk>b", [0, 1, 2]), ("c", [3])]
-    assert match_words([], "") == []
 
 
 def test_punctuation_counts_only_where_there_is_nothing_else() -> None:

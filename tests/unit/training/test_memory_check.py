@@ -119,18 +119,6 @@ def test_memory_without_room_for_the_longest_sentence_is_an_error() -> None:
         tokens_that_fit(tried, store(), longest_sentence=31)
 
 
-def test_an_error_of_the_compiler_becomes_one_line() -> None:
-    from torch._dynamo.exc import TorchDynamoException
-
-    def fail(_: Any) -> None:
-        raise TorchDynamoException("C++ compile error\n\nCommand:\ng++ a\n\nOutput:\nld: cannot find b\nend")
-
-    broken = trainer(TrainingConfig(batch_tokens=300))
-    broken.try_out = fail  # type: ignore[assignment,method-assign]
-    with pytest.raises(UserError, match=r"cannot compile the model \(C\+\+ compile error\): set runtime.compile=false"):
-        tokens_that_fit(broken, store(), longest_sentence=31)
-
-
 def test_a_batch_estimated_above_the_machines_memory_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: Any) -> None:
         raise AssertionError("it was tried")

@@ -1,7 +1,6 @@
 """A mixture is prepared corpus by corpus, with one tokenizer whose tags are words that occur nowhere else."""
 
 import json
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,11 @@ from nmt.config.data import DataConfig, TokenizerConfig, corpora_of
 from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data import prepare
 from nmt.data.corpora import split_languages
-from nmt.data.make_tokenizer import sample_corpora
 from nmt.data.manifest import read_manifest
 from nmt.data.mixture import open_training_text
 from nmt.data.prepared import require_prepared
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
-from nmt.text.train_tokenizer import train
 from tests.unit.data.corpus import run, text, with_data
 
 
@@ -107,15 +104,6 @@ def test_another_corpus_prepares_the_others_again_only_for_another_tokenizer(mix
     assert not any(line.startswith("collect") and "running" in line for line in again)
 
 
-def test_a_tokenizer_without_the_tag_is_refused(mixed: Config, tmp_path: Path) -> None:
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    Tokenizer(train(iter(text(300, 1)), 300, TokenizerConfig(vocab_size=90))[0]).save(folder)
-    kept = replace(mixed, tokenizer=replace(mixed.tokenizer, folder=str(folder)))
-    with pytest.raises(UserError, match=r"/elsewhere has no piece for the tag <de>: .*, or set tokenizer\.folder=''"):
-        prepare.prepare(kept, print)
-
-
 def test_data_of_other_settings_of_a_corpus_is_refused(mixed: Config) -> None:
     tokenizer = prepare.prepare(mixed, lambda _: None).tokenizer()
     for changes, message in (
@@ -140,14 +128,3 @@ def test_errors_name_the_corpus(mixed: Config) -> None:
     ):
         with pytest.raises(UserError, match=message):
             run(with_corpus(mixed, "more", **changes))
-
-
-def test_the_tokenizer_sees_the_corpora_in_the_proportion_of_their_weights() -> None:
-    texts = [["a"] * 10, ["b", "c", "d"]]
-    data = DataConfig(source="files", weight=4, mixture={"more": {"train": ["m"], "weight": 7}})
-    lines, total = sample_corpora(
-        data, {"main": lambda: texts[0], "more": lambda: texts[1]}, {"main": 10, "more": 3}, 11
-    )
-    counts = Counter(lines)
-    assert (counts["a"], counts["b"] + counts["c"] + counts["d"], total) == (4, 7, 11)
-    assert {counts["b"], counts["c"], counts["d"]} == {2, 3}
