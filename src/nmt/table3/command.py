@@ -14,6 +14,7 @@ from nmt.config.saved import check_resumable, flatten, read_saved, read_settings
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError, nearest
 from nmt.evaluation.paper import TABLE_3
+from nmt.launched import launched_processes
 from nmt.storage.files import write_text
 from nmt.table3.table import read_result, read_scores, table
 from nmt.text.tokenizer import Tokenizer
@@ -32,6 +33,8 @@ SCALES = {
 
 def run(words: list[str]) -> None:
     """Train and score the chosen rows that are not done, and write the table."""
+    if launched_processes() > 1:
+        raise UserError("table3 starts torchrun for each row: start it alone, it uses all GPUs")
     config = compose(words)
     if address := next(filter(is_address, (config.paths.data, config.paths.outputs)), ""):
         raise ConfigError(f"`nmt table3` works in local folders only: {address} is an address")
