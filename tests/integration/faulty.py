@@ -17,11 +17,6 @@ from nmt.storage.files import write_text
 from nmt.training.trainer import Trainer
 
 FAULTY_RANK = "1"
-LATE = 5.0
-"""Seconds by which the first process is late for a second attempt.
-
-The other process must wait for it, and must not use what the previous attempt left in torchrun's store.
-"""
 
 
 def _drift(trainer: Trainer) -> None:
@@ -71,8 +66,6 @@ def inject(fault: str, step: int) -> None:
 
 def main(kind: str, number: str, *words: str) -> int:
     """Run `nmt` with a fault, if this process is to have it; return its exit code."""
-    if (os.environ.get("RANK"), os.environ.get("TORCHELASTIC_RESTART_COUNT")) == ("0", "1"):
-        time.sleep(LATE)
     if os.environ.get("RANK", FAULTY_RANK) == FAULTY_RANK:
         if kind == "settings":
             words += ("training.clip_norm=1",)
