@@ -9,9 +9,8 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from nmt.compute.signals import StopError, StopRequest, stop_signals
+from nmt.compute.signals import StopError, stop_signals
 from nmt.config.training import TrainingConfig
-from nmt.model.transformer import Transformer
 from tests.unit.training.test_memory_check import first_steps, store, trainer
 
 
@@ -52,37 +51,6 @@ def test_a_second_interrupt_is_raised_immediately() -> None:
         send_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             send_signal(signal.SIGINT)
-
-
-@pytest.mark.parametrize("moment", ["forward", "backward"])
-def test_an_interrupted_step_changes_nothing(moment: str) -> None:
-    config = TrainingConfig(batch_tokens=300, warmup_steps=2)
-    stopped, other = trainer(config), trainer(config)
-    first, second, _ = first_steps(config, store())
-    second = second._replace(micro_batches=second.micro_batches * 4, target_tokens=second.target_tokens * 4)
-    for each in (stopped, other):
-        each.update(first)
-    stop_request = StopRequest()
-    calls = 0
-
-    def signalled(*_: object) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            stop_request.note(signal.SIGTERM, None)
-
-    if moment == "forward":
-        assert isinstance(stopped.model, Transformer)
-        hook = stopped.model.encoder_norm.register_forward_hook(signalled)
-    else:
-        hook = next(stopped.model.parameters()).register_hook(signalled)
-    with pytest.raises(StopError):
-        stopped.update(second, stop_request.interruptible)
-    hook.remove()
-    assert calls == 3
-    assert repr(stopped.to_save()) == repr(other.to_save())
-    for name, weight in other.model.state_dict().items():
-        assert torch.equal(stopped.model.state_dict()[name], weight), name
 
 
 def test_the_update_of_the_weights_is_not_interrupted() -> None:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nmt.errors import UserError
-from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, DamagedError, check_weights, load, read_meta
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, DamagedError, load, read_meta
 from nmt.runs.checkpoints import Checkpoints, load_last_good, resolve
 from tests.quick_processes import Running, wait_for
 
@@ -182,15 +182,6 @@ def test_the_newest_undamaged_checkpoint_is_used_with_a_warning(
         (run / "checkpoints" / f"step-{step:08d}" / "config.yaml").write_text("x")
     with pytest.raises(UserError, match=r"all 2 checkpoints in .* are damaged"):
         load_last_good(run)
-
-
-def test_weights_of_another_model_are_named(tmp_path: Path) -> None:
-    expected = {"a": torch.Size([2]), "b": torch.Size([3, 4]), "c": torch.Size([1])}
-    check_weights(expected, {name: torch.zeros(shape) for name, shape in expected.items()}, tmp_path)
-    found = {"a": torch.zeros(2), "b": torch.zeros(5, 4), "d": torch.zeros(1)}
-    wrong = r"model shape: b is \[5, 4\], not \[3, 4\]; c is missing, not \[1\]; d is \[1\], not missing\. .*$"
-    with pytest.raises(UserError, match=wrong):
-        check_weights(expected, found, tmp_path)
 
 
 def save_without_end(run: Path, start: int) -> None:
