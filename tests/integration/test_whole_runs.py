@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -54,12 +55,12 @@ def test_the_tutorial_goes_from_two_files_to_a_served_model(corpus: Path, tmp_pa
     blocks = "\n".join(re.findall(r"^```sh\n(.*?)^```$", tutorial, re.MULTILINE | re.DOTALL))
     shutil.copytree(corpus, tmp_path, dirs_exist_ok=True)
     shutil.copy(corpus / "test.en", tmp_path / "news.en")
-    programs = Path(sys.executable).parent
+    programs = shlex.quote(str(Path(sys.executable).parent))
     own = f"experiment=own {SMALL} paths.data={tmp_path}/data paths.outputs={tmp_path}/outputs"
     for command in blocks.splitlines():
         if "make serve" in command:
             continue
-        here = command.replace(".venv/bin", str(programs)).replace("make ", f"make BIN={programs} READY= ")
+        here = command.replace(".venv/bin", programs).replace("make ", f"make BIN={programs} READY= ")
         here = re.sub(r"(?<![\w/])(train|news)\.(en|de)", rf"{tmp_path}/\1.\2", here).replace("experiment=own", own)
         done = subprocess.run(
             ["bash", "-c", here], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False
