@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     peers = [name for name, engine in ENGINES.items() if engine.packages]
     command = commands.add_parser("setup", parents=[common], help="create the peers' environments")
-    command.add_argument("engines", nargs="*", choices=peers, default=peers)
+    command.add_argument("engines", nargs="*", type=lambda name: _some_of(peers)(name)[0], default=peers)
 
     def add(name: str, measure: Callable[..., None], description: str) -> argparse.ArgumentParser:
         command = commands.add_parser(name, parents=[common, corpus], help=description)
