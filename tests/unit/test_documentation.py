@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.cli import main
 from nmt.commands import COMMANDS
 from nmt.config.compose import compose
 from nmt.config.jobs import parse
@@ -109,3 +110,11 @@ def test_make_help_lists_the_targets_of_the_documents() -> None:
 def test_the_tables_of_results_are_those_of_their_json_files() -> None:
     module = runpy.run_path(str(ROOT / "scripts" / "results"))
     assert module["rendered"]() == (ROOT / "docs" / "results.md").read_text(encoding="utf-8"), "run scripts/results"
+
+
+def test_what_readme_asks_before_a_long_run_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    found = [words for words in commands((ROOT / "README.md").read_text(encoding="utf-8")) if "describe" in words]
+    assert found
+    for words in found:
+        assert main(["describe", *shlex.split(words[-1].removeprefix("ARGS="))]) == 0
+        assert "parameters" in capsys.readouterr().out
