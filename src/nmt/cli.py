@@ -74,7 +74,6 @@ def _run(words: list[str]) -> None:
 def _start(name: str, command: Command, words: list[str]) -> None:
     """Run a command once, or as Hydra's flags say."""
     from nmt.commands.local_copies import run_command  # noqa: PLC0415 - slow, and `nmt --help` does not need it
-    from nmt.config.compose import compose, given_settings  # noqa: PLC0415
     from nmt.config.jobs import parse, run_with_hydra  # noqa: PLC0415
 
     def run(config: "Config", given: frozenset[str]) -> None:
@@ -90,7 +89,7 @@ def _start(name: str, command: Command, words: list[str]) -> None:
     elif line.of_hydra:
         run_with_hydra(line, run, _best_loss)
     else:
-        run(compose(line.settings), given_settings(line.settings))
+        run_command(command, composed_settings(line.settings))
 
 
 def _best_loss(config: "Config") -> float:

@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -139,6 +141,17 @@ def memory_of(device: torch.device) -> int:
 def is_out_of_memory(error: Exception) -> bool:
     """Return whether an error means that memory ran out, for which PyTorch does not have a type on every device."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(each in str(error) for each in OUT_OF_MEMORY)
+
+
+@contextmanager
+def explaining_out_of_memory(message: str) -> Iterator[None]:
+    """Say what to do if memory runs out in this block."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise UserError(message) from error
 
 
 def free_cached_memory(device: torch.device) -> None:

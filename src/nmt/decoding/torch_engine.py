@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.compute.machine import is_out_of_memory
+from nmt.compute.machine import explaining_out_of_memory
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig
 from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, DecodingPlan, cpu_plan
@@ -179,15 +179,9 @@ class TorchEngine(Engine):
     def _inference(self) -> Iterator[None]:
         """Run the models in this block without dropout and gradients."""
         no_gradients = torch.inference_mode() if self.device.type == "cpu" else torch.no_grad()
-        with _evaluation_mode(self.models), no_gradients:
-            try:
-                yield
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                raise UserError(
-                    "the device has too little memory to decode: lower decoding.batch_tokens or decoding.beam"
-                ) from error
+        too_little = "the device has too little memory to decode: lower decoding.batch_tokens or decoding.beam"
+        with _evaluation_mode(self.models), no_gradients, explaining_out_of_memory(too_little):
+            yield
 
 
 def _label_scores(model: TranslationModel, output: Tensor, labels: Tensor) -> Tensor:

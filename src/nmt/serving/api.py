@@ -50,7 +50,7 @@ class Body(BaseModel):
 
 
 class LibreBody(Body):
-    """LibreTranslate's request; only `q` counts if the language is to be detected."""
+    """LibreTranslate's request; detecting the language reads `q` only."""
 
     q: Annotated[Text, Field(min_length=1)] | Annotated[Texts, Field(min_length=1)]
     source: str = "auto"

@@ -10,7 +10,6 @@ import sentencepiece
 from nmt.errors import UserError
 from nmt.storage.files import replacing
 from nmt.text.lines import on_one_line
-from nmt.text.sentencepiece_model import USER_DEFINED, read_pieces
 from nmt.text.special import BOS, EOS, PAD, UNK
 
 JOINT_FILE = "tokenizer.model"
@@ -68,12 +67,6 @@ class Tokenizer:
     def contents(self) -> tuple[bytes, bytes]:
         """The source model and the target model; the same one twice if joint."""
         return self.models[0], self.models[-1]
-
-    @cached_property
-    def source_tags(self) -> frozenset[int]:
-        """The source ids of user-defined pieces: the tags with which a source sentence may begin."""
-        pieces = read_pieces(self.models[0])
-        return frozenset(index for index, piece in enumerate(pieces) if piece.kind == USER_DEFINED)
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the ids of source sentences."""

@@ -1,18 +1,17 @@
 """Build a trainer from the settings, and its batches from a text, without the files of a run."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import torch
 
 from nmt.compute import distributed
-from nmt.compute.machine import Machine, is_amd, is_out_of_memory
+from nmt.compute.machine import Machine, explaining_out_of_memory, is_amd
 from nmt.config.tree import Config
 from nmt.data.batches import Batching
 from nmt.data.loader import GlobalBatch, global_batches
 from nmt.data.noise import Noise
 from nmt.data.store import PairStore
-from nmt.errors import CommonError, UserError
+from nmt.errors import CommonError
 from nmt.model.backends.chosen import choose
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
@@ -40,9 +39,13 @@ def build_trainer(
         from nmt.training.divided import DividedWeights  # noqa: PLC0415 - takes long to import
 
         replicas = DividedWeights
+    too_large = (
+        f"the model does not fit in the memory of {machine}: lower model.layers, model.d_model or model.d_ff, or "
+        "divide it between several GPUs with runtime.shard=weights"
+    )
     choose(machine, kernels=config.runtime.kernels, compiled=config.runtime.compile)
     torch.manual_seed(config.seed)
-    with _refusing_large_models(machine):
+    with explaining_out_of_memory(too_large):
         model = build_model(config.model, *vocabularies)
     with distributed.together():
         line = "" if begin is None else begin(model)
@@ -52,22 +55,8 @@ def build_trainer(
     if config.runtime.compile:
         compile_model(model)
     graphs = records_graphs(config, machine)
-    with _refusing_large_models(machine):
+    with explaining_out_of_memory(too_large):
         return Trainer(model, config.training, machine, config.seed, replicas=replicas, graphs=graphs)
-
-
-@contextmanager
-def _refusing_large_models(machine: Machine) -> Iterator[None]:
-    """Say in one line that a model does not fit in memory."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise UserError(
-            f"the model does not fit in the memory of {machine}: lower model.layers, model.d_model or model.d_ff, or "
-            "divide it between several GPUs with runtime.shard=weights"
-        ) from error
 
 
 def training_batches(trainer: Trainer, text: PairStore, noise: Noise | None = None) -> Iterator[GlobalBatch]:
