@@ -123,7 +123,7 @@ COMMANDS = {
     "synthesize": Command(
         "nmt.synthesis.command",
         "translate a file of any size into a corpus, which later runs train on",
-        ("input", "output", "synthesize", "data.engine", *SEARCH),
+        ("input", "output", "synthesize", *SEARCH),
         distributed=True,
         corpus=False,
     ),
