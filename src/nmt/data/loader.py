@@ -21,7 +21,7 @@ from nmt.data import alignments
 from nmt.data.batches import Batching, IntArray, PairLengths, planned_batches, split_batch
 from nmt.data.noise import Noise
 from nmt.data.shapes import Shapes, changed_micro_batch_tokens
-from nmt.data.store import SIDES, SOURCE, TARGET, Ids, PairStore
+from nmt.data.store import SOURCE, TARGET, Ids, PairStore
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 
@@ -92,18 +92,12 @@ class GlobalBatch(NamedTuple):
     """Source and target tokens in the global batch, special ones included."""
     after: DataPosition
     """Position of the next global batch."""
-    words: Tensor | None = None
-    """The distinct words of the global batch, in ascending order: those whose embeddings change; None without need.
-
-    On a GPU others fill up their number, so that it is often the same.
-    """
     corpora: Mapping[str, tuple[int, int]] = MappingProxyType({})
     """How many pairs and tokens come from each of several corpora."""
 
     def pinned(self) -> "GlobalBatch":
         """Return this batch in page-locked memory, from which a GPU copies asynchronously."""
-        words = None if self.words is None else self.words.pin_memory()
-        return self._replace(micro_batches=[each.pinned() for each in self.micro_batches], words=words)
+        return self._replace(micro_batches=[each.pinned() for each in self.micro_batches])
 
 
 def assemble(
@@ -188,15 +182,6 @@ def _read_links(text: PairStore, pairs: IntArray) -> tuple[IntArray, IntArray]:
     return np.repeat(np.arange(len(pairs)), counts // 2), numbers.astype(np.int64).reshape(-1, 2)
 
 
-def _distinct_words(store: PairStore, sentences: IntArray, shapes: Shapes) -> Tensor:
-    """Return the distinct words of sentence pairs, the special words and filler, in ascending order."""
-    words = [store.gather(side, sentences)[0] for side in SIDES]
-    averaged = np.bincount(np.concatenate([*words, np.array([PAD, BOS, EOS], words[0].dtype)])) > 0
-    distinct = int(averaged.sum())
-    averaged[np.flatnonzero(~averaged)[: shapes.words(distinct) - distinct]] = True  # their gradient is zero
-    return torch.from_numpy(np.flatnonzero(averaged))
-
-
 def _corpus_counts(store: PairStore, sentences: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
     """Return for each of several corpora how many of these pairs and of their tokens come from it."""
     if not store.corpora:
@@ -219,7 +204,6 @@ def global_batches(
     shapes: Shapes = CPU_SHAPES,
     noise: Noise | None = None,
     with_links: bool = False,
-    with_words: bool = True,
 ) -> Iterator[GlobalBatch]:
     """Yield the global batches of training, endlessly.
 
@@ -235,7 +219,6 @@ def global_batches(
         shapes: The sizes that the streams of a micro-batch are filled up to; the batches do not depend on them.
         noise: Changes the text of each global batch.
         with_links: Whether micro-batches have word alignments.
-        with_words: Whether to count the distinct words of each global batch, if several devices share it.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     for epoch, plan, index in planned_batches(store.planner(lengths, batching), start.epoch, start.batch):
@@ -254,8 +237,7 @@ def global_batches(
         micro_batches = [assemble(text, each, shapes=shapes, link_weight=link_weight) for each in on_this_device]
         if noise:  # the numbers of the pairs in the training text, not in the changed text
             micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
-        words = _distinct_words(text, pairs, shapes) if with_words and devices > 1 else None
-        yield GlobalBatch(micro_batches, target_tokens, tokens, after, words, _corpus_counts(store, sentences, lengths))
+        yield GlobalBatch(micro_batches, target_tokens, tokens, after, _corpus_counts(store, sentences, lengths))
 
 
 def prefetched(batches: Iterator[GlobalBatch], *, pin_memory: bool = False) -> Generator[GlobalBatch, None, None]:

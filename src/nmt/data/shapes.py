@@ -75,10 +75,6 @@ class Shapes:
         count = max(count, MIN_SENTENCES)
         return _round_up(count, 1 << (count.bit_length() - 2))  # powers of two, and 1.5 times these
 
-    def words(self, count: int) -> int:
-        """Return how many embeddings are averaged if a global batch has `count` distinct words."""
-        return _round_up(count, max(1, 1 << count.bit_length() >> 4)) if self.full_tokens else count
-
     def longest(self, length: int) -> int:
         """Return a bound for the lengths of sentences of which the longest has `length` tokens."""
         return max(MIN_LONGEST, 1 << (length - 1).bit_length()) if self.buckets else length

@@ -30,8 +30,6 @@ class WordVectors(nn.Module):
 
     copies: Copies | None = None
     """The matrices in the precision of products, while that is not float32 (`model.working_weights`)."""
-    embeddings: Tensor | None = None
-    """What the embeddings read while processes average their gradient apart from the projection's: the same numbers."""
 
     def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
@@ -49,7 +47,7 @@ class WordVectors(nn.Module):
 
     def forward(self, side: str, tokens: Tensor) -> Tensor:
         """Return the vectors (T, d_model) of tokens, scaled by sqrt(d_model), for the side named source or target."""
-        matrix = self.matrix(side) if self.embeddings is None else self.embeddings
+        matrix = self.matrix(side)
         # gradients are added up in float32: a frequent token has thousands of them
         exact = matrix.to(exact_type(matrix)) if matrix.requires_grad and torch.is_grad_enabled() else matrix
         rows = nn.functional.embedding(tokens, exact)

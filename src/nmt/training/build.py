@@ -73,7 +73,6 @@ def training_batches(trainer: Trainer, text: PairStore, noise: Noise | None = No
         shapes=trainer.shapes(config.device_tokens),
         noise=noise,
         with_links=config.guided_weight > 0,
-        with_words=gradient.embeddings is not None,
     )
 
 

@@ -1,7 +1,6 @@
 """The gradient of a global batch: the sum over its micro-batches, computed in turn, in threads, or as CUDA graphs."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import numpy as np
@@ -18,7 +17,7 @@ from nmt.model.interface import trainable
 from nmt.training.loss import Losses
 from nmt.training.loss_scale import LossScale
 from nmt.training.recorded_passes import RecordedPasses
-from nmt.training.replicas import Replicas, embedding_gradient
+from nmt.training.replicas import Replicas
 
 MIN_MICRO_BATCH_TOKENS = 512
 """A micro-batch with fewer source or target tokens is not worth a thread with its own copy of the gradient."""
@@ -43,9 +42,6 @@ class BatchGradient:
         self.concurrency = concurrency_of(replicas.config, machine, parallel)
         """The number of micro-batches computed in parallel."""
         self.dropout_seed = share_seed(self.model.modules(), machine.device)
-        is_whole = not replicas.divides_weights and passes is None
-        self.embeddings = embedding_gradient(self.model) if is_whole else None
-        """The part of the gradient that is averaged apart, for the distinct words of each global batch."""
 
     def add(self, batch: GlobalBatch, step: int) -> list[Losses]:
         """Add the gradients of this process's micro-batches in a step, and return their losses."""
@@ -53,11 +49,7 @@ class BatchGradient:
             return self._add_in_threads(batch, step)
         if self.passes is not None:
             self.passes.begin_step()
-        with self._embeddings_apart():
-            losses = [self._add_one(batch, step, index) for index in range(len(batch.micro_batches))]
-        if self.embeddings is not None:
-            assert batch.words is not None
-            self.embeddings.add_average(batch.words)
+        losses = [self._add_one(batch, step, index) for index in range(len(batch.micro_batches))]
         if self.passes is not None:
             self.passes.end_step()
         return losses
@@ -69,15 +61,9 @@ class BatchGradient:
             return
         # inside the wrapper for several processes: if this compiles the model, the graph is split where gradients
         # are reduced
-        with self.replicas.last_only(last=False), self._embeddings_apart():
+        with self.replicas.last_only(last=False):
             losses: Losses = self.objective(batch)
         losses.smoothed.backward()
-
-    def drop(self) -> None:
-        """Forget the gradients, also those that the optimizer does not know of."""
-        self.model.zero_grad(set_to_none=True)
-        if self.embeddings is not None:
-            self.embeddings.drop()
 
     def _add_one(self, batch: GlobalBatch, step: int, index: int) -> Losses:
         """Add the gradient of a micro-batch."""
@@ -111,9 +97,6 @@ class BatchGradient:
         losses: Losses = self.objective(batch)
         gradients = torch.autograd.grad(self._scaled(losses.smoothed / target_tokens), trainable(self.model))
         return Losses(*(each.detach() for each in losses)), list(gradients)
-
-    def _embeddings_apart(self) -> AbstractContextManager[None]:
-        return nullcontext() if self.embeddings is None else self.embeddings.apart()
 
     def _scaled(self, loss: Tensor) -> Tensor:
         return loss if self.loss_scale is None else loss * self.loss_scale.scale

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
@@ -15,8 +15,6 @@ from nmt.compute.machine import Machine
 from nmt.config.training import TrainingConfig
 from nmt.decoding.batches import MAX_TARGET_TOKENS
 from nmt.errors import CommonError
-from nmt.model.interface import TranslationModel
-from nmt.model.word_vectors import WordVectors
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective
 from nmt.training.optimizer import build_optimizer
@@ -130,49 +128,3 @@ def check_same_weights(model: nn.Module, step: int) -> None:
                 f"the weights of rank {rank} differ from those of rank 0 at step {step}: the memory or the device of "
                 "its machine may be faulty. They were not saved: the same command resumes from the last checkpoint"
             )
-
-
-class EmbeddingGradient:
-    """The gradient of the shared matrix in two parts, of the projection and of the embeddings.
-
-    The projection's part is complete when the backward pass has just begun, but the embeddings' part only at its end.
-    As a single gradient it would be reduced last, and the reduction would overlap with nothing: it is 30% of all
-    gradients of base. Therefore only the projection's part becomes the gradient of the parameter, which is averaged
-    during the backward pass. The embeddings have a gradient only for the words of the global batch; these rows are
-    averaged at the end, and added.
-    """
-
-    def __init__(self, vectors: WordVectors) -> None:
-        self._vectors = vectors
-        self._matrix = vectors.matrix("projection")
-        self._embeddings = self._matrix.detach().requires_grad_()  # the same memory
-
-    @contextmanager
-    def apart(self) -> Iterator[None]:
-        """Accumulate the gradient of the embeddings in a tensor of its own in this block."""
-        self._vectors.embeddings = self._embeddings
-        try:
-            yield
-        finally:
-            self._vectors.embeddings = None
-
-    def add_average(self, words: Tensor) -> None:
-        """Average the rows of the distinct words of a global batch over all processes, and add them to the gradient."""
-        gradient, self._embeddings.grad = self._embeddings.grad, None
-        assert gradient is not None and self._matrix.grad is not None  # noqa: PT018 - for the type checker
-        words = words.to(gradient.device, non_blocking=gradient.is_cuda)
-        rows = distributed.average(gradient.index_select(0, words))
-        self._matrix.grad.index_add_(0, words, rows)
-
-    def drop(self) -> None:
-        """Forget the gradient of the embeddings."""
-        self._embeddings.grad = None
-
-
-def embedding_gradient(model: TranslationModel) -> EmbeddingGradient | None:
-    """Return the gradient in two parts if several processes train one matrix for both."""
-    if distributed.world_size() == 1:
-        return None
-    vectors = next(module for module in cast(nn.Module, model).modules() if isinstance(module, WordVectors))
-    trained = vectors.tied and vectors.matrix("projection").requires_grad
-    return EmbeddingGradient(vectors) if trained else None

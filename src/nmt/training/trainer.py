@@ -119,11 +119,7 @@ class Trainer:
         reads_it = getattr(self.optimizer, "_step_supports_amp_scaling", False) and self.machine.device.type != "mps"
         if reads_it or finite:  # other optimizers, such as a user's own, must wait for the device
             self.optimizer.step()
-        self._drop_gradients()
-
-    def _drop_gradients(self) -> None:
-        self.optimizer.zero_grad(set_to_none=True)
-        self.gradient.drop()
+        self.model.zero_grad(set_to_none=True)  # also those that the optimizer does not know of
 
     @property
     def learning_rate(self) -> float:
@@ -143,7 +139,7 @@ class Trainer:
             with torch.random.fork_rng(devices), self.working_weights.active():
                 self.gradient.try_out(batch.to(self.machine.device))
         finally:
-            self._drop_gradients()
+            self.model.zero_grad(set_to_none=True)
             state.clear()
 
     @property

@@ -129,9 +129,7 @@ def train_together() -> None:
                 trainer = Trainer(model, TrainingConfig(warmup_steps=10), machine, seed=1, parallel=1, graphs=graphs)
                 for seed in SEEDS:
                     batch = step(seed, processes)
-                    sides = [side.tokens for each in batch.micro_batches for side in (each.source, each.target)]
-                    own = batch.micro_batches[rank::processes]
-                    trainer.update(batch._replace(micro_batches=own, words=torch.cat(sides).unique()))
+                    trainer.update(batch._replace(micro_batches=batch.micro_batches[rank::processes]))
                 # the gradient of the keys' bias is nothing but rounding, from which Adam makes steps of full length
                 weights = [float(each.double().norm()) for each in model.parameters() if each.dim() > 1]
                 found.append([*weights, trainer.take_statistics().loss])
