@@ -40,8 +40,8 @@ class RuntimeConfig(Group):
     compile: bool = False
     """Compile the model with torch.compile, which is worthwhile in long runs."""
     cuda_graphs: bool | None = None
-    """Record the forward and backward passes of each size of micro-batch as a CUDA graph, which the GPU replays without
-    waiting for the processor; null is true on GPUs of NVIDIA, unless runtime.compile is true."""
+    """Record passes of training and steps of the decoder as CUDA graphs, which the GPU replays without waiting for the
+    processor; null is true on GPUs of NVIDIA, but for passes if runtime.compile is true."""
     threads: Annotated[int, within(at_least=0, at_most=1024)] = 0
     """CPU threads per process; 0 divides the cores between the processes on this machine. Efficiency cores and the
     second threads of cores are not counted, and neither is more than the quota of a container."""

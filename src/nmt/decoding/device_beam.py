@@ -1,7 +1,7 @@
 """Beam search whose state stays on a GPU, so that the host need not wait for the result of each step.
 
 It finds what `nmt.decoding.beam.beam_search` does. Sentences that are done are searched on, without effect, until the
-host asks which these are. The shapes are those of `nmt.decoding.beam`.
+host asks which these are, and they are enough to shrink the batch. The shapes are those of `nmt.decoding.beam`.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +15,8 @@ from nmt.text.special import BOS, EOS
 
 STEPS_PER_READ = 8
 """Steps between two questions of the host: which sentences are done."""
+KEPT_SHARE = 0.75
+"""Sentences that are done leave the batch when at most this share goes on: each size of batch is recorded anew."""
 
 
 def search_on_device(
@@ -76,7 +78,7 @@ def search_on_device(
             goes_on = np.flatnonzero(~done.cpu().numpy())  # what the host waits for
             if not len(goes_on):
                 break
-            if len(goes_on) < len(done):
+            if len(goes_on) <= KEPT_SHARE * len(done):
                 kept = torch.from_numpy(goes_on).to(device, non_blocking=True)
                 keep(kept)
                 tokens, parents, open_, done = tokens[kept], parents[kept], open_[kept], done[kept]

@@ -189,7 +189,8 @@ def load_checkpoints(config: Config, machine: Machine) -> LoadedModel:
     """Load what the settings `checkpoint` and `decoding.ensemble` name."""
     _use_kernels(machine, wanted=config.runtime.kernels)
     folders = [resolve(config.run_folder, name) for name in (config.checkpoint, *config.decoding.ensemble)]
-    return _load_checkpoints(folders, machine, config.decoding, config.seed)
+    graphs = config.runtime.cuda_graphs is not False
+    return _load_checkpoints(folders, machine, config.decoding, config.seed, graphs=graphs)
 
 
 def _use_kernels(machine: Machine, *, wanted: bool) -> None:
@@ -210,7 +211,12 @@ def check_languages(loaded: LoadedModel, config: Config) -> None:
 
 
 def _load_checkpoints(
-    folders: Sequence[Path], machine: Machine, search: DecodingConfig | None = None, seed: int = 1
+    folders: Sequence[Path],
+    machine: Machine,
+    search: DecodingConfig | None = None,
+    seed: int = 1,
+    *,
+    graphs: bool = True,
 ) -> LoadedModel:
     """Load one checkpoint, or several as an ensemble; without `search`, with the search of the first one's run."""
     members = [checkpoints.load(folder) for folder in folders]
@@ -227,5 +233,5 @@ def _load_checkpoints(
     search = search or replace(settings[0].decoding.naming_no_file, ensemble=[])
     first, *others = (CheckpointRecord.of(member.meta) for member in members)
     guided = settings[0].training.guided_weight > 0
-    engine = TorchEngine(models, tokenizer, search, *machine, seed=seed, guided=guided)
+    engine = TorchEngine(models, tokenizer, search, *machine, seed=seed, guided=guided, graphs=graphs)
     return LoadedModel(engine, members[0].path, languages[0], replace(first, ensemble=tuple(others)))

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.compute.machine import explaining_out_of_memory
+from nmt.compute.graphs import GraphRecorder
+from nmt.compute.machine import explaining_out_of_memory, is_amd
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig
 from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, DecodingPlan, cpu_plan
@@ -33,6 +34,7 @@ from nmt.decoding.constraints import Constraints
 from nmt.decoding.device_beam import search_on_device
 from nmt.decoding.engine import Engine
 from nmt.decoding.masks import masked
+from nmt.decoding.recorded_steps import RecordedScorer
 from nmt.decoding.sampling import sample
 from nmt.decoding.terms import RequiredTerms, tokens_after_word
 from nmt.errors import UserError
@@ -68,11 +70,12 @@ class TorchEngine(Engine):
         *,
         seed: int = 1,
         guided: bool = False,
+        graphs: bool = True,
     ) -> None:
         """Translate in a precision with models on `device`; in another precision than theirs, with copies of them.
 
         On a CPU, one call into C computes a step of most models. The precision is then that of matrix products, and may
-        be int8; given translations are scored in float32.
+        be int8; given translations are scored in float32. On GPUs of NVIDIA, `graphs` records steps as CUDA graphs.
         """
         limits = [model.config.max_positions for model in models if model.config.positions == "learned"]
         super().__init__(tokenizer, config, min([MAX_SOURCE_TOKENS, *limits]), min(limits, default=sys.maxsize))
@@ -86,6 +89,7 @@ class TorchEngine(Engine):
         self.translators = [Translator(model, precision, MAX_TARGET_TOKENS) for model in models] if in_c else []
         self.models = list(models) if in_c else [in_precision(model, precision) for model in models]
         self.device = device
+        self.recorder = GraphRecorder(device) if graphs and device.type == "cuda" and not is_amd() else None
         self.guided = guided
         self.prepare_search(seed)
 
@@ -141,8 +145,11 @@ class TorchEngine(Engine):
             for cache in caches:
                 cache.keep(sentences)
 
-        pairs = zip(self.models, caches, strict=True)
-        return [partial(model.advance, state=cache) for model, cache in pairs], None, keep
+        scorers: list[NextTokenScorer] = []
+        for model, cache in zip(self.models, caches, strict=True):
+            scorer = partial(model.advance, state=cache)
+            scorers.append(RecordedScorer(scorer, cache, self.recorder) if self.recorder else scorer)
+        return scorers, None, keep
 
     def _limit(self, source: Sequence[int], constraints: Constraints) -> int:
         """Return the length of the longest translation of a sentence, EOS included."""

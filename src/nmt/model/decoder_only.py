@@ -59,12 +59,9 @@ class DecoderOnly(TranslationModel):
     def advance(self, tokens: Tensor, parents: Tensor, state: KVCache) -> Tensor:
         """See `TranslationModel.advance`."""
         state.begin_step(parents)
-        tokens, places = (
-            tokens.to(state.device, non_blocking=True),
-            Places(state.positions, state.longest + state.length + 1),
-        )
-        stream = self._run(self.embed("target", tokens, places), places, lambda layer: state.attention(layer)[0])
-        state.length += 1
+        embedded = self.embed("target", tokens.to(state.device, non_blocking=True), state.places)
+        stream = self._run(embedded, state.places, lambda layer: state.attention(layer)[0])
+        state.end_step()
         return self.logits(self.decoder_norm(stream))
 
     def _read(self, joined: "Joined", plan: Plan) -> Tensor:

@@ -7,7 +7,8 @@ Shapes: N layers; R rows; S source sentences that rows still attend to, L longes
 heads, h_kv key and value heads; w = h_kv (d_k + d_v).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -17,6 +18,7 @@ from torch.nn import functional as F
 
 from nmt.model.attention import Attend, AttendSource, ScoreBias, exact_type, joined
 from nmt.model.packed import Packed, Padding
+from nmt.model.positions import Places
 
 MORE_STEPS = 32
 """Steps for which there is room whenever the keys and values of the rows are moved."""
@@ -48,7 +50,10 @@ class KVCache:
         for layer, each in enumerate(stored if prefix else ()):
             self.past[layer] = each
         self.before = source.lengths.long() if prefix else None  # (R,) tokens of each row before those that it takes
-        self.length = 0  # tokens that each row has taken
+        self.length = 0  # tokens that each row has taken; `taken` is the same on the device
+        self.taken = torch.zeros((), dtype=torch.int64, device=self.device)
+        self.static = self.device.type == "cuda"  # whether steps stay in the same memory, and so can be recorded
+        self.seen = 0  # tokens to which rows attend, or places for them
         self.sentences = self.rows = source.sentences
 
     def repeat(self, copies: int) -> None:
@@ -66,11 +71,13 @@ class KVCache:
             self._select(sentences)
 
     @property
-    def positions(self) -> Tensor:
-        """(R,) the positions of the rows' new tokens."""
-        if self.before is None:
-            return torch.full((self.rows,), self.length, device=self.device)
-        return self.before + self.length
+    def places(self) -> Places:
+        """The positions of the rows' new tokens."""
+        return Places(self.taken.expand(self.rows) if self.before is None else self.before + self.taken, self.seen)
+
+    def fits(self, rows: int) -> bool:
+        """Return whether the next step, of this number of rows, can take place in the memory of the last one."""
+        return rows == self.rows and self.longest + self.length < self.past.shape[2]
 
     def begin_step(self, parents: Tensor) -> None:
         """Let row r continue row `parents[r]` with a new token.
@@ -83,21 +90,53 @@ class KVCache:
             moved, kept = not np.array_equal(rows, np.arange(self.rows)), np.unique(rows // rows_per_sentence)
             if len(kept) < self.sentences:
                 self.keep(torch.from_numpy(kept).to(self.device, non_blocking=True))
-        self.rows, used = len(parents), self.longest + self.length
-        if moved or used == self.past.shape[2]:
-            past, parents = self.past[:, :, :used], parents.to(self.device, non_blocking=True)
+        parents, used, fits = (
+            parents.to(self.device, non_blocking=True),
+            self.longest + self.length,
+            self.fits(len(parents)),
+        )
+        self.rows = len(parents)
+        if fits and moved and self.static:
+            self.past.copy_(self.past.index_select(1, parents))
+        elif moved or not fits:
+            past = self.past[:, :, :used]
             past = past.index_select(1, parents) if moved else past
-            self.past = past.new_empty(len(past), self.rows, used + MORE_STEPS, past.shape[3])
+            # zeros: attention multiplies what a step does not see yet by 0
+            self.past = past.new_zeros(len(past), self.rows, used + MORE_STEPS, past.shape[3])
             self.past[:, :, :used] = past
-        if moved and not self.cross:
+        if not fits and not self.cross:
             self._select(parents)
-        self.past_mask = None
+        self.seen = self.past.shape[2] if self.static else used + 1
+        self._prepare_attention()
+
+    def _prepare_attention(self) -> None:
+        """Compute what the layers' attention to the tokens so far has in common."""
+        steps = torch.arange(self.seen - self.longest, device=self.device) - self.taken
+        self.place, self.past_mask = self.longest + self.taken[None], None
+        if self.static:
+            hidden = torch.arange(self.seen, device=self.device) > self.place
+            self.past_mask = self.past.new_zeros(1, self.seen).masked_fill_(hidden, -torch.inf)
         if not self.cross and self.mask is not None:
-            self.past_mask = F.pad(self.mask, (0, self.length + 1))[:, None, None]
-        self.distances = torch.arange(-self.length, 1, device=self.device)[None]  # (1 or R, P) from the new token
+            prefix = F.pad(self.mask, (0, self.seen - self.longest))[:, None, None]
+            self.past_mask = prefix if self.past_mask is None else prefix + self.past_mask
+        self.distances = steps[None]  # (1 or R, P) from the new token
         if self.before is not None:
-            of_prefix = torch.arange(self.longest, device=self.device) - self.positions[:, None]
+            of_prefix = torch.arange(self.longest, device=self.device) - (self.before + self.taken)[:, None]
             self.distances = torch.cat([of_prefix, self.distances.expand(self.rows, -1)], 1)
+
+    def end_step(self) -> None:
+        """Count the token that each row has taken."""
+        self.taken += 1
+        self.length += 1
+
+    @contextmanager
+    def trial_step(self) -> Iterator[None]:
+        """Undo the step that is taken in this block, for which there is memory."""
+        past = self.past.clone()
+        yield
+        self.past.copy_(past)
+        self.taken -= 1
+        self.length -= 1
 
     def _select(self, index: Tensor) -> None:
         """Keep these sentences, or rows if they begin with the source."""
@@ -113,9 +152,8 @@ class KVCache:
         self, layer: int, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None
     ) -> Tensor:
         """Store the new token of each row, and attend from it to the row's tokens so far."""
-        used = self.longest + self.length
-        self.past[layer, :, used] = _stored(keys, values)
-        past = self.past[layer, :, : used + 1]
+        self.past[layer].index_copy_(1, self.place, _stored(keys, values)[:, None])
+        past = self.past[layer, :, : self.seen]
         queries, mask = queries[:, :, None], self.past_mask
         if bias is not None:
             past = past.to(exact_type(queries))

@@ -68,10 +68,8 @@ class Transformer(TranslationModel):
     def advance(self, tokens: Tensor, parents: Tensor, state: KVCache) -> Tensor:
         """Return the scores (R, V) of the next tokens; row r adds `tokens[r]` to row `parents[r]` of the last call."""
         state.begin_step(parents)
-        output = self._decode(
-            tokens.to(state.device, non_blocking=True), Places(state.positions, state.length + 1), state.attention
-        )
-        state.length += 1
+        output = self._decode(tokens.to(state.device, non_blocking=True), state.places, state.attention)
+        state.end_step()
         return self.logits(output)
 
     def _decode(

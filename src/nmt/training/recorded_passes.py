@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from nmt.compute import distributed
-from nmt.compute.machine import is_out_of_memory
+from nmt.compute.graphs import GraphRecorder, explaining_failure
 from nmt.data.loader import MicroBatch
-from nmt.errors import UserError
 from nmt.model.packed import Packed
 from nmt.training.loss import Losses
 from nmt.training.replicas import Replicas
@@ -122,16 +121,8 @@ class RecordedPasses:
 
     def _record(self, batch: MicroBatch, set_seed: SetSeed) -> Recording:
         """Return the recorded pass of a batch; the gradients of earlier micro-batches are kept."""
-        try:
+        with explaining_failure("set runtime.cuda_graphs=false, and the same command resumes from the last checkpoint"):
             return self._checked(batch, set_seed)
-        except (RuntimeError, AssertionError) as error:  # whatever fails in a capture
-            if is_out_of_memory(error):
-                raise
-            reason = next(iter(str(error).splitlines()), type(error).__name__)
-            raise UserError(
-                f"a pass cannot be recorded as a CUDA graph ({reason}): set runtime.cuda_graphs=false, and the same "
-                "command resumes from the last checkpoint"
-            ) from error
 
     def _checked(self, batch: MicroBatch, set_seed: SetSeed) -> Recording:
         """Return the recording of a pass; raise an error if its replay differs from the pass itself."""
@@ -155,29 +146,17 @@ class RecordedPasses:
     def _capture(self, batch: MicroBatch) -> Recording:
         """Record a pass that adds to the gradient buffers; nothing is computed."""
         losses = Losses(*(torch.zeros((), device=self._device) for _ in Losses._fields))
-        graph, stream = torch.cuda.CUDAGraph(), self._stream
-        torch.cuda.synchronize(self._device)
-        with torch.cuda.stream(stream):
-            # other threads go on to prepare batches
-            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
-            try:
-                torch._foreach_copy_(list(losses), list(self._pass(batch)))
-                torch._foreach_add_(self._buffers, self._new_gradients())
-                self._set_gradients([None] * len(self._parameters))  # freed tensors leave memory to the next graph
-            finally:
-                graph.capture_end()
-        torch.cuda.current_stream(self._device).wait_stream(stream)
-        return Recording(graph, batch, losses)
+
+        def work() -> None:
+            torch._foreach_copy_(list(losses), list(self._pass(batch)))
+            torch._foreach_add_(self._buffers, self._new_gradients())
+            self._set_gradients([None] * len(self._parameters))  # freed tensors leave memory to the next graph
+
+        return Recording(self._recorder.record(work), batch, losses)
 
     @cached_property
-    def _stream(self) -> torch.cuda.Stream:
-        """The stream to record on."""
-        return torch.cuda.Stream(self._device)
-
-    @cached_property
-    def _pool(self) -> "torch.cuda._POOL_HANDLE":
-        """The memory that all graphs share."""
-        return torch.cuda.graph_pool_handle()
+    def _recorder(self) -> GraphRecorder:
+        return GraphRecorder(self._device)
 
     def _pass(self, batch: MicroBatch) -> Losses:
         """Run a pass whose gradients are new tensors."""

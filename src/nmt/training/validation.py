@@ -90,7 +90,7 @@ def decoded_bleu(
     split: Split,
 ) -> float:
     """Return the BLEU, computed as `nmt eval` does, of sentences of a development set."""
-    engine = TorchEngine([model], tokenizer, config.decoding, *machine)
+    engine = TorchEngine([model], tokenizer, config.decoding, *machine, graphs=config.runtime.cuda_graphs is not False)
     hypotheses = translate_together(engine, split.sources, interruptible_together=interruptible_together)
     metric = sacrebleu_metric("bleu", bleu_tokenizer_of(config, split.name))
     return float(metric.corpus_score(hypotheses, [split.references]).score)
