@@ -35,6 +35,7 @@ PACKAGES = {
     "py3langid": Package("py3langid>=0.4", "the filter of languages"),
     "comet": Package("unbabel-comet>=2.2", "COMET"),
     "tensorboard": Package("tensorboard>=2.18", "tracking.tensorboard=true"),
+    "ray": Package("ray>=2.40", "data.engine=ray"),
     "s3fs": Package("s3fs>=2025.3", "addresses such as s3://bucket"),
     "gcsfs": Package("gcsfs>=2025.3", "addresses such as gs://bucket"),
     "adlfs": Package("adlfs>=2026.8", "addresses such as az://container"),

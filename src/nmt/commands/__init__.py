@@ -123,7 +123,7 @@ COMMANDS = {
     "synthesize": Command(
         "nmt.synthesis.command",
         "translate a file of any size into a corpus, which later runs train on",
-        ("input", "output", "synthesize", *SEARCH),
+        ("input", "output", "synthesize", "data.engine", *SEARCH),
         distributed=True,
         corpus=False,
     ),

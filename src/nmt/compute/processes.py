@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from itertools import chain, islice
 from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
 from threading import Thread
@@ -79,15 +78,8 @@ def map_in_processes(
 ) -> Generator[Any]:
     """Yield a function's result for each item, in order, from `count` processes; only a few items are read ahead.
 
-    Each process calls `make` with the arguments to get the function. This process does the work if it is the only one,
-    or if there is one item. Errors say the `purpose` of the processes.
+    Each process calls `make` with the arguments to get the function. Errors say the `purpose` of the processes.
     """
-    function = make(*args)  # refuses arguments before processes are started
-    first = list(islice(items := iter(items), 2))
-    items = chain(first, items)
-    if count == 1 or len(first) < 2:
-        yield from map(function, items)
-        return
     waiting: deque[Future[Any]] = deque()
     with _pool(count, purpose, _prepare, make, *args) as pool:
         for item in items:

@@ -6,6 +6,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Annotated, Any, NamedTuple
 
 from nmt.config.checks import (
+    ADJUSTABLE,
     Amount,
     Count,
     Group,
@@ -31,11 +32,11 @@ OF_THE_MIXTURE = {"mixture": {}, "temperature": 0.0}
 """Settings of the whole mixture."""
 GENERATED = "demo"
 """The source of text that is generated, with its alignments: no settings name it."""
-NOT_OF_THE_TEXT = ("corpus", "weight", *OF_THE_MIXTURE)
+NOT_OF_THE_TEXT = ("corpus", "engine", "weight", *OF_THE_MIXTURE)
 """Settings on which the text and its tokens do not depend."""
 OF_ONE_CORPUS = ("train", "valid", "test", "hold_out", "tag", "train_alignments", "test_alignments", "weight")
 """Settings that other corpora do not take from the main one."""
-OF_ALL_CORPORA = ("corpus", "max_pieces", *OF_THE_MIXTURE)
+OF_ALL_CORPORA = ("corpus", "engine", "max_pieces", *OF_THE_MIXTURE)
 """Settings that one corpus of a mixture cannot have."""
 
 
@@ -47,6 +48,8 @@ class DataConfig(Group):
     """Name of the prepared data, which is stored in `<paths.data>/<corpus>/`."""
     source: str = "hub"
     """Kind of source."""
+    engine: Annotated[str, one_of("processes", "ray")] = field(default="processes", metadata=ADJUSTABLE)
+    """Where the text is filtered and encoded, which does not change it: processes of this machine, or a Ray cluster."""
     source_lang: Annotated[str, check_language] = "en"
     """Language to translate from."""
     target_lang: Annotated[str, check_language] = "de"

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt.compute.processes import map_in_processes
 from nmt.data.alignments import encode_alignments
 from nmt.data.corpora import CorpusSplit
+from nmt.data.engine import Engine, map_chunks
 from nmt.data.filters.pipeline import PIECES
 from nmt.data.manifest import Encoded, EncodedSide
 from nmt.data.store import Ids, LengthArray, id_type, writing
@@ -39,7 +39,7 @@ class EncodedChunk(NamedTuple):
 
 
 def encode_split(
-    folder: Path, split: CorpusSplit, max_pieces: int, workers: int, advance: Callable[[int], None]
+    folder: Path, split: CorpusSplit, max_pieces: int, engine: Engine, advance: Callable[[int], None]
 ) -> Encoded:
     """Encode a split's text files into its store; return the record for the manifest.
 
@@ -47,7 +47,7 @@ def encode_split(
         folder: The folder of the corpus.
         split: The split.
         max_pieces: Pairs with more word pieces on a side are dropped; 0 keeps all.
-        workers: How many processes share the work.
+        engine: Where the work is done.
         advance: Called with the number of pairs done since the last call.
     """
     tokenizer = Tokenizer.load(folder)
@@ -56,7 +56,7 @@ def encode_split(
     dropped, tokens, longest, unknown = 0, [0, 0], [0, 0], [0, 0]
     with writing(folder, split.name, split.languages, vocabulary, split.columns) as writer:
         chunk: EncodedChunk
-        for chunk in map_in_processes(workers, "encodes text", _chunks(paths), encoding, tokenizer.models, max_pieces):
+        for chunk in map_chunks(engine, "encodes text", _chunks(paths), encoding, tokenizer.models, max_pieces):
             writer.append(*chain.from_iterable(chunk.columns))
             dropped += chunk.dropped
             for side, (ids, lengths) in enumerate(chunk.columns[:2]):

@@ -9,12 +9,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from nmt.compute.cores import usable_cores
 from nmt.config.data import is_text
 from nmt.config.tree import Config
 from nmt.data import alignments
 from nmt.data.corpora import CorpusSplit, check_all_is_read, corpus_splits, naming_corpus
 from nmt.data.encode import encode_split
+from nmt.data.engine import Engine
 from nmt.data.filters import pipeline
 from nmt.data.filters.overlap import count_overlap, learn, read_splits
 from nmt.data.make_tokenizer import tokenizer_task
@@ -144,7 +144,7 @@ def _collect(config: Config, split: CorpusSplit) -> Collected:
                 progress.update(len(chunk))
                 yield chunk
 
-        for pairs in pipeline.apply(filters, data, counted(), dropped, held_out, _workers(config)):
+        for pairs in pipeline.apply(filters, data, counted(), dropped, held_out, Engine.of(config)):
             if not filters:
                 _refuse_nul(pairs, kept, split.name)
             for file, lines in zip(files, _columns(pairs, split), strict=True):
@@ -190,12 +190,7 @@ def _max_pieces(split: CorpusSplit) -> int:
 def _encode(config: Config, split: CorpusSplit, manifest: Manifest) -> Encoded:
     """Write the token ids of a split."""
     with _counting_pairs(encode_task(split.name), manifest.collected(split.name).kept) as progress:
-        return encode_split(manifest.folder, split, _max_pieces(split), _workers(config), progress.update)
-
-
-def _workers(config: Config) -> int:
-    """Return how many processes share the work."""
-    return config.runtime.workers or usable_cores()
+        return encode_split(manifest.folder, split, _max_pieces(split), Engine.of(config), progress.update)
 
 
 def _counting_pairs(name: str, total: int | None = None) -> Any:

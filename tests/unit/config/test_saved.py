@@ -95,7 +95,7 @@ def test_only_the_listed_settings_are_fixed() -> None:
         *("guided_weight", "init_from", "init_vocabulary", "freeze", "ema", "muon_rate"),
     }
     groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model", "noise", "own")}
-    adjustable = {"own.keep"}
+    adjustable = {"data.engine", "own.keep"}
     assert fixed == {"seed"} | {f"training.{name}" for name in training} | (groups - adjustable)
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.compute.processes import map_in_processes
 from nmt.config.data import DataConfig
+from nmt.data.engine import Engine, map_chunks
 from nmt.data.filters.overlap import HeldOut, Keeps, sentences_differ
 from nmt.data.manifest import Manifest, collect_task, encode_task
 from nmt.data.sources.source import Pair
@@ -64,20 +64,21 @@ def apply(
     chunks: Iterator[list[Pair]],
     dropped: dict[str, int],
     held_out: HeldOut | None = None,
-    workers: int = 1,
+    engine: Engine | None = None,
 ) -> Iterator[list[Pair]]:
     """Yield the pairs of each chunk that pass all filters; count in `dropped` those that each filter drops.
 
-    Several processes share the work, unless all filters are quick.
+    An engine's workers share the work, unless all filters are quick; otherwise this process does it.
     """
     dropped.update(dict.fromkeys(filters, 0))
     if {*filters} <= {*QUICK}:
-        workers = 1  # to send the text would take as long
+        engine = None  # to send the text would take as long
     in_order = filters.index(DUPLICATES) if DUPLICATES in filters else None
     first_seen = FirstSeen()
     chunks, sent = tee(chunks)
-    judged = map_in_processes(workers, "filters text", sent, judging, filters, data, held_out or HeldOut())
-    for chunk, (verdicts, hashes) in zip(chunks, judged, strict=True):
+    judged = map_chunks(engine, "filters text", sent, judging, filters, data, held_out or HeldOut())
+    for chunk, (found, hashes) in zip(chunks, judged, strict=True):
+        verdicts = found.copy()  # Ray's arrays are read-only
         if in_order is not None:
             candidates = np.flatnonzero(verdicts > in_order)
             verdicts[candidates[~first_seen.are_new(hashes)]] = in_order

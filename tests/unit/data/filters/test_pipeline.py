@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from nmt.config.data import DataConfig
+from nmt.data.engine import Engine
 from nmt.data.filters.overlap import HeldOut
 from nmt.data.filters.pipeline import apply, filters_of, read_chunks
 from nmt.data.sources.source import Pair
@@ -16,12 +17,12 @@ from nmt.text.language import OTHER_CODES, language_identifier
 
 
 def run(
-    pairs: list[Pair], data: DataConfig, size: int = 3, held_out: HeldOut | None = None, workers: int = 1
+    pairs: list[Pair], data: DataConfig, size: int = 3, held_out: HeldOut | None = None, engine: Engine | None = None
 ) -> tuple[list[Pair], dict[str, int]]:
     """Return the pairs that the filters of training text keep, and how many each drops."""
     dropped: dict[str, int] = {}
     chunks = (chunk for chunk, _ in read_chunks(iter(pairs), size))
-    kept = apply(filters_of(data, "train"), data, chunks, dropped, held_out, workers)
+    kept = apply(filters_of(data, "train"), data, chunks, dropped, held_out, engine)
     return [pair for chunk in kept for pair in chunk], dropped
 
 
@@ -71,8 +72,8 @@ def test_processes_keep_and_count_the_same(settings: dict[str, Any]) -> None:
     generator = random.Random(4)
     texts = ["", "a", "b", "a b", "a b c d e", "  ", "x\0y", "bb"]
     pairs: list[Pair] = [(generator.choice(texts), generator.choice(texts)) for _ in range(300)]
-    data = DataConfig(max_words=4, **settings)
-    assert run(pairs, data, 50, workers=2) == run(pairs, data)
+    data, engine = DataConfig(max_words=4, **settings), Engine(workers=2)
+    assert run(pairs, data, 50, engine=engine) == run(pairs, data)
 
 
 class FakeIdentifier:

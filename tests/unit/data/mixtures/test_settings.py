@@ -36,6 +36,7 @@ def test_another_weight_is_not_resumed() -> None:
         ("data.mixture.more.weight=heavy", "data.mixture.more.weight must be a number"),
         ("data.temperature=0.001", "data.temperature=0.001 must be a number from 1 on"),
         ("data.mixture.more.wait=2", "no setting data.mixture.more.wait; did you mean "),
+        ("data.mixture.more.engine=processes", "there is no setting data.mixture.more.engine"),
         ("data.mixture.more.train=[]", "data.mixture.more.train is empty"),
         ("data.mixture.more.target_lang=trees", "all corpora or none must have target_lang=trees"),
         ("data.mixture.more.tag='a b'", "must be one word"),
