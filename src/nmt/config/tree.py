@@ -5,6 +5,7 @@ differences from them, and show the paper's values. A setting is a field: its ty
 check of its value. This module imports nothing slow.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -133,74 +134,56 @@ class Config(Group):
         return local_folder(self.paths.outputs)
 
 
-def _contradictions(config: Config) -> list[str]:
-    """Return what is wrong with settings of different groups."""
-    data, training, model, runtime, noise = config.data, config.training, config.model, config.runtime, config.noise
-    longest, last = data.max_pieces + 1, config.averaging.last
-    guided, shards, is_parser = training.guided_weight > 0, runtime.shard == "weights", not is_text(data.target_lang)
-    too_small = (
-        f"is too small for one sentence of data.max_pieces={data.max_pieces} and its end mark: change one of them"
-    )
-    needs_text = f"needs text as target side, not data.target_lang={data.target_lang}: change one of the two"
-    guide, shard = "training.guided_weight cannot be used with", "runtime.shard=weights cannot be used with"
-    choose = "remove one of the two"
-    only_torch = next(iter(config.decoding.torch_only), "") if config.engine == "ctranslate2" else ""
-    aligned = any(corpus.settings.train_alignments for corpus in corpora_of(data).values())
-    checks: tuple[tuple[object, str], ...] = (
-        (
-            last > training.keep_last,
+def _contradictions(config: Config) -> Iterator[str]:
+    """Yield what is wrong with settings of different groups."""
+    data, training, model, last = config.data, config.training, config.model, config.averaging.last
+    if last > training.keep_last:
+        yield (
             f"averaging.last={last} is more than the training.keep_last={training.keep_last} checkpoints kept: "
-            "raise training.keep_last or lower averaging.last",
-        ),
-        (training.batch_tokens < longest, f"training.batch_tokens={training.batch_tokens} {too_small}"),
-        (0 < training.device_tokens < longest, f"training.device_tokens={training.device_tokens} {too_small}"),
-        (
-            model.positions == "learned" and model.max_positions < longest,
-            f"model.max_positions={model.max_positions} {too_small}",
-        ),
-        (
-            model.tie_embeddings and not config.tokenizer.joint,
-            "model.tie_embeddings=true needs tokenizer.joint=true: change one of the two",
-        ),
-        (
-            data.source == "trees" and not is_parser,
-            f"data.source=trees needs data.target_lang=trees, not {data.target_lang}",
-        ),
-        (is_parser and config.tokenizer.joint, f"tokenizer.joint=true {needs_text}"),
-        (
-            is_parser and training.valid_sentences,
-            f"training.valid_sentences={training.valid_sentences} {needs_text}",
-        ),
-        (is_parser and training.init_vocabulary == "extend", f"training.init_vocabulary=extend {needs_text}"),
-        (is_parser and config.own.derive, f"own.derive=true {needs_text}"),
-        (is_parser and noise.bpe_dropout, f"noise.bpe_dropout={noise.bpe_dropout} {needs_text}"),
-        (
-            config.tokenizer.folder and training.uses_old_vocabulary,
-            "tokenizer.folder names a tokenizer, but training.init_vocabulary takes that of training.init_from: "
-            "remove tokenizer.folder, or set training.init_vocabulary=new",
-        ),
+            "raise training.keep_last or lower averaging.last"
+        )
+    longest = data.max_pieces + 1
+    room = {"training.batch_tokens": training.batch_tokens, "training.device_tokens": training.device_tokens or longest}
+    room |= {"model.max_positions": model.max_positions} if model.positions == "learned" else {}
+    for key, tokens in room.items():
+        if tokens < longest:
+            yield (
+                f"{key}={tokens} is too small for one sentence of data.max_pieces={data.max_pieces} and its end mark: "
+                "change one of them"
+            )
+    aligned = any(corpus.settings.train_alignments for corpus in corpora_of(data).values())
+    if training.guided_weight and not aligned:
+        yield "training.guided_weight needs word alignments: name their file in data.train_alignments"
+    for wrong, one, other in _pairs(config):
+        if wrong:
+            yield f"{one} cannot be used with {other}: change one of the two"
+
+
+def _pairs(config: Config) -> tuple[tuple[object, str, str], ...]:
+    """Return pairs of settings that contradict each other, each after whether a run has both."""
+    data, training, model, tokenizer = config.data, config.training, config.model, config.tokenizer
+    trees, dropping, compiling = not is_text(data.target_lang), config.noise.bpe_dropout, config.runtime.compile
+    guided, sharded = training.guided_weight > 0, config.runtime.shard == "weights"
+    target, dropout = f"data.target_lang={data.target_lang}", f"noise.bpe_dropout={dropping}"
+    only_torch = config.decoding.torch_only if config.engine == "ctranslate2" else []
+    return (
+        (model.tie_embeddings and not tokenizer.joint, "model.tie_embeddings=true", "tokenizer.joint=false"),
+        (data.source == "trees" and not trees, "data.source=trees", target),
+        (trees and tokenizer.joint, "tokenizer.joint=true", target),
+        (trees and training.valid_sentences, f"training.valid_sentences={training.valid_sentences}", target),
+        (trees and training.init_vocabulary == "extend", "training.init_vocabulary=extend", target),
+        (trees and config.own.derive, "own.derive=true", target),
+        (trees and dropping, dropout, target),
+        (tokenizer.folder and training.uses_old_vocabulary, "tokenizer.folder", "the tokenizer of training.init_from"),
         (  # the type of the tokenizer of another model is known later
-            noise.bpe_dropout and config.tokenizer.model_type != "bpe" and not training.init_from,
-            f"noise.bpe_dropout={noise.bpe_dropout} needs tokenizer.model_type=bpe: change one of the two",
+            dropping and tokenizer.model_type != "bpe" and not training.init_from,
+            dropout,
+            f"tokenizer.model_type={tokenizer.model_type}",
         ),
-        (
-            guided and not aligned,
-            "training.guided_weight needs word alignments: name their file in data.train_alignments",
-        ),
-        (guided and noise.bpe_dropout, f"{guide} noise.bpe_dropout, which changes the words: {choose}"),
-        (
-            guided and model.architecture == DECODER_ONLY,
-            f"{guide} model.architecture=decoder_only, which has no cross-attention: {choose}",
-        ),
-        (guided and runtime.compile, f"{guide} runtime.compile=true, which compiles the model: {choose}"),
-        (shards and runtime.compile, f"{shard} runtime.compile=true, which compiles the model: {choose}"),
-        (
-            shards and training.optimizer == "muon",
-            f"{shard} training.optimizer=muon, which needs whole matrices: {choose}",
-        ),
-        (
-            only_torch,
-            f"engine=ctranslate2 has no decoding.{only_torch}: remove decoding.{only_torch}, or use engine=torch",
-        ),
+        (guided and dropping, "training.guided_weight", dropout),
+        (guided and model.architecture == DECODER_ONLY, "training.guided_weight", "model.architecture=decoder_only"),
+        (guided and compiling, "training.guided_weight", "runtime.compile=true"),
+        (sharded and compiling, "runtime.shard=weights", "runtime.compile=true"),
+        (sharded and training.optimizer == "muon", "runtime.shard=weights", "training.optimizer=muon"),
+        (only_torch, "engine=ctranslate2", f"decoding.{''.join(only_torch[:1])}"),
     )
-    return [message for wrong, message in checks if wrong]
