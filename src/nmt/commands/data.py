@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nmt.config.data import SIDE, DataConfig, corpora_of, is_text
 from nmt.config.keys import written
-from nmt.config.saved import differences, flatten, is_adjustable, read_saved, read_settings
+from nmt.config.saved import differences, flatten, is_adjustable, load_settings
 from nmt.config.tree import Config
 from nmt.data.corpora import is_training_text, naming_corpus
 from nmt.data.filters.pipeline import filter_counts
@@ -44,7 +44,7 @@ def _check_run(config: Config) -> None:
     if newest is None:
         return
     try:
-        saved = read_saved(newest / SETTINGS, read_settings)
+        saved = load_settings(newest / SETTINGS)
     except (UserError, OSError):  # training reports it
         return
     found = differences(saved, flatten(asdict(config)))

@@ -1,19 +1,18 @@
 """Write the settings of a run as YAML, read them back, and say which may change when the run is resumed."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path, PurePath
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 
-from nmt.config.keys import all_keys, group_names, unknown_setting
+from nmt.config.keys import all_keys, group_names, unknown_setting, written
 from nmt.config.training import SCHEDULES_WITHOUT_END
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
-
-Parsed = TypeVar("Parsed")
 
 MAX_DEPTH = 20
 """The deepest nesting accepted in saved settings."""
@@ -31,17 +30,59 @@ def to_yaml(config: Config) -> str:
     return text
 
 
-def from_yaml(text: str) -> Config:
+def from_yaml(text: str | bytes) -> Config:
     """Return the settings that `to_yaml` wrote; settings newer than the text take their defaults.
 
     Nothing in the text is resolved: an interpolation of Hydra is plain text, which cannot read the environment.
     """
     settings = _parsed(text)
-    if not isinstance(settings, dict) or not settings:
+    if not settings:
         raise ConfigError("the saved settings are empty or not a list of `key: value`")
     _refuse_gone(flatten(settings))
     config: Config = to_config(settings)
     return config
+
+
+def read_settings(text: str | bytes) -> dict[str, Any]:
+    """Return what `to_yaml` wrote by dotted keys, without checking the names and values of settings."""
+    return flatten(_parsed(text))
+
+
+def load_config(path: Path) -> Config:
+    """Return the settings in a file; an error names the file."""
+    with _naming(path):
+        return from_yaml(path.read_bytes())
+
+
+def load_settings(path: Path) -> dict[str, Any]:
+    """Return the settings in a file by dotted keys, without checking their names and values."""
+    with _naming(path):
+        return read_settings(path.read_bytes())
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _parsed(text: str | bytes) -> dict[str, Any]:
+    """Return YAML as plain values; refuse what `to_yaml` never writes.
+
+    That is great depth, and aliases, a few of which can expand beyond all memory.
+    """
+    try:
+        depth = 0
+        for event in yaml.parse(text, QUICK_LOADER):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH or isinstance(event, yaml.AliasEvent):
+                raise ConfigError(f"the saved settings have an alias, or more than {MAX_DEPTH} levels: restore them")
+        settings = yaml.load(text, QUICK_LOADER)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"the saved settings are not YAML ({' '.join(str(error).split())}): restore them") from error
+    return settings if isinstance(settings, dict) else {}
 
 
 def to_config(settings: Any, group: Any = Config, name: str = "") -> Any:
@@ -54,22 +95,6 @@ def to_config(settings: Any, group: Any = Config, name: str = "") -> Any:
         raise ConfigError(unknown_setting(f"{prefix}{unknown[0]}"))
     inner = {key for key, kind in types.items() if is_dataclass(kind)} & settings.keys()
     return group(**{**settings, **{key: to_config(settings[key], types[key], prefix + key) for key in inner}})
-
-
-def read_settings(config_text: str) -> dict[str, Any]:
-    """Return the settings in a saved config.yaml by their dotted keys, without checking their names and values."""
-    settings = _parsed(config_text)
-    return flatten(settings if isinstance(settings, dict) else {})
-
-
-def read_saved(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
-    """Return what `from_yaml` or `read_settings` makes of a file; an error names the file."""
-    try:
-        return parse(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 text: restore it, or save it as UTF-8") from error
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
 
 
 def without_folders(text: str) -> str:
@@ -91,10 +116,8 @@ def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def differences(before: Settings, after: Settings) -> dict[str, tuple[object, object]]:
     """Return the settings that differ, each with both values; a missing setting has today's default."""
     defaults = flatten(asdict(Config()))
-    pairs = {
-        key: (before.get(key, defaults.get(key)), after.get(key, defaults.get(key)))
-        for key in sorted(before.keys() | after.keys())
-    }
+    before, after = {**defaults, **before}, {**defaults, **after}
+    pairs = {key: (before.get(key), after.get(key)) for key in sorted(before.keys() | after.keys())}
     return {key: (old, new) for key, (old, new) in pairs.items() if old != new}
 
 
@@ -102,17 +125,15 @@ def check_resumable(saved: Settings, current: Settings) -> None:
     """Refuse to resume a run if a setting has changed, from `saved` to `current`, that affects what it learns."""
     _refuse_gone(saved)
     follows_steps = current["training.schedule"] not in SCHEDULES_WITHOUT_END
-    fixed = {
-        key: values
-        for key, values in differences(saved, current).items()
+    changes = ", ".join(
+        f"{key} was {written(old)} and is now {written(new)}"
+        for key, (old, new) in differences(saved, current).items()
         if not is_adjustable(key) or (key == "training.steps" and follows_steps)
-    }
-    if fixed:
-        changes = ", ".join(f"{key} was {_shown(old)} and is now {_shown(new)}" for key, (old, new) in fixed.items())
-        back = " and ".join(f"remove {key}" if old is None else f"set {key}={old}" for key, (old, _) in fixed.items())
+    )
+    if changes:
         raise UserError(
             f"this run cannot be resumed with other settings: {changes}. "
-            f"Give it another name= to start a new run, or {back}"
+            "Set them as they were, or give the run another name= to start a new one"
         )
 
 
@@ -129,29 +150,6 @@ def _refuse_gone(saved: Settings) -> None:
         )
 
 
-def _shown(value: object) -> object:
-    return "not set" if value is None else value
-
-
 def is_adjustable(key: str) -> bool:
     """Return whether the schema lets this setting change; a setting that it no longer has must not."""
     return key in all_keys() and all_keys()[key].adjustable
-
-
-def _parsed(text: str) -> Any:
-    """Return YAML as plain values; refuse what `to_yaml` never writes.
-
-    That is great depth, and aliases, a few of which can expand beyond all memory.
-    """
-    try:
-        depth = 0
-        for event in yaml.parse(text, QUICK_LOADER):
-            if isinstance(event, yaml.AliasEvent):
-                raise ConfigError("these saved settings contain an alias (*name): restore it")
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_DEPTH:
-                raise ConfigError(f"these saved settings are nested deeper than {MAX_DEPTH} levels: restore it")
-        return yaml.load(text, QUICK_LOADER)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise ConfigError(f"these saved settings are not YAML ({reason}): restore it") from error

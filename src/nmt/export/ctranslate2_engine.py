@@ -10,7 +10,7 @@ import torch
 
 from nmt.compute.machine import Machine
 from nmt.config.decoding import DecodingConfig
-from nmt.config.saved import from_yaml, read_saved
+from nmt.config.saved import load_config
 from nmt.config.tree import Config
 from nmt.decoding.batches import MAX_SOURCE_TOKENS, DecodingPlan, batches_by_length
 from nmt.decoding.beam import Hypothesis, length_penalty
@@ -46,7 +46,7 @@ def load_export(folder: Path, machine: Machine, search: DecodingConfig | None = 
     if record.target != "ctranslate2":
         raise UserError(f"{folder} is an export for {record.target}: this needs one for ctranslate2, or the run itself")
     if search is None:
-        saved = read_saved(folder / SETTINGS, from_yaml).decoding.naming_no_file
+        saved = load_config(folder / SETTINGS).decoding.naming_no_file
         search = replace(saved, ensemble=[], alignments=False)
     engine = CTranslate2Engine(folder, search, machine.device, seed=seed, max_positions=record.positions)
     checkpoint = replace(record.checkpoint, export=str(folder), quantization=record.quantization)

@@ -8,7 +8,7 @@ from nmt.config.commands import DERIVED, HOLD_OUT, LANGUAGES, OF_DATA, SHAPE, VO
 from nmt.config.compose import compose
 from nmt.config.data import NOT_OF_THE_TEXT, DataConfig
 from nmt.config.keys import all_keys, value_of, with_values
-from nmt.config.saved import Settings, flatten, from_yaml, read_saved
+from nmt.config.saved import Settings, flatten, load_config
 from nmt.config.tree import Config
 from nmt.data.filters import pipeline
 from nmt.data.manifest import collect_task, read_manifest
@@ -54,7 +54,7 @@ def as_begun(config: Config) -> Config | None:
     newest = RunLayout(config.run_folder).newest_checkpoint()
     if newest is None:
         return None
-    saved = read_saved(newest / SETTINGS, from_yaml)
+    saved = load_config(newest / SETTINGS)
     kept = {*config.own.keep, *(["own.minutes"] if config.own.minutes else [])}
     begun = with_values(
         config, {name: value_of(saved, name) for name in ("own.derive", "own.minutes", *DERIVED) if name not in kept}

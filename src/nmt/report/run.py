@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.config.saved import from_yaml, read_saved
+from nmt.config.saved import load_config
 from nmt.config.tree import Config
 from nmt.data.corpora import split_languages, split_settings, untagged
 from nmt.data.references import read_further_references
@@ -101,7 +101,7 @@ def read_run(outputs: Path, name: str, data: Path, scores: Path | None = None) -
         others = sorted(path.parent.name for path in folder.parent.glob("*/config.yaml") if path.is_file())
         advice = nearest(folder.name, others) if others else "run `make train` first (with the same ARGS)"
         raise UserError(f"there is no run {folder.name} in {folder.parent}: {advice}")
-    config = read_saved(layout.settings, from_yaml)
+    config = load_config(layout.settings)
     environment = read_environment(layout.environment) if layout.environment.is_file() else None
     events = read_metrics(layout.metrics) if layout.metrics.is_file() else []
     return Run(name, folder, data / config.data.corpus, config, environment, events, scores or layout.evaluation)

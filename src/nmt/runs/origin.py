@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nmt.config.folders import expanded
 from nmt.config.model import ONLY_IN_TRAINING, ModelConfig
-from nmt.config.saved import from_yaml, read_saved
+from nmt.config.saved import load_config
 from nmt.config.tree import Config
 from nmt.errors import UserError, nearest
 from nmt.runs.checkpoints import Checkpoints, resolve
@@ -50,7 +50,7 @@ def with_shape_of_origin(config: Config, given: Container[str]) -> Config:
     """
     try:
         begun = Checkpoints(config.run_folder).steps()
-        origin = read_saved((begun[-1].path if begun else find_origin(config)) / SETTINGS, from_yaml)
+        origin = load_config((begun[-1].path if begun else find_origin(config)) / SETTINGS)
     except (UserError, OSError, ValueError):
         return config
     taken = {

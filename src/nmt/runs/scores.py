@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nmt.config.decoding import NOT_OF_THE_SEARCH, DecodingConfig
 from nmt.config.keys import plain_name, settings_name
-from nmt.config.saved import read_saved, read_settings
+from nmt.config.saved import load_settings
 from nmt.config.tree import Config
 from nmt.runs.layout import RunLayout, step_folder_name, step_of_name
 
@@ -18,7 +18,7 @@ def scores_folder(config: Config) -> Path:
     search that differ from those of the training have a folder in it, such as `eval/beam_1/`.
     """
     layout, export = RunLayout(config.run_folder), config.export
-    saved = read_saved(layout.settings, read_settings) if layout.settings.is_file() else {}
+    saved = load_settings(layout.settings) if layout.settings.is_file() else {}
     name = _model_name(config.checkpoint, config.decoding.ensemble)
     own = _model_name(saved.get("checkpoint", Config().checkpoint), saved.get("decoding.ensemble") or [])
     if config.engine == "ctranslate2":
