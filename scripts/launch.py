@@ -9,6 +9,7 @@ expands it: `;`, `$(...)` and `${oc.env:HOME}` reach the command as they were wr
 
 import logging
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ ON_ALL_GPUS = ("train", "eval", "synthesize")
 USER_ERROR = 2
 STOPPED = 143
 """Exit code of nmt after it was asked to stop and saved a checkpoint."""
-HELP = ("-h", "--help", "--help=all")
+HELP = ("-h", "--help")
 LEAST_TOKENS = 1024
 """Source tokens, and target tokens, that a GPU should get per step: with fewer, it waits for its host."""
 PARALLEL = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
@@ -82,15 +83,14 @@ def useful_processes(target: str, words: Sequence[str], gpus: int) -> int:
 
     Training starts no more than have `LEAST_TOKENS` of each batch. Exit if the settings are wrong.
     """
-    from nmt.config.compose import compose  # noqa: PLC0415 - slow to import, and most targets do without it
-    from nmt.config.jobs import parse  # noqa: PLC0415
+    from nmt.config.compose import compose, parse  # noqa: PLC0415 - slow to import, and most targets do without it
     from nmt.errors import UserError  # noqa: PLC0415
 
     try:
         line = parse(words)
-        if line.shows or any("hydra/launcher=" in word and not word.endswith("=basic") for word in line.of_hydra):
+        if any(re.search("--cfg|--info|hydra/launcher=(?!basic)", word) for word in line.of_hydra):
             return 1
-        config = compose(line.single if line.is_multirun else line.settings)
+        config = compose(line.single)
     except UserError as error:
         refuse(str(error))
     if config.runtime.device == "cpu":

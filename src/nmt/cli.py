@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from nmt import __version__
-from nmt.commands import COMMANDS, MAIN_SETTINGS, Command
+from nmt.commands import COMMANDS, Command
 from nmt.errors import (
     CLOSED_PIPE,
     INTERRUPTED,
@@ -18,7 +18,6 @@ from nmt.errors import (
     CommonError,
     UserError,
     explained,
-    for_this_installation,
     nearest,
 )
 from nmt.launched import is_main_process, launched_rank
@@ -26,10 +25,7 @@ from nmt.launched import is_main_process, launched_rank
 if TYPE_CHECKING:
     from nmt.config.tree import Config
 
-_ALL = "--help=all"
-_HELP = ("-h", "--help", _ALL)
-MOST_SETTINGS = 30
-"""A command with more settings describes only the main ones, unless asked for all."""
+_HELP = ("-h", "--help")
 SECONDS_FOR_FIRST_RANK = 1
 """How long other ranks leave the first one to print an error that all share: torchrun ends it when one exits."""
 
@@ -74,20 +70,19 @@ def _run(words: list[str]) -> None:
 def _start(name: str, command: Command, words: list[str]) -> None:
     """Run a command once, or as Hydra's flags say."""
     from nmt.commands.local_copies import run_command  # noqa: PLC0415 - slow, and `nmt --help` does not need it
-    from nmt.config.jobs import parse, run_with_hydra  # noqa: PLC0415
+    from nmt.config.compose import parse, run_with_hydra  # noqa: PLC0415
 
-    def run(config: "Config", given: frozenset[str]) -> None:
+    def run(config: "Config", given: frozenset[str], is_search: bool) -> float | None:
         run_command(command, completed(config, given))
+        return _best_loss(config) if is_search else None
 
     line = parse([*command.defaults, *words])
-    if line.shows and not is_main_process():
-        return
-    if line.of_hydra and command.composes and not line.shows:
-        raise UserError(f"`nmt {name}` does several runs itself: leave out {line.of_hydra[0]}")
-    if command.composes and not line.shows:
+    if command.composes:
+        if line.of_hydra:
+            raise UserError(f"`nmt {name}` does several runs itself: leave out {line.of_hydra[0]}")
         import_module(command.module).run(line.settings)
     elif line.of_hydra:
-        run_with_hydra(line, run, _best_loss)
+        run_with_hydra(line, run)
     else:
         run_command(command, composed_settings(line.settings))
 
@@ -144,7 +139,7 @@ def _usage() -> str:
     return (
         "usage: nmt COMMAND [KEY=VALUE ...] [GROUP=NAME ...]\n\n"
         f"commands:\n{commands}\n\n"
-        "`nmt COMMAND --help` lists the main settings of a command, and --help=all each of them.\n"
+        "`nmt COMMAND --help` lists the settings of a command.\n"
         "`nmt COMMAND -m KEY=A,B` runs it once per value: in turn, or as hydra/launcher=... says.\n"
         "`nmt COMMAND --cfg job` prints the settings, and --info defaults the files that they come from.\n"
         "Files in conf/experiment/ here, or in the folder of --config-dir, are experiments, too.\n"
@@ -155,9 +150,8 @@ def _usage() -> str:
 
 def _print_command_usage(name: str, words: list[str]) -> None:
     """Print the help of a command, with the values that the other words on the line give its settings."""
-    from nmt.config.compose import compose, options  # noqa: PLC0415 - slow, and `nmt --help` does not need it
-    from nmt.config.jobs import parse  # noqa: PLC0415
-    from nmt.config.keys import EXPERIMENT, describe_keys, value_of, written  # noqa: PLC0415
+    from nmt.config.compose import compose, options, parse  # noqa: PLC0415 - slow, and `nmt --help` does not need it
+    from nmt.config.keys import EXPERIMENT, all_keys, value_of, written  # noqa: PLC0415
 
     command, line = COMMANDS[name], parse([word for word in words if word not in _HELP])
     config = compose([*command.defaults, *line.single])
@@ -166,16 +160,12 @@ def _print_command_usage(name: str, words: list[str]) -> None:
     for group in (EXPERIMENT, *command.settings):
         if files := options(group):
             print(_wrap(f"{group}=", ", ".join(files)))
-    keys = [key for prefix in command.settings for key in describe_keys(prefix)]
-    in_full = _ALL in words or len(keys) <= MOST_SETTINGS
-    shown = keys if in_full else [key for key in keys if key.name in MAIN_SETTINGS]
     print("\nsettings (type, value with these words; * may change when a run is resumed):")
-    for key in shown:
-        value = written(value_of(config, key.name)) or "empty"
-        print(f"{'*' if key.adjustable else ' '} {key.name} ({key.type}, {value})")
-        print(_wrap("", for_this_installation(key.meaning if in_full else key.meaning.partition(". ")[0])))
-    if len(shown) < len(keys):
-        print(f"\n`nmt {name} {_ALL}` describes {len(keys) - len(shown)} more, and `--cfg job` prints all values.")
+    for key in all_keys().values():
+        if key.name in command.settings or key.name.partition(".")[0] in command.settings:
+            value = written(value_of(config, key.name)) or "empty"
+            print(f"{'*' if key.adjustable else ' '} {key.name} ({key.type}, {value})")
+            print(_wrap("", key.meaning))
     print("\nEvery command accepts the settings of all others, so the same overrides serve the whole chain;")
     print(f"`nmt {name} experiment=multi30k --help` shows the values of an experiment.")
 

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from nmt import __version__, cli
-from nmt.commands import COMMANDS, MAIN_SETTINGS, local_copies
-from nmt.config.keys import all_keys, describe_keys
+from nmt.commands import COMMANDS, local_copies
+from nmt.config.keys import all_keys
 from nmt.config.tree import Config
 from nmt.errors import CommonError, UserError
 
@@ -179,13 +179,13 @@ def test_version_is_printed(words: list[str], capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == f"nmt {__version__}\n"
 
 
-@pytest.mark.parametrize("name", ["train", "translate", "serve"])
-def test_help_of_a_command_lists_its_settings(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([name, "training.steps=3", "--help=all"]) == 0
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_describes_its_settings(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([name, "model.layers=3", "--help"]) == 0
     usage = capsys.readouterr().out
     assert "table3/a1" in usage
     for prefix in COMMANDS[name].settings:
-        keys = describe_keys(prefix)
+        keys = [key for key in all_keys().values() if key.name == prefix or key.name.startswith(f"{prefix}.")]
         assert keys
         for key in keys:
             assert f"{'*' if key.adjustable else ' '} {key.name} ({key.type}, " in usage
@@ -197,15 +197,11 @@ def test_help_of_a_command_lists_its_settings(name: str, capsys: pytest.CaptureF
     [
         (["train", "experiment=multi30k", "training.valid_every=7", "--help"], "* training.steps (int, 2500)\n"),
         (["demo", "-h"], "* training.steps (int, 700)\n"),
-        (["all", "--help"], "  model.layers (int, 6)\n"),
         (["train", "-m", "training.steps=3,4", "--help"], "* training.steps (int, 100000)\n"),
     ],
 )
-def test_help_is_short_and_shows_the_values_that_the_overrides_give(
+def test_help_shows_the_values_that_the_overrides_give(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(words) == 0
-    usage = capsys.readouterr().out
-    assert said in usage
-    assert len(usage.split()) <= 900
-    assert {*MAIN_SETTINGS} <= all_keys().keys()
+    assert said in capsys.readouterr().out

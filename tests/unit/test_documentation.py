@@ -13,8 +13,7 @@ import pytest
 
 from nmt.cli import main
 from nmt.commands import COMMANDS
-from nmt.config.compose import compose
-from nmt.config.jobs import parse
+from nmt.config.compose import compose, parse
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*ROOT.glob("*.md"), *sorted(ROOT.glob("docs/*.md")), ROOT / "scripts" / "dev" / "README.md"]

@@ -24,28 +24,12 @@ class Command(NamedTuple):
     """True if all processes of torchrun take part; any other command runs on the first process only."""
     prepares: bool = False
     """True if it changes the prepared corpus, which all other commands only read."""
-    corpus: bool = True
-    """Whether the prepared corpus is fetched if paths.data is an address."""
-    run: bool = True
-    """Whether the run is fetched if paths.outputs is an address."""
+    copies: tuple[str, ...] = ("corpus", "run")
+    """What is fetched first if paths.data or paths.outputs is an address."""
 
 
 COMMON = ("name", "seed", "paths", "runtime")
 """Settings that nearly every command reads."""
-MAIN_SETTINGS = (
-    *("name", "seed", "checkpoint", "engine", "paths.data", "paths.outputs"),
-    *("runtime.device", "runtime.precision"),
-    *("data.corpus", "data.source", "data.source_lang", "data.target_lang", "data.train", "data.valid", "data.test"),
-    *("data.hold_out", "tokenizer.vocab_size", "tokenizer.joint", "own.minutes"),
-    *("model.layers", "model.d_model", "model.d_ff", "model.heads", "model.dropout", "model.positions"),
-    *("training.steps", "training.batch_tokens", "training.device_tokens", "training.warmup_steps"),
-    *("training.learning_rate", "training.label_smoothing", "training.optimizer", "training.schedule"),
-    *("training.weight_decay", "training.valid_every", "training.save_every", "training.keep_last"),
-    *("training.max_training_minutes", "training.init_from"),
-    *("averaging.last", "evaluation.splits", "decoding.beam", "decoding.alpha", "decoding.strategy", "tracking.wandb"),
-)
-"""Settings that people turn, which the help of every command describes."""
-
 SEARCH = ("checkpoint", "engine", "decoding", *COMMON)
 """Settings that commands read which translate."""
 LEARNING = ("model", "training", "noise", "own", "tracking")
@@ -57,14 +41,9 @@ COMMANDS = {
         "fetch, filter and tokenise a corpus",
         ("data", "tokenizer", "own", *COMMON),
         prepares=True,
-        run=False,
+        copies=("corpus",),
     ),
-    "train": Command(
-        "nmt.commands.train",
-        "train a model, or resume training",
-        (*LEARNING, *COMMON),
-        distributed=True,
-    ),
+    "train": Command("nmt.commands.train", "train a model, or resume training", (*LEARNING, *COMMON), distributed=True),
     "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *COMMON)),
     "eval": Command(
         "nmt.commands.evaluate", "translate and score", ("evaluation", "tracking", *SEARCH), distributed=True
@@ -74,22 +53,20 @@ COMMANDS = {
         "run data, train, average and eval, and then the report",
         ("data", "tokenizer", *LEARNING, "averaging", "evaluation", *SEARCH),
         distributed=True,
-        corpus=False,  # its commands have needs of their own
-        run=False,
+        copies=(),  # its commands have their own
     ),
     "translate": Command(
         "nmt.commands.translate",
         "translate a file or standard input",
         ("input", "output", "translate", *SEARCH),
-        corpus=False,
+        copies=("run",),
     ),
-    "score": Command("nmt.commands.score", "score given translations", ("input", "output", *SEARCH), corpus=False),
+    "score": Command("nmt.commands.score", "score given translations", ("input", "output", *SEARCH), copies=("run",)),
     "describe": Command(
         "nmt.commands.describe",
         "estimate the size, memory and time of a run",
         ("describe", "output", "model", "training"),
-        corpus=False,
-        run=False,
+        copies=(),
     ),
     "demo": Command(
         "nmt.demo.command",
@@ -97,13 +74,13 @@ COMMANDS = {
         ("training", *COMMON),
         defaults=("experiment=demo",),
         distributed=True,
-        corpus=False,  # its commands have needs of their own
-        run=False,
+        copies=(),  # its commands have their own
     ),
     "doctor": Command(
         "nmt.commands.doctor",
         "say what this machine has, and which optional packages are missing",
         ("output", "paths", "runtime"),
+        copies=(),
     ),
     "export": Command(
         "nmt.export.command", "convert a trained model to the format of other programs", ("export", "input", *SEARCH)
@@ -113,19 +90,22 @@ COMMANDS = {
         "make a run of a Marian model of Hugging Face (opus-mt)",
         ("input", "name", "paths"),
         defaults=("name='${folder_name:${input}}'",),
+        copies=("run",),
     ),
     "report": Command(
         "nmt.report.command",
         "write an HTML page about a run, or about how several differ",
         ("compare", "checkpoint", "engine", "output", *COMMON),
     ),
-    "serve": Command("nmt.serving.command", "answer translation requests over HTTP", ("serve", *SEARCH), corpus=False),
+    "serve": Command(
+        "nmt.serving.command", "answer translation requests over HTTP", ("serve", *SEARCH), copies=("run",)
+    ),
     "synthesize": Command(
         "nmt.synthesis.command",
         "translate a file of any size into a corpus, which later runs train on",
         ("input", "output", "synthesize", "data.engine", *SEARCH),
         distributed=True,
-        corpus=False,
+        copies=("run",),
     ),
     "table3": Command(
         "nmt.table3.command",

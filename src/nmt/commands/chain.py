@@ -21,26 +21,20 @@ def run_chain(config: Config) -> dict[str, float]:
     """Run one command after the other, and return the seconds that each took."""
     if is_main_process():
         check_tokenizers(config, config.evaluation.splits)  # before hours of preparation
-    seconds, is_together = {}, True
+    seconds = {}
     for name in CHAIN:
-        is_for_all = _is_for_all(name)
-        if is_for_all and not is_together and launched_processes() > 1:
-            _wait_for_all(config)
-        is_together = is_for_all
+        if name == "eval" and launched_processes() > 1:
+            _wait_for_average(config)
         started = time.monotonic()
-        if is_for_all or is_main_process():
+        # the lock of a corpus lets one process prepare it, however long it takes
+        if COMMANDS[name].distributed or COMMANDS[name].prepares or is_main_process():
             run_command(COMMANDS[name], config)
         seconds[name] = time.monotonic() - started
     return seconds
 
 
-def _is_for_all(name: str) -> bool:
-    """Return whether all processes run a command; the lock of a corpus lets one prepare it, however long it takes."""
-    return COMMANDS[name].distributed or COMMANDS[name].prepares
-
-
-def _wait_for_all(config: Config) -> None:
-    """Wait until all processes are here, for a command that reads what the main one has written."""
+def _wait_for_average(config: Config) -> None:
+    """Wait until the main process has written the average, which all processes load."""
     from nmt.compute import distributed  # noqa: PLC0415 - they import torch, which `nmt data` does without
 
     with distributed.session(config.runtime):

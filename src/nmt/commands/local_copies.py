@@ -18,13 +18,13 @@ def run_command(command: Command, config: Config) -> None:
     The weights and training states of checkpoints are fetched when they are loaded.
     """
     with ExitStack() as stack:
-        if is_address(config.paths.data) and command.corpus:
+        if is_address(config.paths.data) and "corpus" in command.copies:
             address = f"{config.paths.data.rstrip('/')}/{config.data.corpus}"
             corpus = FolderCopy(address, config.data_folder, "paths.data", MANIFEST)
             corpus.fetch()
             if is_main_process() and command.prepares:
                 stack.enter_context(corpus.storing())
-        if is_address(config.paths.outputs) and command.run:
+        if is_address(config.paths.outputs) and "run" in command.copies:
             address = f"{config.paths.outputs.rstrip('/')}/{config.name}"
             run = FolderCopy(address, config.run_folder, "paths.outputs", META)
             run.fetch(heavy=(WEIGHTS, TRAINER))

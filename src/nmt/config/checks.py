@@ -8,7 +8,7 @@ from operator import ge, gt, le, lt
 from types import UnionType
 from typing import Annotated, Any, get_args, get_origin
 
-from nmt.config.registry import CHOICES, check_registered
+from nmt.config.registry import CHOICES
 from nmt.errors import ConfigError, nearest
 
 ADJUSTABLE = {"adjustable": True}
@@ -70,8 +70,8 @@ def checked(key: str, value: Any, annotation: Any) -> Any:
         raise ConfigError(f"{key}={value} must be a finite number")
     if kind is int and value >= 2**63:  # libraries count in 64-bit integers
         raise ConfigError(f"{key}={value} must be below 2^63")
-    if key in CHOICES:
-        check_registered(key, value)
+    if key in CHOICES and ":" not in value:
+        one_of(*CHOICES[key])(key, value)
     return value
 
 

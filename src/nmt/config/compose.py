@@ -1,43 +1,53 @@
-"""Compose `conf/` and the overrides of the command line into one frozen, checked Config, with Hydra.
+"""Compose `conf/` and the words of a command line into one frozen, checked Config, with Hydra.
 
 The user's own folders of settings come before the package's `conf/`, so a file in them can add a name or replace one.
-Every mistake in a setting becomes a ConfigError of one line.
+Hydra's own flags print settings, or run a command once per combination of values. Every mistake in a setting becomes a
+ConfigError of one line.
 """
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import hydra
 import yaml
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt import DISTRIBUTION
 from nmt.config import registry
+from nmt.config.checks import MAX_NAME_CHARACTERS
 from nmt.config.folders import local_folder
-from nmt.config.keys import unknown_setting, value_of
+from nmt.config.keys import EXPERIMENT, settings_name, unknown_setting, value_of
 from nmt.config.saved import to_config
 from nmt.config.tree import Config
-from nmt.errors import ConfigError, nearest
+from nmt.errors import ConfigError, explained, nearest
 
 ROOT = "nmt"
 """The name of the file in `conf/` that chooses all others."""
 CONFIG_DIR = "NMT_CONFIG_DIR"
 """The environment variable that names the user's folder of settings; `--config-dir` sets it."""
+LEARNED_GROUPS = ("data", "tokenizer", "model", "noise", "own", "training", "seed")
+"""Groups of settings that decide what a run learns. All commands name a run by them, so that they find it again."""
+_OF_HYDRA = re.compile(r"[+~]*hydra[./]")
+_HOME = re.compile(r"(?<=[=\[,])~/[^,\]]*")
 
 
 class OwnFolders(SearchPathPlugin):
@@ -72,39 +82,6 @@ def options(group: str) -> list[str]:
     return sorted({f.relative_to(each).with_suffix("").as_posix() for each in folders for f in each.rglob("*.yaml")})
 
 
-def compose(overrides: Sequence[str]) -> Config:
-    """Return the settings that `conf/` and these overrides (`training.steps=3`, `model=big`) give."""
-    register()
-    outer, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # that of a job, which may compose, too
-    try:
-        with one_line_errors(), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            return config_of(hydra.compose(ROOT, overrides=list(overrides)))
-    finally:
-        GlobalHydra.instance().hydra = outer
-
-
-def config_of(tree: DictConfig) -> Config:
-    """Return what Hydra has composed as a frozen, checked Config; code that it names, mine:Lion, may be imported."""
-    with open_dict(tree):
-        tree.pop("hydra", None)
-    config: Config = to_config(OmegaConf.to_container(tree, resolve=True))
-    for setting in registry.CHOICES:
-        if ":" in (value := value_of(config, setting)):
-            registry.trust(setting, value)
-    return config
-
-
-def given_settings(overrides: Sequence[str]) -> frozenset[str]:
-    """Return the settings and groups (`training.steps`, `model`) that these overrides name, without their values."""
-    return frozenset(str(each.key_or_group) for each in parsed(overrides))
-
-
-def parsed(overrides: Sequence[str]) -> list[Override]:
-    """Return overrides in Hydra's grammar."""
-    with one_line_errors():
-        return OverridesParser.create().parse_overrides(list(overrides))
-
-
 @cache
 def register() -> None:
     """Register with Hydra the defaults of all settings, and what finds the user's folders."""
@@ -122,8 +99,133 @@ def _folder_name(path: str) -> str:
     return Path(path).resolve().name if path else Config().name
 
 
+def compose(overrides: Sequence[str]) -> Config:
+    """Return the settings that `conf/` and these overrides (`training.steps=3`, `model=big`) give."""
+    register()
+    outer, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # that of a job, which may compose, too
+    try:
+        with _one_line_errors(), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            return _checked(hydra.compose(ROOT, overrides=list(overrides)))
+    finally:
+        GlobalHydra.instance().hydra = outer
+
+
+def _checked(tree: DictConfig) -> Config:
+    """Return what Hydra has composed as a frozen, checked Config; code that it names, mine:Lion, may be imported."""
+    with open_dict(tree):
+        tree.pop("hydra", None)
+    config: Config = to_config(OmegaConf.to_container(tree, resolve=True))
+    for setting in registry.CHOICES:
+        if ":" in (value := value_of(config, setting)):
+            registry.trusted.add((setting, value))
+    return config
+
+
+def given_settings(overrides: Sequence[str]) -> frozenset[str]:
+    """Return the settings and groups (`training.steps`, `model`) that these overrides name, without their values."""
+    return frozenset(str(each.key_or_group) for each in _parsed(overrides))
+
+
+def _parsed(overrides: Sequence[str]) -> list[Override]:
+    with _one_line_errors():
+        return OverridesParser.create().parse_overrides(list(overrides))
+
+
+class Words(NamedTuple):
+    """The words of a command line."""
+
+    settings: list[str]
+    """Overrides of settings."""
+    of_hydra: list[str]
+    """Hydra's flags, and overrides of Hydra itself."""
+
+    @property
+    def single(self) -> list[str]:
+        """The overrides of settings that give one value."""
+        both = zip(self.settings, _parsed(self.settings), strict=True)
+        return [word for word, override in both if not override.is_sweep_override()]
+
+
+def parse(words: Sequence[str]) -> Words:
+    """Separate Hydra's flags, which may stand anywhere, from the settings; use the folder of `--config-dir`."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.error = _refuse  # type: ignore[method-assign] # it would print the usage in several lines
+    parser.add_argument("-m", "--multirun", action="store_true")
+    parser.add_argument("--resolve", action="store_true")
+    parser.add_argument("-c", "--cfg", choices=("job", "hydra", "all"))
+    parser.add_argument("-p", "--package")
+    parser.add_argument("-i", "--info", nargs="?", const="all")
+    parser.add_argument("-cd", "--config-dir")
+    parser.add_argument("overrides", nargs="*")
+    found = parser.parse_intermixed_args(list(words))
+    if found.config_dir is not None:
+        os.environ[CONFIG_DIR] = os.path.abspath(found.config_dir)  # noqa: PTH100 - also for the processes it starts
+    flags = [f"--{name}" for name in ("multirun", "resolve") if getattr(found, name)]
+    flags += [f"--{name}={value}" for name in ("cfg", "package", "info") if (value := getattr(found, name))]
+    # Hydra's grammar refuses paths that begin with ~ unless they are quoted; they are expanded where they are used
+    quoted = [word if {"'", '"'} & {*word} else _HOME.sub(r"'\g<0>'", word) for word in found.overrides]
+    of_hydra = [word for word in quoted if _OF_HYDRA.match(word)]
+    return Words([word for word in quoted if word not in of_hydra], [*flags, *of_hydra])
+
+
+def _refuse(message: str) -> NoReturn:
+    raise ConfigError(f"{message}; settings are written key=value, without dashes, and `nmt --help` names the flags")
+
+
+def run_with_hydra(words: Words, run: Callable[[Config, frozenset[str], bool], float | None]) -> None:
+    """Let Hydra do what its flags say: print settings, or run a command once, or per combination of values.
+
+    Args:
+        words: The words of the command line.
+        run: Runs the command, given its settings, the names of those that the user gives, and whether this is a search.
+            Returns what a search compares.
+    """
+    register()
+    swept = {each.key_or_group for each in _parsed(words.settings) if each.is_sweep_override()}
+    failed, process = list[Exception](), os.getpid()
+
+    def job(tree: DictConfig) -> float | None:
+        of_hydra = HydraConfig.get()
+        given = of_hydra.overrides.task
+        is_search = of_hydra.mode == RunMode.MULTIRUN and not of_hydra.sweeper._target_.endswith(".BasicSweeper")
+        values = {each.key_or_group: each.get_value_string() for each in _parsed(given) if each.key_or_group in swept}
+        try:
+            return run(_named(_checked(tree), values), given_settings(given), is_search)
+        except Exception as error:
+            if (known := explained(error)) and values:
+                known.args = (f"{' '.join(f'{key}={value}' for key, value in values.items())}: {known}",)
+            if is_search or os.getpid() != process:
+                raise
+            failed.append(known or error)  # Hydra would print a line of its own; the other jobs run
+            return None
+
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # raise errors instead of printing them
+    sys.argv = [sys.argv[0], *words.of_hydra, *words.settings]
+    with _one_line_errors():
+        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=ROOT)(job)()
+    if failed:
+        raise failed[0]
+
+
+def _named(config: Config, values: Mapping[str, str]) -> Config:
+    """Return the settings of one of several jobs with its values in the names of its run and of its corpus."""
+    learned = {key: value for key, value in values.items() if key.partition(".")[0] in LEARNED_GROUPS}
+    of_text = {key: value for key, value in learned.items() if key.startswith(("data.", "tokenizer"))}
+    of_text.pop("data.corpus", None)
+    if values.get(EXPERIMENT, config.name) != config.name:  # its own name tells its run from those of others
+        learned[EXPERIMENT] = values[EXPERIMENT]
+    data = replace(config.data, corpus=_joined(config.data.corpus, of_text))
+    return replace(config, name=_joined(config.name, learned), data=data)
+
+
+def _joined(name: str, values: Mapping[str, str]) -> str:
+    """Return a name with values of settings at its end: demo-model.dropout_0.1."""
+    room = MAX_NAME_CHARACTERS - len(name.rpartition("/")[2]) - 1
+    return f"{name}-{settings_name(values, room)}" if values else name
+
+
 @contextmanager
-def one_line_errors() -> Iterator[None]:
+def _one_line_errors() -> Iterator[None]:
     """Turn whatever Hydra, OmegaConf and YAML raise about settings into a ConfigError of one line."""
     try:
         yield
@@ -136,25 +238,17 @@ def one_line_errors() -> Iterator[None]:
 def _explain(error: Any) -> str:
     text = " ".join(re.split(r"\s+full_key:|\nSee https", str(error))[0].split())
     match error:
+        case MissingConfigException(missing_cfg_file=str(file)) if file.startswith("hydra/"):
+            how = (
+                f"`pip install '{DISTRIBUTION}[cluster,search]'` adds joblib, submitit_local, submitit_slurm and search"
+            )
+            return f"{'='.join(file.rsplit('/', 1))} is not known or not installed: {how}"
         case MissingConfigException(missing_cfg_file=str(file)) if "/" in file:
-            return _missing_option(*_group_and_name(file))
+            group, _, name = file.partition("/")
+            return f"there is no {group}={name}; {nearest(name, options(group))}"
         case OverrideParseException(override=str(word)):
             return f"cannot read {word!r} ({text}): quote a value with special characters: key='a b, c=d'"
     if found := re.match(r"Could not override '([^']+)'", text):
         return unknown_setting(found[1])
     key = getattr(error, "full_key", None)
     return f"{key} cannot be resolved: {text}" if key else text
-
-
-def _group_and_name(file: str) -> tuple[str, str]:
-    """Return the group and the name of a file of settings, such as hydra/launcher/joblib or experiment/table3/a1."""
-    parts = file.split("/")
-    length = 2 if parts[0] == "hydra" else 1
-    return "/".join(parts[:length]), "/".join(parts[length:])
-
-
-def _missing_option(group: str, name: str) -> str:
-    if group.startswith("hydra/"):
-        how = f"`pip install '{DISTRIBUTION}[cluster,search]'` adds joblib, submitit_local, submitit_slurm and search"
-        return f"{group}={name} is not known or not installed: {how}"
-    return f"there is no {group}={name}; {nearest(name, options(group))}"

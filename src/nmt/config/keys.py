@@ -9,29 +9,15 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache, reduce
 from hashlib import sha256
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import Any
 
 from nmt.config import registry
-from nmt.config.checks import ADJUSTABLE, MAX_NAME_CHARACTERS, Group, base_type
+from nmt.config.checks import ADJUSTABLE, MAX_NAME_CHARACTERS, base_type
 from nmt.config.tree import Config
-
-AnyGroup = TypeVar("AnyGroup", bound=Group)
 
 EXPERIMENT = "experiment"
 """The group whose files may set any setting."""
-ELSEWHERE = {
-    "batch_size": "training.batch_tokens",
-    "beam_size": "decoding.beam",
-    "epochs": "training.steps",
-    "hidden_size": "model.d_model",
-    "length_penalty": "decoding.alpha",
-    "lr": "training.learning_rate",
-    "max_length": "data.max_pieces",
-    "max_steps": "training.steps",
-    "num_heads": "model.heads",
-    "num_layers": "model.layers",
-}
-"""What other toolkits call the commonest settings."""
 _DIGEST_CHARACTERS = 8
 
 
@@ -59,14 +45,22 @@ def group_names() -> list[str]:
     return [EXPERIMENT, *(each.name for each in fields(Config) if is_dataclass(each.type))]
 
 
-def describe_keys(prefix: str) -> list[Key]:
-    """Return the settings of a group (`training`), or the single setting of exactly this name."""
-    return [key for name, key in all_keys().items() if name == prefix or name.startswith(prefix + ".")]
-
-
 def value_of(config: Config, name: str) -> Any:
     """Return the value of a setting by its dotted name."""
     return reduce(getattr, name.split("."), config)
+
+
+def with_values(config: Config, values: Mapping[str, Any]) -> Config:
+    """Return settings with other values for some, by their dotted names; check them like all settings.
+
+    A group changes at once: settings are checked against each other, so one of several may not fit without others.
+    """
+    changes: dict[str, dict[str, Any]] = {}
+    for key, value in values.items():
+        group, _, name = key.rpartition(".")
+        changes.setdefault(group, {})[name] = value
+    groups = {group: replace(getattr(config, group), **inner) for group, inner in changes.items() if group}
+    return replace(config, **groups, **changes.get("", {}))
 
 
 def written(value: object) -> str:
@@ -99,66 +93,48 @@ def plain_name(text: str, limit: int = MAX_NAME_CHARACTERS) -> str:
     return f"{plain[: max(0, limit - len(digest) - 1)]}-{digest}".lstrip("-")
 
 
-def with_values(settings: AnyGroup, values: Mapping[str, Any]) -> AnyGroup:
-    """Return settings with other values for some, by their dotted names; check them like all settings.
-
-    A group changes at once: settings are checked against each other, so one of several may not fit without others.
-    """
-    changes: dict[str, Any] = {}
-    groups: dict[str, dict[str, Any]] = {}
-    for path, value in values.items():
-        name, dot, rest = path.partition(".")
-        if dot:
-            groups.setdefault(name, {})[rest] = value
-        else:
-            changes[name] = value
-    changes |= {name: with_values(getattr(settings, name), inner) for name, inner in groups.items()}
-    return replace(settings, **changes)
-
-
 def unknown_setting(key: str) -> str:
     """Return the message for a key that does not exist, with the key that the user probably meant."""
-    last = key.rpartition(".")[2]
-    same_name = {name.rpartition(".")[2]: name for name in reversed(all_keys())}
     if key == EXPERIMENT:
         hint = "make `# @package _global_` the first line of its file, which names groups: `model:`"
-    elif ours := ELSEWHERE.get(last):
-        hint = f"it is {ours} here"
-    elif close := get_close_matches(key, [*all_keys(), *group_names()], n=1, cutoff=0.75):
-        hint = f"did you mean {close[0]}?"
-    elif close := get_close_matches(last, same_name, n=1, cutoff=0.75):
-        hint = f"did you mean {same_name[close[0]]}?"
     else:
-        hint = "`nmt COMMAND --help=all` lists the settings"
+        names = [*all_keys(), *group_names()]
+        endings = get_close_matches(_ending(key), {_ending(name) for name in names}, n=1, cutoff=0.7)
+        meant = get_close_matches(key, [name for name in names if _ending(name) in endings], n=1, cutoff=0)
+        hint = f"did you mean {meant[0]}?" if meant else "`nmt COMMAND --help` lists the settings"
     return f"there is no setting {key}; {hint}"
+
+
+def _ending(key: str) -> str:
+    return key.rpartition(".")[2]
 
 
 def _walk(settings: Any, prefix: str, *, adjustable: bool) -> Iterator[Key]:
     """Yield the settings of a group and of the groups in it; a group that is adjustable makes all of them so."""
-    meanings = _docstrings(type(settings))
+    group, meanings = type(settings).__name__, _docstrings(type(settings).__module__)
     for field in fields(settings):
         value, name = getattr(settings, field.name), prefix + field.name
         may_change = adjustable or bool(field.metadata.keys() & ADJUSTABLE.keys())
         if is_dataclass(value):
             yield from _walk(value, name + ".", adjustable=may_change)
         else:
-            kind, meaning, listed = base_type(field.type), meanings.get(field.name, ""), registry.describe(name)
-            meaning = f"{meaning.rstrip('.')}: {listed}." if listed else meaning
+            kind, meaning = base_type(field.type), meanings.get((group, field.name), "")
+            if choices := registry.CHOICES.get(name):
+                listed = ", ".join(f"{value} ({choice.meaning})" for value, choice in choices.items())
+                meaning = f"{meaning.rstrip('.')}: {listed}."
             yield Key(name, str(kind) if hasattr(kind, "__args__") else kind.__name__, value, meaning, may_change)
 
 
-def _docstrings(settings: type) -> dict[str, str]:
-    """Return the docstrings under the fields of a class, which Python itself discards."""
-    found = {}
-    for node in _module_tree(settings.__module__).body:
-        if isinstance(node, ast.ClassDef) and node.name == settings.__name__:
-            for above, below in zip(node.body, node.body[1:], strict=False):
-                match above, below:
-                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                        found[name] = inspect.cleandoc(text)
-    return found
-
-
 @cache
-def _module_tree(module: str) -> ast.Module:
-    return ast.parse(inspect.getsource(sys.modules[module]))
+def _docstrings(module: str) -> dict[tuple[str, str], str]:
+    """Return the docstrings under the fields of the classes of a module, which Python itself discards."""
+    classes = [
+        node for node in ast.parse(inspect.getsource(sys.modules[module])).body if isinstance(node, ast.ClassDef)
+    ]
+    found = {}
+    for group in classes:
+        for above, below in pairwise(group.body):
+            match above, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[group.name, name] = inspect.cleandoc(text)
+    return found

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from nmt.errors import ConfigError, nearest
+from nmt.errors import ConfigError
 
 
 class Choice(NamedTuple):
@@ -79,7 +79,7 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
 }
 """By setting, then by name."""
 
-_trusted: set[tuple[str, str]] = set()
+trusted: set[tuple[str, str]] = set()
 """Settings and their values with a colon that the command line or the user's own `conf` gave."""
 
 
@@ -87,7 +87,7 @@ def load(setting: str, value: str) -> Any:
     """Return the code that a setting's value names."""
     if ":" not in value:
         return imported(CHOICES[setting][value].code)
-    if (setting, value) not in _trusted:
+    if (setting, value) not in trusted:
         raise ConfigError(
             f"{setting}={value} names code, and came with a file: if you trust that code, give the same setting on the "
             "command line"
@@ -100,24 +100,7 @@ def load(setting: str, value: str) -> Any:
         raise ConfigError(f"{setting}={value}: {error}; write it as module:name") from error
 
 
-def trust(setting: str, value: str) -> None:
-    """Let a value with a colon name code; only what the user has written may do so."""
-    _trusted.add((setting, value))
-
-
 def imported(code: str) -> Any:
     """Return what `module:name` names."""
     module, _, name = code.partition(":")
     return getattr(import_module(module), name)
-
-
-def check_registered(setting: str, value: str) -> None:
-    """Make sure that a value is one of the names of a setting, or names code of the user."""
-    if value not in CHOICES[setting] and ":" not in value:
-        names = tuple(CHOICES[setting])
-        raise ConfigError(f"{setting}={value} is not one of {', '.join(names)}; {nearest(value, names)}")
-
-
-def describe(setting: str) -> str:
-    """List the names that a setting can take, each with its meaning; empty if it names no code."""
-    return ", ".join(f"{name} ({choice.meaning})" for name, choice in CHOICES.get(setting, {}).items())

@@ -8,7 +8,8 @@ import yaml
 
 from nmt.config import saved
 from nmt.config.compose import compose, conf_folder, options
-from nmt.config.keys import ELSEWHERE, all_keys, group_names, value_of
+from nmt.config.keys import all_keys, group_names, value_of
+from nmt.config.registry import CHOICES, load
 from nmt.config.tree import Config
 from nmt.errors import ConfigError
 
@@ -46,7 +47,12 @@ def changes(config: Config) -> dict[str, object]:
 def test_there_are_at_most_150_settings() -> None:
     assert len(all_keys()) <= 150
     assert all(key.meaning for key in all_keys().values())
-    assert {*ELSEWHERE.values()} <= all_keys().keys()
+
+
+@pytest.mark.parametrize(("setting", "name"), [(setting, name) for setting in CHOICES for name in CHOICES[setting]])
+def test_every_choice_has_code_and_is_in_the_help(setting: str, name: str) -> None:
+    assert load(setting, name) is not None
+    assert f"{name} ({CHOICES[setting][name].meaning})" in all_keys()[setting].meaning
 
 
 def test_without_overrides_settings_have_the_defaults_of_the_schema() -> None:
@@ -159,8 +165,9 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
         (["+trainig.steps=3"], "there is no setting trainig; did you mean training?"),
         (["steps=3"], "did you mean training.steps?"),
         (["modle=big"], "there is no setting modle; did you mean model?"),
-        (["training.lr=3"], "there is no setting training.lr; it is training.learning_rate here"),
-        (["xyzzy=3"], "`nmt COMMAND --help=all` lists the settings"),
+        (["beam_size=3"], "did you mean decoding.beam?"),
+        (["decoding.temprature=3"], "did you mean decoding.temperature?"),
+        (["xyzzy=3"], "`nmt COMMAND --help` lists the settings"),
         (["training=small,base"], "add --multirun"),
         (["averaging=5"], "averaging is a group of settings, and cannot be 5"),
         (["+training.steps=3"], "remove + prefix"),
@@ -185,10 +192,13 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
         (["name=../elsewhere"], "must be the plain name of a folder"),
         (["evaluation.splits=[test,valid,test]"], "evaluation.splits names test twice"),
         (["averaging.last=9"], "averaging.last=9 is more than the training.keep_last=5"),
-        (["tokenizer=separate"], "model.tie_embeddings=true needs tokenizer.joint=true"),
+        (["tokenizer=separate"], "model.tie_embeddings=true cannot be used with tokenizer.joint=false"),
         (["decoding.temperature=0.5"], "decoding.temperature, top_k and top_p are for samples"),
         (["training.guided_weight=0.1"], "needs word alignments"),
-        (["runtime.shard=weights", "training.optimizer=muon"], "needs whole matrices: remove one of the two"),
+        (
+            ["runtime.shard=weights", "training.optimizer=muon"],
+            "cannot be used with training.optimizer=muon: change one of the two",
+        ),
         (["data.max_pieces=30000"], "training.batch_tokens=25000 is too small for one sentence"),
     ],
 )
