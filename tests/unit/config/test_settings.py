@@ -165,7 +165,7 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
         (["+trainig.steps=3"], "there is no setting trainig; did you mean training?"),
         (["steps=3"], "did you mean training.steps?"),
         (["modle=big"], "there is no setting modle; did you mean model?"),
-        (["beam_size=3"], "did you mean decoding.beam?"),
+        (["num_heads=3"], "did you mean model.heads?"),
         (["decoding.temprature=3"], "did you mean decoding.temperature?"),
         (["xyzzy=3"], "`nmt COMMAND --help` lists the settings"),
         (["training=small,base"], "add --multirun"),
