@@ -41,7 +41,7 @@ def target(name: str) -> Target:
 def make_plain_tokenizer(model_type: str = "bpe") -> Tokenizer:
     """Return a tokenizer that does not normalise its text, as `nmt data` trains it."""
     settings = TokenizerConfig(vocab_size=40 if model_type == "bpe" else 28, model_type=model_type)
-    return Tokenizer(train(LINES * 5, 5 * len(LINES), settings)[0])
+    return Tokenizer(train(LINES * 5, 5 * len(LINES), settings))
 
 
 def make_trained(

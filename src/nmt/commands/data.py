@@ -11,7 +11,7 @@ from nmt.config.saved import differences, flatten, is_adjustable, load_settings
 from nmt.config.tree import Config
 from nmt.data.corpora import is_training_text, naming_corpus
 from nmt.data.filters.pipeline import filter_counts
-from nmt.data.make_tokenizer import earlier_tokenizer
+from nmt.data.make_tokenizer import earlier_tokenizer, is_trained
 from nmt.data.manifest import Manifest, collect_task, read_manifest
 from nmt.data.prepare import prepare
 from nmt.data.sources import registry
@@ -112,6 +112,6 @@ def summary(manifest: Manifest, config: Config) -> list[str]:
         if dropped:
             reasons = ", ".join(each_filter).replace(" ()", "")
             lines.append(f"filters dropped {dropped:,} of {read.left:,} pairs of {split}: {reasons}")
-    if not trained.lines and (earlier := earlier_tokenizer(config)):
-        lines.append(f"tokenizer kept from {earlier.setting}")
+    if not is_trained(config):
+        lines.append(f"tokenizer kept from {earlier_tokenizer(config)}")
     return lines

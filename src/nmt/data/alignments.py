@@ -1,15 +1,15 @@
-"""The word alignments of the training text: links between words, and then between word pieces.
+"""The word alignments of pairs: links between words, and then between word pieces.
 
-They are the one column that the training text may have beside its two sides. A pair ends with its alignment, which
-preparation writes as a line of a text file; the encoder turns the line into numbers, which the store keeps beside the
-tokens.
+Those of the training text are the one column that it may have beside its two sides. A pair ends with its alignment,
+which preparation writes as a line of a text file; the encoder turns the line into numbers, which the store keeps beside
+the tokens.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from nmt.config.data import DataConfig
+from nmt.config.data import GENERATED, DataConfig
 from nmt.config.folders import expanded
 from nmt.data.sources.source import Pair
 from nmt.errors import UserError
@@ -18,18 +18,14 @@ from nmt.text.tokenizer import Tokenizer
 from nmt.text.words import spoken_pieces
 
 NAME = "alignments"
-Lines = Sequence[str]
-Ids = Sequence[Sequence[int]]
 Words = Sequence[Sequence[int]]
 """The pieces of each word of a sentence; no words if they could not be matched."""
 
 
-def given_file(data: DataConfig, split: str) -> Path:
-    """Return the file with the alignments of a split that the settings name."""
-    path = expanded(data.train_alignments if split == "train" else data.test_alignments)
-    if not path.is_file():
-        raise UserError(f"{path} does not exist or is not a file: check data.{split}_alignments.")
-    return path
+def given_file(data: DataConfig, split: str) -> Path | None:
+    """Return the file with the alignments of a split that the settings name; None if they name none."""
+    name = {"train": data.train_alignments, "test": data.test_alignments}.get(split, "")
+    return expanded(name) if name and data.source != GENERATED else None
 
 
 def aligned(split: str, pairs: Iterable[Pair], alignments: Iterable[GoldAlignment]) -> Iterator[Pair]:
@@ -40,7 +36,7 @@ def aligned(split: str, pairs: Iterable[Pair], alignments: Iterable[GoldAlignmen
         count += pair is not None
         if pair is not None and alignment is not None:
             words = len(pair[0].split()), len(pair[1].split())
-            for i, j in sorted(alignment.possible):
+            for i, j in alignment.possible:
                 if i >= words[0] or j >= words[1]:
                     raise UserError(
                         f"data.{split}_alignments, line {count}, has a link {i}-{j}, but the sentences have {words[0]} "
@@ -59,7 +55,9 @@ def alignment_line(alignment: GoldAlignment, data: DataConfig) -> str:
     return write_gold(alignment.after(len(data.tag.split())))
 
 
-def encode_alignments(tokenizer: Tokenizer, ids: tuple[Ids, Ids], lines: tuple[Lines, Lines, Lines]) -> list[list[int]]:
+def encode_alignments(
+    tokenizer: Tokenizer, ids: Iterable[Sequence[Sequence[int]]], lines: Iterable[Sequence[str]]
+) -> list[list[int]]:
     """Return the links between the pieces of each pair, given the ids of both sides, and the lines of all files."""
     return [
         piece_links(

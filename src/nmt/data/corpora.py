@@ -106,7 +106,7 @@ def check_all_is_read(data: DataConfig) -> None:
     usual = DataConfig()
     for corpus, prefix in corpora_of(data).values():
         source = registry.source_named(corpus.source)
-        for name in () if source.settings else ("train", "valid", "test", "hold_out"):
+        for name in () if source.is_named else ("train", "valid", "test", "hold_out"):
             value = getattr(corpus, name)
             if value and value != getattr(usual, name) and registry.source_of(corpus, name) is source:
                 raise ConfigError(

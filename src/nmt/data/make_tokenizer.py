@@ -1,6 +1,6 @@
 """The task of preparation that makes the tokenizer: train it on all corpora, or keep or extend an earlier one."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -20,105 +20,84 @@ from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer, trained_file_names
 
 TRAINING_SETTINGS = ("model_type", "vocab_size", "joint")
+INSTEAD = {"tokenizer.folder": "tokenizer.folder=''", "training.init_from": "training.init_vocabulary=new"}
+"""Settings that name a tokenizer to keep or extend, each with the setting that trains a new one instead."""
 
 
-class EarlierTokenizer(NamedTuple):
-    """A tokenizer that exists before the corpus is prepared, to keep or to extend."""
-
-    setting: str
-    """The setting that names its folder, or the model that it belongs to."""
-    name: str
-    """The value of this setting."""
-    instead: str
-    """The setting with which a new tokenizer is trained instead."""
-    is_extended: bool = False
-    """Whether it gets pieces that are learned from the text."""
-
-    def load(self, config: Config) -> Tokenizer:
-        """Load the tokenizer."""
-        of_model = self.setting != "tokenizer.folder"
-        # runs import data
-        folder = imported("nmt.runs.origin:tokenizer_folder")(config) if of_model else expanded(self.name)
-        return Tokenizer.load(folder)
+def earlier_tokenizer(config: Config) -> str:
+    """Return the setting that names a tokenizer to keep or extend; empty if a new one is trained."""
+    if config.tokenizer.folder:
+        return "tokenizer.folder"
+    return "training.init_from" if config.training.uses_old_vocabulary else ""
 
 
-def earlier_tokenizer(config: Config) -> EarlierTokenizer | None:
-    """Return the tokenizer that the settings name to keep or extend; None if they train a new one."""
-    if folder := config.tokenizer.folder:
-        return EarlierTokenizer("tokenizer.folder", folder, "tokenizer.folder=''")
-    if not config.training.uses_old_vocabulary:
-        return None
-    is_extended = config.training.init_vocabulary == "extend"
-    return EarlierTokenizer(
-        "training.init_from", config.training.init_from, "training.init_vocabulary=new", is_extended
-    )
+def is_trained(config: Config) -> bool:
+    """Return whether pieces are learned from the text."""
+    earlier = earlier_tokenizer(config)
+    return not earlier or (earlier == "training.init_from" and config.training.init_vocabulary == "extend")
 
 
 def tokenizer_task(config: Config, manifest: Manifest, *, checking: bool = False) -> Task:
     """Return the task that makes the tokenizer; when `checking`, an earlier tokenizer may be gone."""
-    earlier, splits, done = earlier_tokenizer(config), training_splits(config.data), manifest.tasks.get(TOKENIZER_TASK)
-    is_trained = earlier is None or earlier.is_extended
+    splits, done = training_splits(config.data), manifest.tasks.get(TOKENIZER_TASK)
+    learns, tags = is_trained(config), tags_of(splits) or None
     text = {name: sum_ for each in splits for name, sum_ in manifest.outputs(collect_task(each.name)).items()}
     inputs: dict[str, object] = {
         "tokenizer": None,
-        "settings": {name: getattr(config.tokenizer, name) for name in TRAINING_SETTINGS} if is_trained else None,
-        "text": text if is_trained else None,
-        "tags": tags_of(splits) or None,
+        "settings": {name: getattr(config.tokenizer, name) for name in TRAINING_SETTINGS} if learns else None,
+        "text": text if learns else None,
+        "tags": tags,
     }
     names: Iterable[str] = trained_file_names(joint=config.tokenizer.joint)
-    if earlier:
-        tokenizer = _load(earlier, config, checking=checking)
-        if tokenizer:
+    if earlier_tokenizer(config):
+        try:
+            tokenizer = _load_earlier(config)
             inputs["tokenizer"], names = tokenizer.checksum, tokenizer.files
+        except UserError:
+            if not checking:
+                raise
         is_same = done and inputs["tokenizer"] in (None, manifest.tokenizer().checksum)
-        if done and is_same and not is_trained and done.inputs.get("tags") == inputs["tags"]:
+        if done and is_same and not learns and done.inputs.get("tags") == tags:
             # however the tokenizer was made, it is the one to keep
-            inputs = done.inputs if tokenizer else done.inputs | {"tokenizer": None}
-    outside = {"tokenizer": ["tokenizer.folder"]} if earlier else {}
-    return Task(TOKENIZER_TASK, inputs, list(names), lambda: _make(config, manifest, earlier), outside)
+            inputs = done.inputs | ({} if inputs["tokenizer"] else {"tokenizer": None})
+    return Task(TOKENIZER_TASK, inputs, list(names), lambda: _make(config, manifest))
 
 
-def _load(earlier: EarlierTokenizer, config: Config, *, checking: bool) -> Tokenizer | None:
-    """Load a tokenizer to keep or extend, which must have as many vocabularies as the settings ask for."""
-    try:
-        tokenizer = earlier.load(config)
-    except UserError:
-        if checking:
-            return None
-        raise
-    joint = config.tokenizer.joint
-    if tokenizer.joint != joint and not checking:
+def _load_earlier(config: Config) -> Tokenizer:
+    """Load the tokenizer to keep or extend; it must have as many vocabularies as the settings ask for."""
+    setting, joint = earlier_tokenizer(config), config.tokenizer.joint
+    of_settings = setting == "tokenizer.folder"
+    # runs import data
+    folder = expanded(config.tokenizer.folder) if of_settings else imported("nmt.runs.origin:tokenizer_folder")(config)
+    tokenizer = Tokenizer.load(folder)
+    if tokenizer.joint != joint:
         raise UserError(
-            f"the tokenizer of {earlier.setting}={earlier.name} has "
-            f"{'one vocabulary' if tokenizer.joint else 'a vocabulary per language'}, but "
-            f"tokenizer.joint={str(joint).lower()}: set tokenizer.joint={str(tokenizer.joint).lower()}, "
-            f"or {earlier.instead}"
+            f"the tokenizer of {setting} has {'one vocabulary' if tokenizer.joint else 'a vocabulary per language'}, "
+            f"but tokenizer.joint={str(joint).lower()}: set tokenizer.joint={str(tokenizer.joint).lower()}, or "
+            f"{INSTEAD[setting]}"
         )
     return tokenizer
 
 
-def _make(config: Config, manifest: Manifest, earlier: EarlierTokenizer | None) -> TrainedTokenizer:
+def _make(config: Config, manifest: Manifest) -> TrainedTokenizer:
     """Save the tokenizer."""
-    lines: list[train_tokenizer.LinesSeen] = []
-    if earlier is None:
-        tokenizer, lines = _train(config, manifest)
+    setting, tags = earlier_tokenizer(config), tags_of(training_splits(config.data))
+    if not setting:
+        tokenizer = _train(config, manifest)
     else:
-        tokenizer = earlier.load(config)
-    if earlier and earlier.is_extended:
-        from nmt.text.extend_tokenizer import extend  # noqa: PLC0415 - few runs need it
+        tokenizer = _load_earlier(config)
+        if is_trained(config):
+            from nmt.text.extend_tokenizer import extend  # noqa: PLC0415 - few runs need it
 
-        learned, lines = _train(config, manifest)
-        tokenizer = extend(tokenizer, learned, config.tokenizer.vocab_size, earlier.name)
-    if earlier:
-        for tag in tags_of(training_splits(config.data)):
-            found = tokenizer.encode_source([tag])[0]
-            if len(found) != 1 or found == [UNK]:
+            tokenizer = extend(tokenizer, _train(config, manifest), config.tokenizer.vocab_size, setting)
+        for tag, ids in zip(tags, tokenizer.encode_source(tags), strict=True):
+            if len(ids) != 1 or ids == [UNK]:
                 raise UserError(
-                    f"the tokenizer of {earlier.name} has no piece for the tag {tag}: take one of its own tags, or set "
-                    f"{earlier.instead}"
+                    f"the tokenizer of {setting} has no piece for the tag {tag}: take one of its own tags, or set "
+                    f"{INSTEAD[setting]}"
                 )
     tokenizer.save(config.data_folder)
-    return TrainedTokenizer(tokenizer.checksum, tokenizer.source_size, tokenizer.target_size, lines)
+    return TrainedTokenizer(tokenizer.checksum, tokenizer.source_size, tokenizer.target_size)
 
 
 class Text(NamedTuple):
@@ -129,19 +108,25 @@ class Text(NamedTuple):
     tag: str
     """The tag at the beginning of some lines, which is not trained on."""
 
-    def read(self) -> Iterator[str]:
-        """Yield the lines of all files."""
+    def take(self, count: int) -> Iterator[str]:
+        """Yield all lines repeatedly, then a random sample for the rest of the wanted number."""
+        passes, rest = divmod(count, self.lines)
+        for _ in range(passes):
+            yield from self._read()
+        yield from train_tokenizer.sample(self._read(), self.lines, rest) if rest else ()
+
+    def _read(self) -> Iterator[str]:
         return chain.from_iterable((untagged(line, self.tag) for line in read_lines(file)) for file in self.files)
 
 
-def _train(config: Config, manifest: Manifest) -> tuple[Tokenizer, list[train_tokenizer.LinesSeen]]:
+def _train(config: Config, manifest: Manifest) -> Tokenizer:
     """Train one model on both sides, or one per side; trees have a model of their symbols.
 
     Each is trained in another process, because the trainer uses much memory and cannot be interrupted.
     """
     splits = training_splits(config.data)
 
-    def train(*sides: int) -> tuple[bytes, train_tokenizer.LinesSeen]:
+    def train(*sides: int) -> bytes:
         texts = {}
         for each in splits:
             files = [config.data_folder / each.texts[side] for side in sides]
@@ -150,42 +135,22 @@ def _train(config: Config, manifest: Manifest) -> tuple[Tokenizer, list[train_to
             return run_in_process(_train_on_trees, [file for text in texts.values() for file in text.files])
         return run_in_process(_train_model, texts, config.data, config.tokenizer, tags_of(splits) if 0 in sides else [])
 
-    models, lines = zip(*([train(0, 1)] if config.tokenizer.joint else [train(0), train(1)]), strict=True)
-    return Tokenizer(*models), list(lines)
+    return Tokenizer(*([train(0, 1)] if config.tokenizer.joint else [train(0), train(1)]))
 
 
-def _train_on_trees(files: Sequence[Path]) -> tuple[bytes, train_tokenizer.LinesSeen]:
-    found: tuple[bytes, train_tokenizer.LinesSeen] = imported("nmt.parsing.symbols:train_on_files")(files)
+def _train_on_trees(files: Sequence[Path]) -> bytes:
+    found: bytes = imported("nmt.parsing.symbols:train_on_files")(files)
     return found
 
 
-def _train_model(
-    texts: Mapping[str, Text], data: DataConfig, settings: TokenizerConfig, tags: Sequence[str]
-) -> tuple[bytes, train_tokenizer.LinesSeen]:
-    """Train a model on the texts of all corpora, with their weights."""
-    sizes = {name: text.lines for name, text in texts.items()}
-    lines: Iterable[str] = chain.from_iterable(text.read() for text in texts.values())
-    total = sum(sizes.values())
-    if len(texts) > 1:
-        readers = {name: text.read for name, text in texts.items()}
-        lines, total = sample_corpora(data, readers, sizes, min(train_tokenizer.MAX_SENTENCES, total))
-    return train_tokenizer.train(lines, total, settings, tags)
+def _train_model(texts: Mapping[str, Text], data: DataConfig, settings: TokenizerConfig, tags: Sequence[str]) -> bytes:
+    """Train a model on the text of one corpus, or of several in their shares of the training text.
 
-
-def sample_corpora(
-    data: DataConfig, texts: Mapping[str, Callable[[], Iterable[str]]], sizes: Mapping[str, int], total: int
-) -> tuple[Iterator[str], int]:
-    """Return about `total` lines of several corpora in their shares of the training text, and their number.
-
-    Large corpora are sampled, and small ones repeated. `sizes` are the numbers of lines of the texts.
+    Large corpora of several are sampled, and small ones repeated.
     """
-    wanted = {name: round(share * total) for name, share in shares_of(data, sizes).items()}
-
-    def repeated(name: str) -> Iterator[str]:
-        """Yield all lines repeatedly, then a random sample for the rest of the wanted number."""
-        passes, rest = divmod(wanted[name], sizes[name])
-        for _ in range(passes):
-            yield from texts[name]()
-        yield from train_tokenizer.sample(texts[name](), sizes[name], rest) if rest else ()
-
-    return chain.from_iterable(map(repeated, wanted)), sum(wanted.values())
+    wanted = {name: text.lines for name, text in texts.items()}
+    if len(texts) > 1:
+        total = min(train_tokenizer.MAX_SENTENCES, sum(wanted.values()))
+        wanted = {name: round(share * total) for name, share in shares_of(data, wanted).items()}
+    lines = chain.from_iterable(texts[name].take(count) for name, count in wanted.items())
+    return train_tokenizer.train(lines, sum(wanted.values()), settings, tags)

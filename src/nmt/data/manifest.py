@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from nmt.errors import UserError
-from nmt.storage.files import checksums, is_plain_name, read_json, remove, seal, write_json
-from nmt.text.train_tokenizer import LinesSeen
+from nmt.storage.files import checksums, is_plain_name, read_json, record_of, remove, seal, write_json
 
 MANIFEST = "manifest.json"
 TOKENIZER_TASK, OVERLAP_TASK = "tokenizer", "overlap"
@@ -17,16 +16,14 @@ JsonObject = Mapping[str, object]
 Record = TypeVar("Record")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Collected:
     """The result of collecting a split: how many pairs were read, kept and dropped."""
 
-    read: int
-    kept: int
-    dropped: dict[str, int]
+    read: int = 0
+    kept: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
     """Pairs dropped by each filter, in the order of the filters."""
-    line_breaks: int = 0
-    """Sentences whose line breaks became spaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +43,6 @@ class TrainedTokenizer:
     checksum: str
     source_vocabulary: int
     target_vocabulary: int
-    lines: list[LinesSeen]
-    """One entry per trained model: one for a joint vocabulary, else one per language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +75,6 @@ class Task(NamedTuple):
     """The names of the files that it writes."""
     run: Callable[[], Any]
     """Write the files, and return the result for the manifest, a dataclass or JSON."""
-    outside: Mapping[str, Sequence[str]] = {}
-    """Inputs that identify files outside the corpus, which may be gone later, and the settings that name these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,32 +123,26 @@ class Manifest:
 
     def collected(self, split: str) -> Collected:
         """Return the result of collecting a split."""
-        return self._result(collect_task(split), lambda result: Collected(**result))
+        return self._result(Collected, collect_task(split))
 
     def encoded(self, split: str) -> Encoded:
         """Return the result of encoding a split."""
-        return self._result(
-            encode_task(split),
-            lambda result: Encoded(**result | {side: EncodedSide(**result[side]) for side in ("source", "target")}),
-        )
+        return self._result(Encoded, encode_task(split))
 
     def tokenizer(self) -> TrainedTokenizer:
         """Return the result of making the tokenizer."""
-        return self._result(
-            TOKENIZER_TASK,
-            lambda result: TrainedTokenizer(**result | {"lines": [LinesSeen(**each) for each in result["lines"]]}),
-        )
+        return self._result(TrainedTokenizer, TOKENIZER_TASK)
 
     def overlap(self) -> dict[str, Overlap]:
         """Return the overlap of each development and test split with the training text."""
-        return self._result(OVERLAP_TASK, lambda result: {name: Overlap(**each) for name, each in result.items()})
+        return self._result(dict[str, Overlap], OVERLAP_TASK)
 
-    def _result(self, task: str, read: Callable[[dict[str, Any]], Record]) -> Record:
+    def _result(self, kind: type[Record], task: str) -> Record:
         try:
-            return read(self.tasks[task].result)
-        except (TypeError, KeyError) as error:
+            return record_of(kind, self.tasks[task].result)
+        except (KeyError, ValueError) as error:
             raise UserError(
-                f"the manifest of the prepared corpus is of another version or damaged ({error}): "
+                f"{self.folder / MANIFEST} is of another version or damaged (its task {task}): "
                 "delete it and run `make data` with the same settings"
             ) from error
 
@@ -174,15 +161,13 @@ def read_manifest(folder: Path) -> Manifest:
     if not path.exists():
         return Manifest(folder)
     content = read_json(path)
-    if not isinstance(content, dict) or not isinstance(content.get("steps"), dict):
-        raise UserError(f"{path} is not a manifest of prepared data. Delete it and run again.")
-    recorded_seal = content.pop("seal", None)
     try:
-        tasks = {name: TaskRecord(**record) for name, record in content["steps"].items()}
-        names = [name for record in tasks.values() for name in dict(record.outputs)]
+        recorded_seal = content.pop("seal")
+        tasks = record_of(dict[str, TaskRecord], content["steps"])
+        names = [name for record in tasks.values() for name in record.outputs]
         if recorded_seal != seal(content) or not all(map(is_plain_name, names)):
-            raise TypeError("not what was written")
-    except (TypeError, ValueError) as error:
+            raise ValueError("not what was written")
+    except (AttributeError, TypeError, KeyError, ValueError) as error:
         raise UserError(f"{path} is damaged: its content is not what was written. Delete it and run again.") from error
     return Manifest(folder, tasks, {name: value for name, value in content.items() if name != "steps"})
 
@@ -212,10 +197,10 @@ def _run_unless_done(manifest: Manifest, task: Task, say: Callable[[str], None])
     record = manifest.tasks.get(task.name)
     if record:
         changed = different_inputs(task, record) or (["files"] if list(record.outputs) != list(task.outputs) else [])
-        wrong = None if changed else wrong_file(manifest.folder, record)
+        wrong = "" if changed else wrong_file(manifest.folder, record)
         if not changed and not wrong:
             return
-        reason = f"{wrong[0]} is {wrong[1]}" if wrong else f"its {' and '.join(changed)} changed"
+        reason = f"{wrong} is missing or damaged" if wrong else f"its {' and '.join(changed)} changed"
         say(f"{task.name}: running again: {reason}")
     start = time.perf_counter()
     result = task.run()
@@ -224,7 +209,7 @@ def _run_unless_done(manifest: Manifest, task: Task, say: Callable[[str], None])
     if record:  # before the new record is saved, after which nobody would know these files
         _remove_outputs(manifest.folder, record, task.outputs)
     manifest.tasks[task.name] = TaskRecord(
-        as_json(task.inputs),
+        _as_json(task.inputs),
         dict(zip(task.outputs, files, strict=True)),
         result if isinstance(result, dict) else asdict(result),
         seconds,
@@ -239,7 +224,7 @@ def _remove_outputs(folder: Path, record: TaskRecord, kept: Collection[str]) -> 
             remove(folder / output)
 
 
-def as_json(inputs: JsonObject) -> dict[str, Any]:
+def _as_json(inputs: JsonObject) -> dict[str, Any]:
     """Return inputs as they are after writing and reading them."""
     found: dict[str, Any] = json.loads(json.dumps(inputs))
     return found
@@ -247,21 +232,21 @@ def as_json(inputs: JsonObject) -> dict[str, Any]:
 
 def different_inputs(task: Task, record: TaskRecord) -> list[str]:
     """Return the names of the inputs of a task that are not the recorded ones."""
-    return [name for name, value in as_json(task.inputs).items() if record.inputs.get(name) != value]
+    return [name for name, value in _as_json(task.inputs).items() if record.inputs.get(name) != value]
 
 
-def wrong_file(folder: Path, record: TaskRecord) -> tuple[str, str] | None:
-    """Return a file of a task that is missing or damaged, and which of the two; None if all are as it wrote them."""
+def wrong_file(folder: Path, record: TaskRecord) -> str:
+    """Return a file of a task that is missing or damaged; an empty text if all are as it wrote them."""
     paths = [folder / name for name in record.outputs]
     if missing := [path.name for path in paths if not path.is_file()]:
-        return missing[0], "missing"
+        return missing[0]
     found = zip(record.outputs.items(), checksums(paths), strict=True)
-    return next(((name, "damaged") for (name, expected), sum_ in found if sum_ != expected), None)
+    return next((name for (name, expected), sum_ in found if sum_ != expected), "")
 
 
 def verify_task(folder: Path, name: str) -> bool:
     """Refuse files of a task that are not those that it wrote; return whether the task has a record."""
     record = read_manifest(folder).tasks.get(name)
     if record and (wrong := wrong_file(folder, record)):
-        raise UserError(f"{folder / wrong[0]} is not what was prepared: run `make data` with the same settings")
+        raise UserError(f"{folder / wrong} is not what was prepared: run `make data` with the same settings")
     return record is not None

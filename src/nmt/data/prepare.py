@@ -86,15 +86,13 @@ def text_tasks(
             fingerprint = registry.fingerprint_if_here if checking else registry.fingerprint
             found[split.name] = fingerprint(split.data, split.split)
     for split in sorted(splits, key=lambda each: each.is_training_text):
-        named, source = naming_corpus(split.prefix), found[split.name]
-        inputs = _collect_inputs(config, manifest, split, source)
-        outside = {"source": [f"{split.prefix}{name}" for name in registry.text_settings(split.data, split.split)]}
-        run = named(partial(_collect, config, split))
-        yield Task(collect_task(split.name), inputs, split.texts, run, outside)
-        if source and not checking:
+        inputs = _collect_inputs(config, manifest, split, found[split.name])
+        run = naming_corpus(split.prefix)(partial(_collect, config, split))
+        yield Task(collect_task(split.name), inputs, split.texts, run)
+        if (source := found[split.name]) and not checking:
             yield from references_tasks(manifest, split, source)
     for split in splits:
-        yield from align_tasks(manifest.folder, split, found[split.name], checking=checking)
+        yield from align_tasks(manifest.folder, split, found[split.name])
 
 
 def _collect_inputs(config: Config, manifest: Manifest, split: CorpusSplit, source: Fingerprint | None) -> JsonObject:
@@ -125,38 +123,26 @@ def _held_out_splits(config: Config) -> list[CorpusSplit]:
 
 def _collect(config: Config, split: CorpusSplit) -> Collected:
     """Read a split from its source and write its text, filtered, one sentence per line."""
-    data, folder = split.data, config.data_folder
+    data, folder, counts = split.data, config.data_folder, Collected()
     filters = pipeline.filters_of(data, split.split, registry.held_out(data))
     learns = split.is_training_text and data.drop_overlap
     held_out = learn(read_splits(folder, _held_out_splits(config))) if learns else None
-    read = kept = line_breaks = 0
-    dropped: dict[str, int] = {}
     with ExitStack() as stack:
         partials = [stack.enter_context(replacing(folder / name)) for name in split.texts]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
         progress = stack.enter_context(_counting_pairs(collect_task(split.name)))
-
-        def counted() -> Iterator[list[Pair]]:
-            nonlocal read, line_breaks
-            for chunk, broken in pipeline.read_chunks(registry.pairs(data, split.split)):
-                read += len(chunk)
-                line_breaks += broken
-                progress.update(len(chunk))
-                yield chunk
-
-        for pairs in pipeline.apply(filters, data, counted(), dropped, held_out, Engine.of(config)):
-            if not filters:
-                _refuse_nul(pairs, kept, split.name)
+        text = registry.pairs(data, split.split)
+        for pairs in pipeline.apply(filters, data, text, counts, held_out, Engine.of(config)):
             for file, lines in zip(files, _columns(pairs, split), strict=True):
                 file.write("".join(f"{line}\n" for line in lines).encode())
-            kept += len(pairs)
-        if not kept:
-            counts = ", ".join(f"{name} {count}" for name, count in dropped.items()) or "none"
+            progress.update(counts.read - progress.n)
+        if not counts.kept:
+            dropped = ", ".join(f"{name} {count}" for name, count in counts.dropped.items()) or "none"
             raise UserError(
-                f"{split.name} has no pairs: of {read} read, the filters dropped {counts}. Loosen them, or check "
-                f"data.{split.split} and data.hold_out"
+                f"{split.name} has no pairs: of {counts.read} read, the filters dropped {dropped}. Loosen them, or "
+                f"check data.{split.split} and data.hold_out"
             )
-    return Collected(read, kept, dropped, line_breaks)
+    return counts
 
 
 def _columns(pairs: list[Pair], split: CorpusSplit) -> list[list[str]]:
@@ -166,12 +152,6 @@ def _columns(pairs: list[Pair], split: CorpusSplit) -> list[list[str]]:
     if split.columns:
         columns.append([alignments.alignment_line(pair[-1], split.data) for pair in pairs])
     return columns
-
-
-def _refuse_nul(pairs: list[Pair], pairs_before: int, split: str) -> None:
-    for number, pair in enumerate(pairs, pairs_before + 1):
-        if any(map(pipeline.breaks_lines, pair[:2])):
-            raise UserError(f"pair {number} of {split} holds a NUL inside a sentence: correct it first.")
 
 
 def _count_overlap(manifest: Manifest, splits: list[CorpusSplit]) -> JsonObject:

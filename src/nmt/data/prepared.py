@@ -9,20 +9,14 @@ from nmt.config.saved import flatten
 from nmt.config.tree import Config
 from nmt.data.corpora import check_all_is_read, corpus_splits
 from nmt.data.make_tokenizer import tokenizer_task
-from nmt.data.manifest import (
-    Manifest,
-    Task,
-    TrainedTokenizer,
-    collect_task,
-    different_inputs,
-    read_manifest,
-)
+from nmt.data.manifest import Manifest, Task, TrainedTokenizer, collect_task, different_inputs, read_manifest
 from nmt.data.prepare import tasks_of, text_tasks
 from nmt.data.store import DESCRIPTION
 from nmt.errors import UserError
 from nmt.storage.files import checksum
 
-REMEDY = "run `make data` with these settings, or give this corpus a name of its own with data.corpus."
+FROM_OUTSIDE = ("source", "tokenizer")
+"""Inputs of tasks that identify files outside the corpus, which may be gone later."""
 
 
 def require_prepared(config: Config) -> None:
@@ -53,36 +47,34 @@ def prepared_tokenizer(config: Config) -> TrainedTokenizer | None:
 
 def _check(config: Config, manifest: Manifest, tasks: Iterable[Task]) -> None:
     """Refuse tasks that `make data` would run."""
-    folder, before = manifest.folder, flatten(manifest.settings)
+    before = flatten(manifest.settings)
     now = flatten({"data": asdict(config.data), "tokenizer": asdict(config.tokenizer)})
-    changes = {
-        name: f"{name}={written(before[name])}, not {written(now[name])}"
+    changes = "; ".join(
+        f"{name}={written(before[name])}, not {written(now[name])}"
         for name in now
         if name in before and before[name] != now[name] and name.rpartition(".")[2] not in NOT_OF_THE_TEXT
-    }
+    )
     for task in tasks:
-        different = _different(task, manifest, changes)
-        if different in task.outside and not changes.keys() & task.outside[different]:
+        if _is_different(task, manifest, may_be_gone=not changes):
+            otherwise = f"is not prepared, or from other files than there are now ({task.name})"
+            reason = f"was prepared with {changes}" if changes else otherwise
             raise UserError(
-                f"{manifest.folder} was prepared from other files ({task.name}) than there are now: {REMEDY}"
+                f"{manifest.folder} {reason}: run `make data` with these settings, or give this corpus a name of its "
+                "own with data.corpus."
             )
-        if different and changes:
-            raise UserError(f"{folder} was prepared with {'; '.join(changes.values())}: {REMEDY}")
-        if different:
-            raise UserError(f"{folder} is not prepared ({task.name}): run `make data` with the same settings.")
 
 
-def _different(task: Task, manifest: Manifest, changes: Container[str]) -> str:
-    """Return what of a task is not as recorded, an empty string if all is."""
+def _is_different(task: Task, manifest: Manifest, *, may_be_gone: bool) -> bool:
+    """Return whether something of a task is not as recorded."""
     record = manifest.tasks.get(task.name)
     if record is None:
-        return "record"
+        return True
     for name in different_inputs(task, record):
         found, recorded = task.inputs[name], record.inputs.get(name)
         # a local copy of a data set of the Hub may be gone, too, so that its name has a fingerprint of another kind
         is_gone = found is None or (isinstance(found, dict) and isinstance(recorded, dict) and [*found] != [*recorded])
-        if not (is_gone and name in task.outside) or any(setting in changes for setting in task.outside[name]):
-            return name
+        if not (is_gone and may_be_gone and name in FROM_OUTSIDE):
+            return True
     # an interrupted preparation may have left ids that are newer than their record
     paths = [manifest.folder / name for name in record.outputs if name.endswith(DESCRIPTION)]
-    return next((path.name for path in paths if path.exists() and checksum(path) != record.outputs[path.name]), "")
+    return any(path.exists() and checksum(path) != record.outputs[path.name] for path in paths)

@@ -1,20 +1,17 @@
 """What only `eval` reads of a split: its references after the first one, and its true word alignments."""
 
 import json
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.config.data import is_text
-from nmt.config.folders import expanded
-from nmt.data.alignments import NAME, aligned, given_file
-from nmt.data.corpora import CorpusSplit
+from nmt.data.alignments import NAME, aligned, alignment_line
+from nmt.data.corpora import CorpusSplit, untagged
 from nmt.data.manifest import JsonObject, Manifest, Task, verify_task
 from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint
 from nmt.errors import UserError
-from nmt.storage.files import checksum, write_text
-from nmt.text.alignments import GoldAlignment, read_alignments, write_gold
+from nmt.storage.files import write_text
+from nmt.text.alignments import GoldAlignment, read_alignments
 from nmt.text.lines import read_lines
 
 
@@ -45,40 +42,20 @@ def read_further_references(folder: Path, split: str) -> list[list[str]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def align_tasks(folder: Path, split: CorpusSplit, fingerprint: Fingerprint | None, *, checking: bool) -> Iterator[Task]:
-    """Yield the task that writes the true alignments of a split in Pharaoh format, if they are known.
-
-    When `checking`, the file with them may be gone.
-    """
-    read, file, given = _reader(split), f"{split.name}.{NAME}", split.data.test_alignments
+def align_tasks(folder: Path, split: CorpusSplit, fingerprint: Fingerprint | None) -> Iterator[Task]:
+    """Yield the task that writes the true alignments of a development or test split, if they are known."""
+    read, file = registry.alignments_of(split.data, split.split), f"{split.name}.{NAME}"
 
     def write() -> JsonObject:
-        texts = (read_lines(folder / name) for name in split.texts[:2])
-        alignments = (each.after(len(split.data.tag.split())) for each in read()) if read else ()
-        found = [alignment for *_, alignment in aligned("test", zip(*texts, strict=True), alignments)]
-        write_text(folder / file, "".join(f"{write_gold(each)}\n" for each in found))
+        sources, targets = (read_lines(folder / name) for name in split.texts[:2])
+        pairs = zip((untagged(line, split.data.tag) for line in sources), targets, strict=True)
+        found = [pair[-1] for pair in aligned("test", pairs, read() if read else ())]
+        write_text(folder / file, "".join(f"{alignment_line(each, split.data)}\n" for each in found))
         return {"links": sum(len(each.possible) for each in found), "sure": sum(len(each.sure) for each in found)}
 
-    if read:
-        is_gone = checking and not expanded(given).is_file()
-        inputs: JsonObject = {
-            "source": fingerprint,
-            "languages": list(split.languages),
-            "tag": split.data.tag or None,
-            "sha256": checksum(given_file(split.data, "test")) if given and not is_gone else None,
-        }
-        outside = {"source": [], "sha256": [f"{split.prefix}test_alignments"]}
-        yield Task(f"align {split.name}", inputs, [file], write, outside)
-
-
-def _reader(split: CorpusSplit) -> Callable[[], Iterator[GoldAlignment]] | None:
-    """Return what reads the true alignments of a split: from the given file or the source; None if neither has any."""
-    if split.is_training_text or not is_text(split.data.target_lang):
-        return None
-    if split.split == "test" and split.data.test_alignments:
-        return lambda: read_alignments(given_file(split.data, "test"))
-    known = registry.source_of(split.data, split.split).alignments
-    return partial(known, split.data, split.split) if known else None
+    if read and not split.is_training_text:
+        inputs = {"source": fingerprint, "languages": list(split.languages), "tag": split.data.tag or None}
+        yield Task(f"align {split.name}", inputs, [file], write)
 
 
 def alignments_of(folder: Path, split: str) -> list[GoldAlignment]:

@@ -11,7 +11,7 @@ from nmt.config.keys import all_keys, value_of, with_values
 from nmt.config.saved import Settings, flatten, load_config
 from nmt.config.tree import Config
 from nmt.data.filters import pipeline
-from nmt.data.manifest import collect_task, read_manifest
+from nmt.data.manifest import Collected, collect_task, read_manifest
 from nmt.data.sources import registry
 from nmt.data.sources.files import named_languages
 from nmt.data.sources.source import Pair
@@ -157,5 +157,4 @@ def _training_pairs(data: DataConfig) -> Iterator[Pair]:
     """Yield the first training pairs that are not held out, and that the quick filters of pairs keep."""
     quick = [name for name in pipeline.filters_of(data, "train") if name in pipeline.QUICK]
     pairs = islice(registry.pairs(data, "train"), MAX_PAIRS)
-    chunks = (chunk for chunk, _ in pipeline.read_chunks(pairs))
-    return chain.from_iterable(pipeline.apply(quick, data, chunks, {}))
+    return chain.from_iterable(pipeline.apply(quick, data, pairs, Collected()))

@@ -67,4 +67,4 @@ def _files_in(folder: Path, setting: str) -> list[Path]:
     return found
 
 
-SOURCE = Source(fingerprint, pairs, settings=("train", "valid", "test"))
+SOURCE = Source(fingerprint, pairs, is_named=True)

@@ -9,24 +9,18 @@ import sentencepiece
 
 from nmt.text.lines import read_lines
 from nmt.text.special import BOS, EOS, PAD, UNK
-from nmt.text.train_tokenizer import SPECIAL_PIECES, LinesSeen
 
 
-def train_on_files(files: Sequence[Path]) -> tuple[bytes, LinesSeen]:
-    """Return a SentencePiece model in which every symbol between spaces is a piece, and the counts of the lines."""
-    seen = LinesSeen()
-    symbols: set[str] = set()
-    for line in chain.from_iterable(map(read_lines, files)):
-        symbols.update(line.split())
-        seen.offered += 1
-    seen.used = seen.offered
+def train_on_files(files: Sequence[Path]) -> bytes:
+    """Return a SentencePiece model in which every symbol between spaces is a piece."""
+    symbols = {symbol for line in chain.from_iterable(map(read_lines, files)) for symbol in line.split()}
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(sorted(symbols)),
         model_writer=model,
         model_type="word",
         use_all_vocab=True,
-        vocab_size=len(symbols) + SPECIAL_PIECES,
+        vocab_size=len(symbols) + len((UNK, PAD, BOS, EOS)),
         normalization_rule_name="identity",
         character_coverage=1.0,
         unk_id=UNK,
@@ -35,4 +29,4 @@ def train_on_files(files: Sequence[Path]) -> tuple[bytes, LinesSeen]:
         eos_id=EOS,
         minloglevel=3,
     )
-    return model.getvalue(), seen
+    return model.getvalue()

@@ -3,7 +3,6 @@
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import compress, islice
 from typing import Any
 
@@ -17,10 +16,6 @@ from nmt.text.tokenizer import SPACE_MARK
 
 MAX_LINE_BYTES = 4192
 """SentencePiece does not train on longer lines (its own default)."""
-RESERVED_CHARACTER = "\u2585"
-"""SentencePiece marks unknown words with this character, so it does not train on lines that contain it."""
-SPECIAL_PIECES = len({UNK, PAD, BOS, EOS})
-"""Pieces of every vocabulary that are not text."""
 THREADS = 16
 """Fixed, because the last digits of a unigram model depend on it."""
 SAMPLE_SEED = 1
@@ -31,48 +26,13 @@ BLOCK_LINES = 1 << 20
 """Lines from which a sample is drawn at a time."""
 
 
-@dataclass(slots=True)
-class LinesSeen:
-    """Counts of the lines offered for training, and of the ones skipped."""
-
-    offered: int = 0
-    """All lines of the text."""
-    used: int = 0
-    """Lines that the model was trained on."""
-    empty: int = 0
-    """Sampled lines without text."""
-    too_long: int = 0
-    """Sampled lines of more than MAX_LINE_BYTES bytes."""
-    reserved: int = 0
-    """Sampled lines that contain the reserved character."""
-
-    def usable(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yield the lines that SentencePiece can train on; count them and the others."""
-        for line in lines:
-            if not line or line.isspace():
-                self.empty += 1
-            elif 4 * len(line) > MAX_LINE_BYTES < len(line.encode()):
-                self.too_long += 1
-            elif RESERVED_CHARACTER in line:
-                self.reserved += 1
-            else:
-                self.used += 1
-                yield line
-
-
-def train(
-    lines: Iterable[str], count: int, config: TokenizerConfig, tags: Sequence[str] = ()
-) -> tuple[bytes, LinesSeen]:
-    """Train a model on `count` lines; return its content, and how many lines were used and skipped.
-
-    Each tag becomes one piece, which includes the space before it.
-    """
-    seen = LinesSeen(offered=count)
+def train(lines: Iterable[str], count: int, config: TokenizerConfig, tags: Sequence[str] = ()) -> bytes:
+    """Train a model on `count` lines, and return its content; each tag becomes one piece with the space before it."""
     symbols: dict[str, Any] = {"user_defined_symbols": [SPACE_MARK + tag for tag in tags]} if tags else {}
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=seen.usable(sample(lines, count, MAX_SENTENCES)),
+            sentence_iterator=(line for line in sample(lines, count, MAX_SENTENCES) if line and not line.isspace()),
             model_writer=model,
             model_type=config.model_type,
             vocab_size=config.vocab_size,
@@ -89,8 +49,8 @@ def train(
             **symbols,
         )
     except RuntimeError as error:
-        raise UserError(_explain(str(error), seen, config)) from error
-    return model.getvalue(), seen
+        raise UserError(_explain(str(error), f"tokenizer.vocab_size={config.vocab_size}")) from error
+    return model.getvalue()
 
 
 def sample(lines: Iterable[str], count: int, size: int) -> Iterator[str]:
@@ -110,15 +70,11 @@ def sample(lines: Iterable[str], count: int, size: int) -> Iterator[str]:
         size -= taken
 
 
-def _explain(reason: str, seen: LinesSeen, config: TokenizerConfig) -> str:
-    asked = f"tokenizer.vocab_size={config.vocab_size}"
+def _explain(reason: str, asked: str) -> str:
     if found := re.search(r"value <= (\d+)", reason):
         return f"{asked} is more than the text allows: set it to {found[1]} or less, or give more text."
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", reason):
         return f"{asked} is less than the text needs for its characters alone: set it to {found[1]} or more."
-    if not seen.used:
-        return (
-            f"the tokenizer has no text to learn from: of {seen.offered} lines, {seen.empty} are empty "
-            f"and {seen.too_long} longer than {MAX_LINE_BYTES} bytes."
-        )
+    if "sentences_.empty()" in reason:
+        return f"the tokenizer has no text to learn from: all lines are empty or longer than {MAX_LINE_BYTES} bytes."
     return f"training the tokenizer failed ({' '.join(reason.split())}): try another {asked}."

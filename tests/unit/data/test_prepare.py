@@ -66,7 +66,6 @@ def test_text_and_ids_agree_with_the_source_and_the_record(config: Config) -> No
     collected = manifest.collected("train")
     dropped = {"empty": 2, "control characters": 0, "words": 0}
     assert (collected.read, collected.kept, collected.dropped) == (303, 301, dropped)
-    assert [each.offered for each in manifest.tokenizer().lines] == [602]
     for record in manifest.tasks.values():
         assert record.outputs == {name: checksum(folder / name) for name in record.outputs}
 
@@ -121,13 +120,13 @@ def test_damaged_outputs_are_written_again(config: Config) -> None:
     said: list[str] = []
     prepare.prepare(config, said.append)
     reasons = [
-        "collect train: running again: train.en is missing",
-        "tokenizer: running again: tokenizer.model is damaged",
+        "collect train: running again: train.en is missing or damaged",
+        "tokenizer: running again: tokenizer.model is missing or damaged",
     ]
-    reasons += ["encode valid: running again: valid.de.tokens is missing"]
+    reasons += ["encode valid: running again: valid.de.tokens is missing or damaged"]
     assert [line for line in said if "again" in line] == [
         *reasons,
-        "encode train: running again: train.store.json is damaged",
+        "encode train: running again: train.store.json is missing or damaged",
     ]
     assert content(config) == before
 
@@ -171,7 +170,7 @@ def test_no_file_of_earlier_settings_stays_if_a_run_is_killed(tmp_path: Path) ->
 def test_corpus_does_not_depend_on_processes_and_chunks(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     run(config)
     monkeypatch.setattr(encode, "CHUNK_PAIRS", 40)
-    monkeypatch.setattr(pipeline.read_chunks, "__defaults__", (70,))
+    monkeypatch.setattr(pipeline, "CHUNK_PAIRS", 70)
     monkeypatch.setattr(make_tokenizer, "run_in_process", run_in_process)
     several = with_data(replace(config, runtime=RuntimeConfig(workers=2)), corpus="several")
     run(several)
@@ -198,7 +197,6 @@ HELD_OUT: dict[str, Any] = {"valid": [], "test": [], "hold_out": 0.1}
     [
         (lambda c: Path(c.data.train[0]).unlink(), r"train\.en does not exist"),
         (lambda c: append(c.data.train[1], "one more\n"), r"has 303 sentences, but .* has 304"),
-        (lambda c: [append(each, "a\0b\n") for each in c.data.test], "pair 24 of test holds a NUL"),
         (lambda c: with_data(c, max_words=1), r"train has no pairs: of 303 read, .*words 301"),
         (lambda c: with_data(c, max_pieces=2), "no pair of train has 2 pieces or fewer"),
         (

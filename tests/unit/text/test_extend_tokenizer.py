@@ -40,8 +40,8 @@ def test_a_vocabulary_that_cannot_be_extended_is_refused(learned: Tokenizer, siz
 
 
 def test_extended_tokenizer_knows_new_tags_and_splits_other_text_as_before() -> None:
-    old = Tokenizer(train(iter(OLD), len(OLD), TokenizerConfig(vocab_size=40))[0])
-    learned = Tokenizer(train(iter(NEW), len(NEW), TokenizerConfig(vocab_size=40), ["<de>", "<fr>"])[0])
+    old = Tokenizer(train(iter(OLD), len(OLD), TokenizerConfig(vocab_size=40)))
+    learned = Tokenizer(train(iter(NEW), len(NEW), TokenizerConfig(vocab_size=40), ["<de>", "<fr>"]))
     extended = extend(old, learned, 60, "old")
     tagged = extended.encode_source([f"<fr> {OLD[0]}"])[0]
     assert extended.vocabularies[0][tagged[0]] == "▁<fr>"

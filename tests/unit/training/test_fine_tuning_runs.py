@@ -120,4 +120,4 @@ def test_what_does_not_fit_is_refused_by_name(tuning: list[str], settings: list[
     succeed(["data", *small])
     succeed(["train", *small, outputs])
     error = refuse(["train", *tuning, "training.init_from=small", "name=other"])
-    assert "was prepared from other files (tokenizer) than there are now: run `make data`" in error
+    assert "is not prepared, or from other files than there are now (tokenizer): run `make data`" in error

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from nmt.config.data import DataConfig
 from nmt.data.engine import Engine, map_chunks
 from nmt.data.filters.overlap import HeldOut, Keeps, sentences_differ
-from nmt.data.manifest import Manifest, collect_task, encode_task
+from nmt.data.manifest import Collected, Manifest, collect_task, encode_task
 from nmt.data.sources.source import Pair
 from nmt.errors import UserError
 from nmt.text.language import identified_code, language_identifier
@@ -61,21 +61,21 @@ def filter_settings(data: DataConfig) -> dict[str, object]:
 def apply(
     filters: Sequence[str],
     data: DataConfig,
-    chunks: Iterator[list[Pair]],
-    dropped: dict[str, int],
+    pairs: Iterator[Pair],
+    counts: Collected,
     held_out: HeldOut | None = None,
     engine: Engine | None = None,
 ) -> Iterator[list[Pair]]:
-    """Yield the pairs of each chunk that pass all filters; count in `dropped` those that each filter drops.
+    """Yield chunks of the pairs that pass all filters; count pairs in `counts` as they are read, dropped and kept.
 
     An engine's workers share the work, unless all filters are quick; otherwise this process does it.
     """
-    dropped.update(dict.fromkeys(filters, 0))
+    counts.dropped.update(dict.fromkeys(filters, 0))
     if {*filters} <= {*QUICK}:
         engine = None  # to send the text would take as long
     in_order = filters.index(DUPLICATES) if DUPLICATES in filters else None
     first_seen = FirstSeen()
-    chunks, sent = tee(chunks)
+    chunks, sent = tee(_chunks(pairs, counts))
     judged = map_chunks(engine, "filters text", sent, judging, filters, data, held_out or HeldOut())
     for chunk, (found, hashes) in zip(chunks, judged, strict=True):
         verdicts = found.copy()  # Ray's arrays are read-only
@@ -83,8 +83,18 @@ def apply(
             candidates = np.flatnonzero(verdicts > in_order)
             verdicts[candidates[~first_seen.are_new(hashes)]] = in_order
         for name, count in zip(filters, np.bincount(verdicts, minlength=len(filters)).tolist(), strict=False):
-            dropped[name] += count
-        yield list(compress(chunk, (verdicts == len(filters)).tolist()))
+            counts.dropped[name] += count
+        kept = list(compress(chunk, (verdicts == len(filters)).tolist()))
+        counts.kept += len(kept)
+        yield kept
+
+
+def _chunks(pairs: Iterator[Pair], counts: Collected) -> Iterator[list[Pair]]:
+    """Group pairs into lists, with each sentence on one line; cells of tables may have line breaks."""
+    for chunk in blocks(pairs, CHUNK_PAIRS, lambda pair: len(pair[0]) + len(pair[1]), CHUNK_CHARACTERS):
+        counts.read += len(chunk)
+        broken = any("\n" in side for pair in chunk for side in pair[:2])
+        yield [(*map(on_one_line, pair[:2]), *pair[2:]) for pair in chunk] if broken else chunk
 
 
 Verdicts = tuple[npt.NDArray[np.intp], Hashes]
@@ -117,9 +127,9 @@ def _functions(data: DataConfig, held_out: HeldOut) -> dict[str, Keeps]:
     words, ratio = data.max_words, data.max_ratio
     found: dict[str, Keeps] = {
         "empty": lambda source, target: bool(source.strip() and target.strip()),
-        "control characters": lambda source, target: not (breaks_lines(source) or breaks_lines(target)),
+        "control characters": lambda source, target: "\0" not in source and "\0" not in target,
         "copies": lambda source, target: source.strip() != target.strip(),
-        "words": lambda source, target: has_at_most(source, words) and has_at_most(target, words),
+        "words": lambda source, target: _has_at_most(source, words) and _has_at_most(target, words),
         "ratio": lambda source, target: _are_similar(len(source.split()), len(target.split()), ratio),
         "overlap": sentences_differ(data, held_out),
     }
@@ -129,13 +139,7 @@ def _functions(data: DataConfig, held_out: HeldOut) -> dict[str, Keeps]:
     return found
 
 
-def breaks_lines(text: str) -> bool:
-    """Return whether a text cannot be one line of a text file."""
-    return "\n" in text or "\0" in text
-
-
-def has_at_most(text: str, max_words: int) -> bool:
-    """Return whether a text has at most this number of words."""
+def _has_at_most(text: str, max_words: int) -> bool:
     return len(text) < 2 * max_words or len(text.split()) <= max_words
 
 
@@ -157,13 +161,6 @@ def _language_check(language: str, data: DataConfig) -> Callable[[str], bool]:
         return bool(probability >= data.min_language_probability)
 
     return has_language
-
-
-def read_chunks(pairs: Iterator[Pair], size: int = CHUNK_PAIRS) -> Iterator[tuple[list[Pair], int]]:
-    """Group pairs into lists, with each sentence on one line; also yield how many had line breaks, as cells may."""
-    for chunk in blocks(pairs, size, lambda pair: len(pair[0]) + len(pair[1]), CHUNK_CHARACTERS):
-        broken = sum("\n" in side for pair in chunk for side in pair[:2])
-        yield [(*map(on_one_line, pair[:2]), *pair[2:]) for pair in chunk] if broken else chunk, broken
 
 
 class FirstSeen:

@@ -161,4 +161,4 @@ def _sentences(path: Path) -> Iterator[str]:
     yield from (" ".join(html.unescape(segment).split()) for segment in found)
 
 
-SOURCE = Source(fingerprint, pairs, further_references, settings=("train", "valid", "test"))
+SOURCE = Source(fingerprint, pairs, further_references, is_named=True)

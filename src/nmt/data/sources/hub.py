@@ -145,4 +145,4 @@ def _check_count(config: DataConfig, names: Sequence[str], paths: Sequence[Path]
         )
 
 
-SOURCE = Source(fingerprint, pairs, settings=("hub_dataset", "hub_config", "hub_revision", "train", "valid", "test"))
+SOURCE = Source(fingerprint, pairs, is_named=True)

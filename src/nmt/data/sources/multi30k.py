@@ -68,4 +68,4 @@ def _fetch_or_check(path: Path) -> None:
         partial.write_bytes(content)
 
 
-SOURCE = Source(fingerprint, pairs, settings=files.SOURCE.settings)
+SOURCE = Source(fingerprint, pairs, is_named=True)

@@ -3,10 +3,11 @@
 To add a source, write a module with a `SOURCE`, and name it in `nmt.config.registry`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from hashlib import blake2b
 
-from nmt.config.data import DataConfig
+from nmt.config.data import DataConfig, is_text
 from nmt.config.folders import is_address
 from nmt.config.registry import load
 from nmt.data import alignments
@@ -14,7 +15,7 @@ from nmt.data.sources import files, sacrebleu_sets
 from nmt.data.sources.source import Fingerprint, Pair, Source
 from nmt.errors import UserError
 from nmt.storage.files import checksum
-from nmt.text.alignments import read_alignments
+from nmt.text.alignments import GoldAlignment, read_alignments
 from nmt.text.lines import on_one_line
 
 
@@ -35,42 +36,32 @@ def source_of(config: DataConfig, split: str) -> Source:
 
 def has_text(config: DataConfig, split: str) -> bool:
     """Return whether one of several corpora has this split: it is named, held out, or part of what is generated."""
-    is_generated = not source_named(config.source).settings
+    is_generated = not source_named(config.source).is_named
     return split == "train" or is_generated or bool(getattr(config, split)) or split in held_out(config)
 
 
 def held_out(config: DataConfig) -> list[str]:
     """Return the splits without text of their own, which get some of the training pairs."""
-    if not config.hold_out or not source_named(config.source).settings:
+    if not config.hold_out or not source_named(config.source).is_named:
         return []
     return [split for split, names in (("valid", config.valid), ("test", config.test)) if not names]
 
 
-def read_from(config: DataConfig, split: str) -> str:
-    """Return the split whose text a split is read from: the training text if it is held out."""
-    return "train" if split in held_out(config) else split
-
-
-def text_settings(config: DataConfig, split: str) -> list[str]:
-    """Return the settings under `data.` that name the text of a split."""
-    its_text = read_from(config, split)
-    settings = source_named(config.source).settings
-    names = [name for name in settings if name not in ("train", "valid", "test") or name == its_text]
-    return ["source", split, *names, *(["train_alignments"] if split == "train" else [])]
-
-
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:
-    """Return the fingerprint of the text from which a split is read."""
-    its_text = read_from(config, split)
-    found = source_of(config, its_text).fingerprint(config, its_text)
-    if split == "train" and config.train_alignments and source_named(config.source).alignments is None:
-        return {**found, alignments.NAME: checksum(alignments.given_file(config, "train"))}
-    return found
+    """Return the fingerprint of the text from which a split is read: the training text if it is held out."""
+    its_text = "train" if split in held_out(config) else split
+    source, given = source_of(config, its_text), alignments.given_file(config, split)
+    found = source.fingerprint(config, its_text)
+    if given is None or source.alignments:
+        return found
+    if not given.is_file():
+        raise UserError(f"{given} does not exist or is not a file: check data.{split}_alignments.")
+    return {**found, alignments.NAME: checksum(given)}
 
 
 def fingerprint_if_here(config: DataConfig, split: str) -> Fingerprint | None:
     """Return the fingerprint of a split; None if its files are gone, or might have to be downloaded for it."""
-    names: list[str] = getattr(config, read_from(config, split), [])
+    names: list[str] = getattr(config, "train" if split in held_out(config) else split, [])
     if source_of(config, split) is sacrebleu_sets.SOURCE or any(map(is_address, names)):
         return None
     try:
@@ -86,6 +77,19 @@ def further_references(config: DataConfig, split: str) -> list[list[str]]:
     return source_of(config, split).further_references(config, split)
 
 
+def alignments_of(config: DataConfig, split: str) -> Callable[[], Iterator[GoldAlignment]] | None:
+    """Return what reads the word alignments of a split, from the source or the given file; None if neither has any.
+
+    The training text has them only if they are asked for.
+    """
+    if not is_text(config.target_lang) or (split == "train" and not config.train_alignments):
+        return None
+    if own := source_of(config, split).alignments:
+        return partial(own, config, split)
+    given = alignments.given_file(config, split)
+    return partial(read_alignments, given) if given else None
+
+
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     """Yield the pairs of a split, source side first."""
     others = held_out(config)
@@ -96,13 +100,8 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
 
 def _training_pairs(config: DataConfig) -> Iterator[Pair]:
     """Yield the training pairs, with their alignments if these are used."""
-    source = source_of(config, "train")
-    training = source.pairs(config, "train")
-    if not config.train_alignments:
-        return training
-    if source.alignments:
-        return alignments.aligned("train", training, source.alignments(config, "train"))
-    return alignments.aligned("train", training, read_alignments(alignments.given_file(config, "train")))
+    training, read = source_of(config, "train").pairs(config, "train"), alignments_of(config, "train")
+    return alignments.aligned("train", training, read()) if read else training
 
 
 def _split_of(pair: Pair, share: float, held_out_splits: list[str]) -> str:

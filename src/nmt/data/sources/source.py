@@ -26,9 +26,8 @@ class Source(NamedTuple):
     """Return the sentences of each reference of a split after the first one."""
     alignments: Callable[[DataConfig, str], Iterator[GoldAlignment]] | None = None
     """Yield the word alignments of a split; None if the source does not know them."""
-    settings: tuple[str, ...] = ()
-    """Settings under `data.` that name the text; the manifest records them. A source without any has text of its own
-    for all splits."""
+    is_named: bool = False
+    """Whether data.train, data.valid and data.test name the text; if not, the source has its own for all splits."""
     splits: tuple[str, ...] = ("test", "valid", "train")
     """Splits in the order of preparation: small ones first, so that their errors show early."""
 

@@ -4,13 +4,15 @@ import random
 import sys
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from nmt.config.data import DataConfig
 from nmt.data.engine import Engine
+from nmt.data.filters import pipeline
 from nmt.data.filters.overlap import HeldOut
-from nmt.data.filters.pipeline import apply, filters_of, read_chunks
+from nmt.data.manifest import Collected
 from nmt.data.sources.source import Pair
 from nmt.errors import ConfigError, UserError
 from nmt.text.language import OTHER_CODES, language_identifier
@@ -20,10 +22,12 @@ def run(
     pairs: list[Pair], data: DataConfig, size: int = 3, held_out: HeldOut | None = None, engine: Engine | None = None
 ) -> tuple[list[Pair], dict[str, int]]:
     """Return the pairs that the filters of training text keep, and how many each drops."""
-    dropped: dict[str, int] = {}
-    chunks = (chunk for chunk, _ in read_chunks(iter(pairs), size))
-    kept = apply(filters_of(data, "train"), data, chunks, dropped, held_out, engine)
-    return [pair for chunk in kept for pair in chunk], dropped
+    counts = Collected()
+    with patch.object(pipeline, "CHUNK_PAIRS", size):
+        chunks = list(pipeline.apply(pipeline.filters_of(data, "train"), data, iter(pairs), counts, held_out, engine))
+    kept = [pair for chunk in chunks for pair in chunk]
+    assert (counts.read, counts.kept) == (len(pairs), len(kept))
+    return kept, counts.dropped
 
 
 def test_filters_apply_in_order_and_count_what_they_drop() -> None:

@@ -21,7 +21,7 @@ def lines() -> list[str]:
 
 @pytest.fixture(scope="module")
 def model(lines: list[str]) -> bytes:
-    return train(iter(lines[1:-1] * 5), 300, TokenizerConfig(vocab_size=150))[0]
+    return train(iter(lines[1:-1] * 5), 300, TokenizerConfig(vocab_size=150))
 
 
 @pytest.fixture(scope="module")

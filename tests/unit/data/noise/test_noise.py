@@ -32,7 +32,7 @@ Content = dict[int, tuple[list[int], list[int]]]
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     text = [side for pair in PAIRS for side in pair]
-    return Tokenizer(train(iter(text), len(text), TokenizerConfig(vocab_size=300))[0])
+    return Tokenizer(train(iter(text), len(text), TokenizerConfig(vocab_size=300)))
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore
 
 def test_noise_that_cannot_be_applied_is_refused() -> None:
     text = [side for pair in PAIRS for side in pair]
-    unigram = Tokenizer(train(iter(text), len(text), TokenizerConfig(vocab_size=100, model_type="unigram"))[0])
+    unigram = Tokenizer(train(iter(text), len(text), TokenizerConfig(vocab_size=100, model_type="unigram")))
     with pytest.raises(UserError, match=r"noise\.bpe_dropout needs a BPE tokenizer, .*model_type=bpe"):
         make_noise(NoiseConfig(bpe_dropout=0.1), unigram, 1, 99)
     dropout, setting = "noise.bpe_dropout=0.1", "tokenizer.model_type=unigram"
