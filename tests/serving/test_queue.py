@@ -94,12 +94,14 @@ async def test_a_client_with_many_requests_gets_the_share_of_one(queue: Queue) -
 
 
 @scenario
-async def test_who_has_had_more_waits_for_one_that_was_just_answered(queue: Queue) -> None:
+async def test_who_has_had_more_is_translated_alone_and_waits_for_one_that_was_just_answered(queue: Queue) -> None:
     add(queue, "honest", "y")
     add(queue, "hostile", "x" * 500)
     assert {*taken(queue), *taken(queue)} == {"x" * 500, "y"}
     queue.clients["hostile"].served += 10
     add(queue, "hostile", "z")
+    add(queue, "honest", "y")
+    assert taken(queue) == ["y"]
     assert taken(queue) == []
     add(queue, "honest", "a" * 300)
     assert taken(queue) == ["a" * 300]

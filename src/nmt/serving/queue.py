@@ -138,6 +138,8 @@ class Queue:
         self.all.clock, first.client.clock = first.turn
         chosen, cost = [first], first.cost
         for each in self.waiting[1:]:
+            if each.client.served > first.client.served + seconds:
+                break  # it has had more than its share: its sentences would only make the answers of others late
             if each.fits(first):
                 cost += each.cost
                 if cost > seconds * self.cost_per_second or len(chosen) == MAX_BATCH:
