@@ -7,9 +7,10 @@ import logging
 import signal
 import socket
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from multiprocessing import active_children
+from typing import ClassVar
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -33,7 +34,12 @@ HEADERS = {
 """Sent with every answer: the page loads nothing from other hosts, runs no inline script, and is not framed."""
 MAX_HEADER_BYTES = 16_384
 """The largest head of a request."""
-MAX_CONNECTIONS = 1_000
+MAX_CONNECTIONS = 900
+"""Below the 1,024 files that many systems let a process have open."""
+MAX_ACCEPTED = 16
+"""The most connections that are taken before others have their turn; each takes 0.1 ms."""
+MAX_NOT_ACCEPTED = 4_096
+"""Connections that the system keeps until they are taken."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 READ_SECONDS = 10
 """Most seconds for a client to send a request, from its first byte."""
@@ -65,7 +71,7 @@ async def _serve(config: Config) -> None:
         try:
             await asyncio.gather(*(each.model.start() for each in queues))
             app = application(Api(queues, load_detector()), config.serve, keys)
-            listening.listen(MAX_CONNECTIONS)  # only now: a proxy takes it as a sign that the server answers
+            listening.listen(MAX_NOT_ACCEPTED)  # only now: a proxy takes it as a sign that the server answers
             working = [asyncio.ensure_future(each.work()) for each in queues]
             host, port = listening.getsockname()[:2]
             address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -102,32 +108,29 @@ class Protocol(H11Protocol):
     the longest time, from the address with the most of these.
     """
 
-    waiting_since: float | None
-    """Since when it has had no whole request; None if it has one."""
-    begun: bool
-    """Whether a part of the request has come."""
+    waiting: ClassVar[defaultdict[str, dict["Protocol", None]]] = defaultdict(dict)
+    """Connections that have no whole request, by address; the one that has waited longest is first."""
+    timer: asyncio.TimerHandle | None = None
+    begun = False
+    """Whether a part of the next request has come."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Take a connection, in the place of another if there are too many."""
         super().connection_made(transport)
         transport.max_size = READ_BYTES  # type: ignore[attr-defined] # asyncio's own attribute, of 256 KiB
-        self.address = self.client[0] if self.client else ""
-        self.timer: asyncio.TimerHandle | None = None
+        if len(self.connections) > MAX_CONNECTIONS:
+            crowd = max(self.waiting.values(), key=len, default={})
+            if not crowd:
+                self._refuse(503, "too many connections: try again")
+                return
+            oldest = next(iter(crowd))
+            oldest._stop_waiting()  # it leaves `connections` only when the loop comes to it
+            oldest.transport.abort()
         self._wait()
-        if len(self.connections) <= MAX_CONNECTIONS:
-            return
-        waiting = [each for each in self.connections if each is not self and each.waiting_since is not None]
-        if not waiting:
-            self._refuse(503, "too many connections: try again")
-            return
-        ((crowd, _),) = Counter(each.address for each in waiting).most_common(1)
-        oldest = min((each for each in waiting if each.address == crowd), key=lambda each: each.waiting_since or 0)
-        oldest.waiting_since = None  # it leaves `connections` only when the loop comes to it
-        oldest.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request; the rest must come in time."""
-        if self.waiting_since is not None and not self.begun:
+        if not self.begun:
             self.begun = True
             self._set_timer(READ_SECONDS)
         super().data_received(data)
@@ -141,21 +144,18 @@ class Protocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
-        self._set_timer(0)
+        self._stop_waiting()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Close the connection, or say with the answer to its open request that no other one will be read."""
+        if self.cycle:
+            self.cycle.default_headers = [*self.cycle.default_headers, (b"connection", b"close")]
+        super().shutdown()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP."""
         self._refuse(400, "the request is not HTTP")
-
-    def _wait(self) -> None:
-        self.waiting_since, self.begun = self.loop.time(), False
-        self._set_timer(KEEP_ALIVE_SECONDS)
-
-    def _note_whole_request(self) -> None:
-        if self.cycle and not self.cycle.response_complete and not self.cycle.more_body:
-            self.waiting_since = None
-            self._set_timer(0)
 
     def _refuse(self, status: int, message: str) -> None:
         body = json.dumps({"error": message})
@@ -163,6 +163,25 @@ class Protocol(H11Protocol):
         retry = f"Retry-After: {RETRY['Retry-After']}\r\n" if status == 503 else ""
         self.transport.write(f"{head}{retry}Connection: close\r\n\r\n{body}".encode())
         self.transport.close()
+
+    def _wait(self) -> None:
+        self.waiting[self._address][self] = None
+        self.begun = False
+        self._set_timer(KEEP_ALIVE_SECONDS)
+
+    def _note_whole_request(self) -> None:
+        if self.cycle and not self.cycle.response_complete and not self.cycle.more_body:
+            self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        self._set_timer(0)
+        self.waiting[self._address].pop(self, None)
+        if not self.waiting[self._address]:
+            del self.waiting[self._address]
+
+    @property
+    def _address(self) -> str:
+        return self.client[0] if self.client else ""
 
     def _set_timer(self, seconds: float) -> None:
         """Abort the connection after some seconds; 0 is no limit."""
@@ -192,9 +211,16 @@ class _Uvicorn(uvicorn.Server):
                 proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=DRAIN_SECONDS,
+                backlog=MAX_ACCEPTED,  # asyncio takes as many at a time
                 h11_max_incomplete_event_size=MAX_HEADER_BYTES,
             )
         )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        for each in sockets or []:
+            each.listen(MAX_NOT_ACCEPTED)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -208,7 +234,6 @@ class _Uvicorn(uvicorn.Server):
             self.force_exit = True
         elif not self.should_exit:
             log("finishing open requests")
-            self.server_state.default_headers.append((b"connection", b"close"))
             for each in self.queues:  # before uvicorn gives up, without an answer
                 asyncio.get_running_loop().call_later(DRAIN_SECONDS - 2, each.refuse_all)
         self.should_exit = True
