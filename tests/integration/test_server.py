@@ -8,11 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from http.client import HTTPConnection
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +27,7 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
 import nmt
 from load_test import __main__ as load_test
-from load_test.attacks import attacks
+from load_test.attacks import attacking, attacks
 from nmt.cli import main
 from shared.processes import is_alive
 from shared.processes import model_processes as processes_of_models
@@ -127,6 +129,17 @@ def test_many_clients_at_the_same_time_get_the_translations_of_the_model(server:
     assert found == expected * 8
 
 
+def test_small_answers_are_sent_immediately(server: Server) -> None:
+    """After some exchanges, Linux acknowledges a head without its body after 40 ms only."""
+    connection, seconds = HTTPConnection(*server.address), list[float]()
+    for _ in range(40):
+        began = time.monotonic()
+        connection.request("GET", "/health")
+        connection.getresponse().read()
+        seconds.append(time.monotonic() - began)
+    assert min(seconds[-10:]) < 0.03
+
+
 def test_libretranslatepy_works_unchanged(server: Server, expected: list[str]) -> None:
     api = pytest.importorskip("libretranslatepy", reason="needs the extra dev").LibreTranslateAPI(server.url)
     assert [api.translate(line, "en", "de", timeout=60) for line in LINES] == expected
@@ -187,8 +200,8 @@ def test_slow_vanishing_and_junk_clients_disturb_nobody(server: Server, expected
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", attacks("en", "de"))
 def test_honest_clients_get_their_answers_beside_hostile_ones(server: Server, kind: str) -> None:
-    attack, port = attacks("en", "de")[kind], server.address[1]
-    found = asyncio.run(load_test.measure(port, LINES * 4, 1.0, 4, {}, attack))
+    with attacking(server.address[1], "en", "de", kind):
+        found = asyncio.run(load_test.measure(server.address[1], LINES * 4, 1.0, 4, {}))
     assert found.errors == 0
     assert found.latencies
 

@@ -22,13 +22,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
-from load_test.attacks import Attack, attacks, request
+from load_test.attacks import attacking, attacks, request
 from shared import processes
 
-HOSTILE = "127.0.2.1"
-HOSTILE_CLIENTS = 2
 WARM_UP_SECONDS = 3.0
-PAUSE_SECONDS = 0.05
 Texts = dict[str, str]
 """The answer to each sentence."""
 
@@ -52,27 +49,14 @@ class Honest:
         )
 
 
-async def measure(
-    port: int, lines: Sequence[str], seconds: float, clients: int, expected: Texts, attack: Attack | None = None
-) -> Honest:
-    """Let honest clients ask for some time, beside hostile ones if there is an attack."""
-    found, end = Honest(), time.monotonic() + seconds
-    hostile = [asyncio.ensure_future(_repeat(attack, port)) for _ in range(HOSTILE_CLIENTS) if attack]
-    began = time.monotonic()
+async def measure(port: int, lines: Sequence[str], seconds: float, clients: int, expected: Texts) -> Honest:
+    """Let honest clients ask for some time."""
+    found, began = Honest(), time.monotonic()
+    end = began + seconds
     await asyncio.gather(*(_ask_until(end, port, f"127.0.1.{1 + number}", lines[number:], found, expected)
                            for number in range(clients)))  # fmt: skip
     found.seconds = time.monotonic() - began
-    for each in hostile:
-        each.cancel()
-    await asyncio.gather(*hostile, return_exceptions=True)
     return found
-
-
-async def _repeat(attack: Attack, port: int) -> None:
-    while True:
-        with suppress(OSError, asyncio.IncompleteReadError):
-            await attack(port, HOSTILE)
-        await asyncio.sleep(PAUSE_SECONDS)
 
 
 async def _ask_until(end: float, port: int, address: str, lines: Sequence[str], found: Honest, expected: Texts) -> None:
@@ -126,16 +110,16 @@ async def _measure_all(arguments: argparse.Namespace, lines: Sequence[str]) -> N
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         _, models = await _exchange(reader, writer, b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         writer.close()
-        kinds = attacks(models["models"][0]["source"], models["models"][0]["target"])
-        kinds = {name: attack for name, attack in kinds.items() if arguments.only in name}
+        languages = models["models"][0]["source"], models["models"][0]["target"]
+        kinds = [name for name in attacks(*languages) if arguments.only in name]
         expected: Texts = {}
         await measure(port, lines, WARM_UP_SECONDS, arguments.clients, expected)
         print("| hostile clients | answers/s | p50 | p99 | errors | MiB |\n|---|---|---|---|---|---|")
         quiet = await measure(port, lines, arguments.seconds / 4, arguments.clients, expected)
         print(quiet.row("none", pid), flush=True)
-        for name, attack in kinds.items():
-            part = arguments.seconds / len(kinds)
-            found = await measure(port, lines, part, arguments.clients, expected, attack)
+        for name in kinds:
+            with attacking(port, *languages, name):
+                found = await measure(port, lines, arguments.seconds / len(kinds), arguments.clients, expected)
             print(found.row(name, pid), flush=True)
         again = await measure(port, lines, arguments.seconds / 4, arguments.clients, expected)
         print(again.row("none, afterwards", pid), flush=True)

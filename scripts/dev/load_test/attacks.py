@@ -4,9 +4,14 @@ import asyncio
 import itertools
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
 from typing import Any
 
+ADDRESS = "127.0.2.1"
+CLIENTS = 2
+PAUSE_SECONDS = 0.05
 HEAD = b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 SENTENCE = 600
 """Characters of the longest sentence that is translated as a whole."""
@@ -110,3 +115,30 @@ def attacks(source: str, target: str) -> dict[str, Attack]:
         "a form of very many fields": asking("/translate", b"q=a" + form + b"&" * 190_000),
         "deep JSON": asking("/v1/translate", b"[" * 190_000),
     }
+
+
+@contextmanager
+def attacking(port: int, source: str, target: str, name: str) -> Iterator[None]:
+    """Attack a server in one way from another process, so that honest clients are not slowed by its own work."""
+    process = get_context("spawn").Process(target=_attack, args=(port, source, target, name), daemon=True)
+    process.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
+
+
+def _attack(port: int, source: str, target: str, name: str) -> None:
+    attack = attacks(source, target)[name]
+
+    async def repeat() -> None:
+        while True:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                await attack(port, ADDRESS)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def repeat_all() -> None:
+        await asyncio.gather(*(repeat() for _ in range(CLIENTS)))
+
+    asyncio.run(repeat_all())
