@@ -14,7 +14,7 @@ from nmt.text.lines import STANDARD, blocks, check_used_once, open_output, read_
 
 def run(config: Config) -> None:
     """Read `source<TAB>translation` lines; write `log-probability<TAB>tokens<TAB>source<TAB>translation`."""
-    check_used_once([config.input], [config.output])
+    check_used_once(config.input, [config.output])
     pairs = _pairs(config.input, read_input(config.input))
     engine = load_engine(config, prepare_machine(config.runtime)).engine
     with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=None) as bar:

@@ -20,7 +20,7 @@ from nmt.text.lines import check_used_once, is_interactive, open_output, read_in
 def run(config: Config) -> None:
     """Write a translation per line, in the order of the input; each block of lines is written as soon as it is done."""
     alignments = [config.translate.alignments] if config.translate.alignments else []
-    check_used_once([config.input], [config.output, *alignments])
+    check_used_once(config.input, [config.output, *alignments])
     sources, lines = tee(read_input(config.input))
     machine = prepare_machine(config.runtime)
     if alignments:

@@ -21,7 +21,7 @@ WRITERS = {"bracketed": bracketed, "drawn": drawn}
 
 def run(config: Config) -> None:
     """Write a tree per sentence, in the order of the input; an empty line stays empty."""
-    check_used_once([config.input], [config.output])
+    check_used_once(config.input, [config.output])
     lines = read_input(config.input)
     loaded = load_engine(config, prepare_machine(config.runtime))
     if loaded.languages[1] != TREES:

@@ -6,8 +6,8 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from nmt.errors import UserError
 from nmt.text.lines import read_lines
@@ -17,8 +17,7 @@ Link = tuple[int, int]
 LINK = re.compile(r"(\d{1,6})([-p])(\d{1,6})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class GoldAlignment:
+class GoldAlignment(NamedTuple):
     """The true alignment of a sentence pair."""
 
     sure: frozenset[Link]
@@ -28,11 +27,11 @@ class GoldAlignment:
 
     def reversed(self) -> "GoldAlignment":
         """Return the alignment of the other direction of translation."""
-        return GoldAlignment(*(frozenset((j, i) for i, j in links) for links in (self.sure, self.possible)))
+        return GoldAlignment(*(frozenset((j, i) for i, j in links) for links in self))
 
     def after(self, words: int) -> "GoldAlignment":
         """Return the alignment of the same sentences with more words before the source."""
-        return GoldAlignment(*(frozenset((i + words, j) for i, j in links) for links in (self.sure, self.possible)))
+        return GoldAlignment(*(frozenset((i + words, j) for i, j in links) for links in self))
 
 
 def write_links(links: Iterable[Link]) -> str:
@@ -47,19 +46,22 @@ def write_gold(gold: GoldAlignment) -> str:
 
 def read_gold(line: str) -> GoldAlignment:
     """Read a gold alignment; raise ValueError if the line is not in Pharaoh format."""
-    links: dict[str, set[Link]] = {"-": set(), "p": set()}
+    sure, possible = set[Link](), set[Link]()
     for text in line.split():
         match = LINK.fullmatch(text)
         if match is None:
             raise ValueError(f"{text[:20]!r} is no link such as 0-0 (sure) or 0p0 (possible)")
-        links[match[2]].add((int(match[1]), int(match[3])))
-    return GoldAlignment(frozenset(links["-"]), frozenset(links["-"] | links["p"]))
+        link = int(match[1]), int(match[3])
+        possible.add(link)
+        if match[2] == "-":
+            sure.add(link)
+    return GoldAlignment(frozenset(sure), frozenset(possible))
 
 
-def links_to_learn(gold: GoldAlignment) -> tuple[Link, ...]:
+def links_to_learn(gold: GoldAlignment) -> list[Link]:
     """Return the sure links, and the possible ones of target words without a sure one."""
     linked = {target for _, target in gold.sure}
-    return tuple(sorted(gold.sure | {link for link in gold.possible if link[1] not in linked}))
+    return sorted(gold.sure | {link for link in gold.possible if link[1] not in linked})
 
 
 def read_alignments(path: Path) -> Iterator[GoldAlignment]:

@@ -5,7 +5,7 @@ import lzma
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -26,14 +26,13 @@ OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
 def read_lines(path: Path) -> Iterator[str]:
     r"""Yield the lines of a UTF-8 text file, which may be .gz or .xz; lines end at \n or \r\n and nowhere else."""
-    name = str(path)
     try:
         with OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
-            yield from _decoded(file, name)
+            yield from _decoded(file, str(path))
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise UserError(f"{name} is damaged or cut short ({error}): fetch it again.") from error
+        raise UserError(f"{path} is damaged or cut short ({error}): fetch it again.") from error
     except OSError as error:
-        raise UserError(f"cannot read {name}: {error.strerror or error}.") from error
+        raise UserError(f"cannot read {path}: {error.strerror or error}.") from error
 
 
 def read_input(name: str, key: str = "input") -> Iterator[str]:
@@ -51,14 +50,13 @@ def read_input(name: str, key: str = "input") -> Iterator[str]:
     return read_lines(file)
 
 
-def check_used_once(read: Sequence[str], written: Sequence[str]) -> None:
-    """Refuse a file that is written and is another output or an input, too, and a standard stream used twice."""
-    inputs, outputs = {_place(name) for name in read if name != STANDARD}, list(map(_place, written))
-    for name, place in zip(written, outputs, strict=True):
-        if (outputs.count(place) > 1 or place in inputs) and not is_device(name):
+def check_used_once(read: str, written: Sequence[str]) -> None:
+    """Refuse to write a file that is the input or another output, too."""
+    used = {_place(read)} if read != STANDARD else set[str]()
+    for name in written:
+        if _place(name) in used:
             raise UserError(f"{name} would be written, but is another output or an input, too: name another file")
-    if read.count(STANDARD) > 1:
-        raise UserError("standard input would be read twice: name a file for all but one input")
+        used.update(() if is_device(name) else {_place(name)})
 
 
 def _place(name: str) -> str:
@@ -92,11 +90,8 @@ def open_output(name: str) -> Iterator[IO[bytes]]:
     if name == STANDARD and not sys.stdout:
         raise UserError("standard output is closed: name a file with output=")
     try:
-        if name == STANDARD:
-            yield sys.stdout.buffer
-        else:
-            with expanded(name).open("wb") as file:
-                yield file
+        with nullcontext(sys.stdout.buffer) if name == STANDARD else expanded(name).open("wb") as stream:
+            yield stream
     except BrokenPipeError:  # the reader, such as `head`, has all it wants: not an error
         raise
     except OSError as error:

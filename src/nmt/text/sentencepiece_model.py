@@ -26,11 +26,11 @@ def parsed(model: bytes, name: str = "the tokenizer") -> Any:
     """Return a model as a message of protocol buffers; errors call it `name`."""
     try:
         found = ModelProto.FromString(model)
-    except DecodeError as error:
-        raise UserError(f"{name} is damaged or not a SentencePiece model: restore it") from error
-    if any(isinstance(each.piece, bytes) for each in found.pieces):  # it is not valid text
-        raise UserError(f"{name} is damaged: restore it")
-    return found
+        if all(isinstance(each.piece, str) for each in found.pieces):  # bytes are not valid text
+            return found
+    except DecodeError:
+        pass
+    raise UserError(f"{name} is damaged or not a SentencePiece model: restore it")
 
 
 def read_pieces(model: bytes, name: str = "the tokenizer") -> list[Piece]:

@@ -29,6 +29,11 @@ class Tokenizer:
         """Take the content of one model for both languages, or of two models; errors call it `name`."""
         self.models: tuple[bytes, ...] = (source,) if target is None else (source, target)
         """The content of the one or two models, from which the same tokenizer can be made."""
+        self.contents = source, source if target is None else target
+        """The source model and the target model; the same one twice if there is one."""
+        self.checksum = hashlib.sha256(b"".join(self.models)).hexdigest()
+        self.files = dict(zip(trained_file_names(joint=target is None), self.models, strict=True))
+        """The content of its files, by name."""
         self._source = _processor(source, name)
         self._target = self._source if target is None else _processor(target, name)
         self.vocabularies = _pieces(self._source), _pieces(self._target)
@@ -53,24 +58,13 @@ class Tokenizer:
             with replacing(folder / name) as partial:
                 partial.write_bytes(content)
 
-    @property
-    def files(self) -> dict[str, bytes]:
-        """The content of its files, by name."""
-        return dict(zip(trained_file_names(joint=len(self.models) == 1), self.models, strict=True))
-
-    @property
-    def checksum(self) -> str:
-        """SHA-256 of the content of the models."""
-        return hashlib.sha256(b"".join(self.models)).hexdigest()
-
-    @property
-    def contents(self) -> tuple[bytes, bytes]:
-        """The source model and the target model; the same one twice if joint."""
-        return self.models[0], self.models[-1]
-
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the ids of source sentences."""
         return _encode(self._source, lines)
+
+    def encode_target(self, lines: Sequence[str]) -> list[list[int]]:
+        """Return the ids of target sentences."""
+        return _encode(self._target, lines)
 
     def encode_input(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the ids of sentences to translate, with single spaces for white space that models know little of."""
@@ -78,12 +72,8 @@ class Tokenizer:
 
     @cached_property
     def with_spaces(self) -> tuple[Callable[[str], str], ...]:
-        """Return, for source and target, the function that makes single spaces of white space that is rare in it."""
+        """For source and target, the function that makes single spaces of white space that is rare in it."""
         return tuple(map(_with_single_spaces, self.vocabularies))
-
-    def encode_target(self, lines: Sequence[str]) -> list[list[int]]:
-        """Return the ids of target sentences."""
-        return _encode(self._target, lines)
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the tokens of source ids as the vocabulary spells them."""

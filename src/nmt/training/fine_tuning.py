@@ -70,10 +70,7 @@ def _for_vocabulary(
             f"the data in {config.data_folder} was prepared with another tokenizer than {origin.path}: run `make data` "
             "with the same ARGS, or set training.init_vocabulary to new or extend"
         )
-    sides = [
-        compositions(before, after, str(origin.path))
-        for before, after in zip(old.contents, tokenizer.contents, strict=True)
-    ]
+    sides = list(map(compositions, old.contents, tokenizer.contents))
     for use, side in VOCABULARIES.items():
         name = f"vectors.{use}"
         if name in initial and name in weights:

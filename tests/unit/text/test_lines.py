@@ -22,14 +22,13 @@ def test_a_pipe_is_an_input_and_a_folder_is_none(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_used_twice_is_refused() -> None:
-    for read, written in ((["text", "-"], ["-", "links"]), (["text", "text"], ["/dev/null", "/dev/null"])):
+    for read, written in (("-", ["-", "links"]), ("text", ["/dev/null", "/dev/null"])):
         check_used_once(read, written)
     for read, written, message in (
-        (["text"], ["-", "./folder/../text"], r"^\./folder/\.\./text would be written, but is another output or an"),
-        (["-"], ["out", "out"], "^out would be written"),
-        (["s3://a/text"], ["s3://a/text"], "^s3://a/text would be written"),
-        (["-", "-"], ["out"], "^standard input would be read twice"),
-        (["-"], ["-", "-"], "^- would be written"),
+        ("text", ["-", "./folder/../text"], r"^\./folder/\.\./text would be written, but is another output or an"),
+        ("-", ["out", "out"], "^out would be written"),
+        ("s3://a/text", ["s3://a/text"], "^s3://a/text would be written"),
+        ("-", ["-", "-"], "^- would be written"),
     ):
         with pytest.raises(UserError, match=message):
             check_used_once(read, written)
