@@ -11,7 +11,8 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from copy import deepcopy
+from dataclasses import asdict, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -23,7 +24,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, OverrideType
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -102,10 +103,38 @@ def _folder_name(path: str) -> str:
 def compose(overrides: Sequence[str]) -> Config:
     """Return the settings that `conf/` and these overrides (`training.steps=3`, `model=big`) give."""
     register()
+    parsed, usual = _parsed(overrides), Config()
+    values = [each for each in parsed if _is_plain_value(each, usual)]
+    others = tuple(str(each.input_line) for each in parsed if each not in values)
+    with _one_line_errors():
+        tree = deepcopy(_of_files(others, tuple(own_folders())))
+        for each in values:
+            OmegaConf.update(tree, each.key_or_group, each.value())
+        return _checked(tree)
+
+
+def _is_plain_value(override: Override, usual: Config) -> bool:
+    """Tell whether an override gives a setting a value, and does not choose a file, add a key or sweep."""
+    try:
+        is_group = is_dataclass(value_of(usual, override.key_or_group))
+    except AttributeError:
+        return False
+    is_change = override.type == OverrideType.CHANGE and override.package is None
+    return is_change and not override.is_sweep_override() and not is_group
+
+
+@cache
+def _of_files(overrides: tuple[str, ...], folders: tuple[Path, ...]) -> DictConfig:
+    """Return what Hydra composes from files; it takes a tenth of a second, and `nmt all` and `table3` do it often.
+
+    Args:
+        overrides: The choices of files, and what else only Hydra can apply.
+        folders: The user's folders, which Hydra finds itself, because the result depends on them.
+    """
     outer, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # that of a job, which may compose, too
     try:
-        with _one_line_errors(), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            return _checked(hydra.compose(ROOT, overrides=list(overrides)))
+        with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            return hydra.compose(ROOT, overrides=list(overrides))
     finally:
         GlobalHydra.instance().hydra = outer
 
