@@ -205,3 +205,11 @@ def test_help_shows_the_values_that_the_overrides_give(
 ) -> None:
     assert cli.main(words) == 0
     assert said in capsys.readouterr().out
+
+
+def test_one_of_several_processes_ends_without_the_interpreters_exit() -> None:
+    program = "import atexit, runpy; atexit.register(print, 'exit'); runpy.run_module('nmt', run_name='__main__')"
+    for processes, said in ((1, "exit\n"), (2, "")):
+        words, environment = [sys.executable, "-c", program, "--version"], {**os.environ, "WORLD_SIZE": str(processes)}
+        done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
+        assert done.stdout == f"nmt {__version__}\n{said}"
