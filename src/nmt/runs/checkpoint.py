@@ -132,9 +132,11 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
         try:
             save_file(weights, partial / WEIGHTS)
             if checkpoint.trainer is not None:
-                torch.save(dict(checkpoint.trainer), partial / TRAINER)
+                with (partial / TRAINER).open("wb") as file:
+                    torch.save(dict(checkpoint.trainer), file)
         except (SafetensorError, RuntimeError) as error:  # how these libraries say that the disk is full
-            raise OSError(errno.EIO, str(error).splitlines()[0]) from error
+            hidden = error.__context__  # PyTorch replaces the error of the file by one that says nothing of it
+            raise hidden if isinstance(hidden, OSError) else OSError(errno.EIO, str(error)) from error
         if checkpoint.trainer is not None:
             # fails now instead of on resume if an object needs pickle; tensors are mapped, not read
             torch.load(partial / TRAINER, map_location="cpu", weights_only=True, mmap=True)
