@@ -123,7 +123,7 @@ def test_a_bad_file_is_one_line_and_loses_nothing(folder: Path, tmp_path: Path) 
         (["data.test=[{folder}/none/*.mrg]"], "no file matches it"),
         (["data.test=['']"], "data.test is empty: name bracketed files"),
         (["data.test=[{folder}/outputs]"], "has no files that end in .mrg"),
-        (["data.target_lang=de"], "data.source=trees needs data.target_lang=trees"),
+        (["data.target_lang=de"], "data.source=trees cannot be used with data.target_lang=de"),
         (["tokenizer.joint=true"], "tokenizer.joint=true cannot be used with data.target_lang=trees"),
         (["data.pos_tags=some"], "data.pos_tags=some is not one of xx, keep"),
         (["data.source=demo"], "has no effect, because data.source=demo"),
