@@ -79,7 +79,7 @@ COMMANDS = {
     "doctor": Command(
         "nmt.commands.doctor",
         "say what this machine has, and which optional packages are missing",
-        ("output", "paths", "runtime"),
+        ("paths",),
         copies=(),
     ),
     "export": Command(
