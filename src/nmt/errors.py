@@ -41,21 +41,6 @@ def explained(error: BaseException) -> UserError | None:
     return None
 
 
-def exit_code(error: BaseException | None) -> int:
-    """Return the exit code of a command that ends with an error, or without one."""
-    match error:
-        case None | SystemExit(code=None):
-            return 0
-        case SystemExit(code=int(code)):
-            return code
-        case KeyboardInterrupt():
-            return INTERRUPTED
-        case BrokenPipeError():
-            return CLOSED_PIPE
-        case _:
-            return USER_ERROR if explained(error) else 1
-
-
 def nearest(word: str, choices: Iterable[str]) -> str:
     """Return a suggestion for an error message: the most similar choice, or all choices."""
     known = sorted(choices)

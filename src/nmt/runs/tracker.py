@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
-from nmt.errors import UserError, exit_code
+from nmt.errors import UserError
 from nmt.runs.checkpoint import CheckpointRecord
 from nmt.runs.environment import environment
 from nmt.runs.layout import RunLayout
@@ -51,7 +51,7 @@ class Tracker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for each in self._services:
-            each.tell(each.close, exit_code(error))
+            each.tell(each.close, 0 if error is None else 1)
 
 
 def _json_value(value: object) -> object:
