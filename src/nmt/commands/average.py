@@ -58,12 +58,11 @@ def candidates(saved: Saved, keep_last: int, keep_best: int) -> dict[str, Saved]
     """
     newest = last_checkpoints(saved, keep_last)
     best = sorted(rank([each for each in saved if not each.interim])[:keep_best], key=lambda each: each.step)
-    found = {"the last checkpoint": saved[-1:], f"the last {len(newest)}": newest, f"the best {len(best)}": best}
-    distinct: dict[str, Saved] = {}
-    for name, chosen in found.items():
-        if chosen and list(chosen) not in map(list, distinct.values()):
-            distinct[name] = chosen
-    return distinct
+    found: dict[str, Saved] = {"the last checkpoint": saved[-1:]}
+    for name, chosen in ((f"the last {len(newest)}", newest), (f"the best {len(best)}", best)):
+        if chosen and list(chosen) not in map(list, found.values()):
+            found[name] = chosen
+    return found
 
 
 def average(chosen: Saved) -> Checkpoint:

@@ -9,7 +9,7 @@ from nmt.config.data import SIDE, DataConfig, corpora_of, is_text
 from nmt.config.keys import written
 from nmt.config.saved import differences, flatten, is_adjustable, load_settings
 from nmt.config.tree import Config
-from nmt.data.corpora import is_training_text, naming_corpus
+from nmt.data.corpora import naming_corpus
 from nmt.data.filters.pipeline import filter_counts
 from nmt.data.make_tokenizer import earlier_tokenizer, is_trained
 from nmt.data.manifest import Manifest, collect_task, read_manifest
@@ -19,8 +19,6 @@ from nmt.data.sources.files import has_one_side, uncompressed_name
 from nmt.errors import CommonError, UserError
 from nmt.runs.layout import SETTINGS, RunLayout
 
-FEW_PAIRS = 100
-"""Development and test text of fewer pairs has scores that differ by many points from text to text."""
 MIN_OVERLAP = 0.01
 """The share of sentences in the training text from which there is a warning: fewer hardly change the scores."""
 
@@ -78,12 +76,7 @@ def _check_order(data: DataConfig) -> None:
 
 
 def warnings(config: Config, manifest: Manifest) -> Iterator[str]:
-    """Yield a line for text of which the scores say little, or more than they should."""
-    counts = {
-        split: manifest.encoded(split).pairs for split in manifest.splits("encode") if not is_training_text(split)
-    }
-    if few := " and ".join(f"{split} has {count:,}" for split, count in counts.items() if count < FEW_PAIRS):
-        yield f"{few} pairs: scores of fewer than {FEW_PAIRS} say little; name more text, or raise data.hold_out"
+    """Yield a line for each split whose scores say more than they should."""
     prefixes = [prefix for data, prefix in corpora_of(config.data).values() if data.drop_overlap != SIDE]
     hint = f" ({prefixes[0]}drop_overlap={SIDE} drops such pairs)" if prefixes else ""
     for name, overlap in manifest.overlap().items():

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from typing import Any
 
 import torch
@@ -20,6 +19,7 @@ from nmt.errors import ConfigError, for_this_installation
 from nmt.estimate.hardware import SHARE, duration, find_device, hours, measured_peak, precision_on
 from nmt.estimate.memory import Storage, run_memory
 from nmt.estimate.parameters import count_parameters, step_flops
+from nmt.launched import launched_processes
 
 TREE_SYMBOLS = 100
 """Words of the target side if it is trees: a treebank has some 30 labels of phrases, and the tags."""
@@ -39,44 +39,40 @@ def run(config: Config) -> None:
 
 def describe(config: Config, devices: int) -> Figures:
     """Return the figures of a run on this number of devices."""
-    tokenizer, expected = prepared_tokenizer(config), config.tokenizer.vocab_size
-    words = expected, expected if is_text(config.data.target_lang) else TREE_SYMBOLS
+    tokenizer, epoch, training = prepared_tokenizer(config), None, config.training
+    pieces, typical, longest = config.tokenizer.vocab_size, TYPICAL_LENGTH, config.data.max_pieces + 1
+    words = pieces, pieces if is_text(config.data.target_lang) else TREE_SYMBOLS
     if tokenizer is not None:
         words = tokenizer.source_vocabulary, tokenizer.target_vocabulary
+        if epoch := _epoch(config):
+            typical, longest = math.ceil(epoch["mean_length"]), epoch["longest"]
     size = count_parameters(config.model, *words)
-    flops_per_step = step_flops(config, size, words[1])
-    flops = flops_per_step * config.training.steps
-    epoch = _epoch(config) if tokenizer else None
-    typical, longest = TYPICAL_LENGTH, config.data.max_pieces + 1
-    if epoch:
-        typical, longest = math.ceil(epoch["mean_length"]), epoch["longest"]
+    flops = step_flops(config, size, words[1])
     device, precision, peak, storage = _device(config)
-    batch = config.training.batch_tokens
-    device_batch = full_micro_batch_tokens(batch, config.training.device_tokens, devices)
-    memory, longest_memory = (
+    device_batch = full_micro_batch_tokens(training.batch_tokens, training.device_tokens, devices)
+    memory, most = (
         run_memory(config, size, words[1], device_batch, each, storage, devices) for each in (typical, longest)
     )
     return {
         "vocabularies": words,
         "parameters": {"total": size.total, **size._asdict()},
-        "flops_per_step": flops_per_step,
-        "tokens_per_step": 2 * batch,  # source and target, at most
-        "steps": config.training.steps,
-        "global_batch": batch,  # source tokens, and as many target tokens
+        "flops_per_step": flops,
+        "tokens_per_step": 2 * training.batch_tokens,  # source and target, at most
+        "steps": training.steps,
+        "global_batch": training.batch_tokens,  # source tokens, and as many target tokens
         "devices": devices,
-        "accumulation": math.ceil(batch / (devices * device_batch)),  # micro-batches per step on each device
+        "accumulation": math.ceil(training.batch_tokens / (devices * device_batch)),  # micro-batches on each device
         "device_batch": device_batch,  # source tokens of a micro-batch
         "data": epoch,
         "memory": {"total": memory.total, **memory._asdict()},  # per device, with sentences of average length
-        "longest_memory": longest_memory.total,
+        "longest_memory": most.total,
         "estimate": {
             "device": device,
             "precision": precision,
             "peak": peak,  # FLOP/s of a device, of which training is assumed to reach a share
             "share": SHARE,
-            "hours": hours(flops, peak, devices),
+            "hours": hours(flops * training.steps, peak, devices),
         },
-        "flops": flops,
     }
 
 
@@ -96,8 +92,8 @@ def _device_count(config: Config) -> int:
     """Return the number of devices asked for, of processes that torchrun started, or of GPUs on this machine."""
     if config.describe.gpus or config.describe.device:
         return max(1, config.describe.gpus)
-    if "WORLD_SIZE" in os.environ:
-        return int(os.environ["WORLD_SIZE"])
+    if launched_processes() > 1:
+        return launched_processes()
     return 1 if config.runtime.device == "cpu" else max(1, torch.cuda.device_count())
 
 
@@ -121,31 +117,32 @@ def _epoch(config: Config) -> Figures | None:
 
 def as_text(config: Config, figures: Figures) -> str:
     """Return the figures as a table for a terminal."""
-    steps, parts, devices, time = (figures[name] for name in ("steps", "parameters", "devices", "estimate"))
-    parts_in_words = ", ".join(f"{name} {count:,}" for name, count in parts.items() if name != "total")
-    enough = f", if {minutes:g} minutes are enough" if (minutes := config.training.max_training_minutes) else ""
+    steps, flops, devices, time = (figures[name] for name in ("steps", "flops_per_step", "devices", "estimate"))
+    device, memory, longest = config.describe.device, figures["memory"], figures["longest_memory"]
+    parts = ", ".join(f"{name} {count:,}" for name, count in figures["parameters"].items() if name != "total")
+    amounts = ", ".join(f"{name} {count / 1e9:.2f}" for name, count in memory.items() if name != "total")
     epochs = for_this_installation("unknown until the data is prepared (`make data`)")
     if epoch := figures["data"]:
         tokens = f"{epoch['steps']:,} steps of {epoch['tokens_per_step']:,.0f} tokens on average"
         epochs = f"{steps / epoch['steps']:.1f} of {epoch['pairs']:,} pairs, {tokens}"
-    memory, longest = figures["memory"], figures["longest_memory"]
-    amounts = ", ".join(f"{name} {bytes_ / 1e9:.2f}" for name, bytes_ in memory.items() if name != "total")
-    more = f"; {longest / 1e9:.1f} GB with the longest sentences" if longest > 1.01 * memory["total"] else ""
     rows = [
         ("words", " source and ".join(f"{each:,}" for each in figures["vocabularies"]) + " target"),
-        ("parameters", f"{parts['total']:,} ({parts_in_words})"),
+        ("parameters", f"{figures['parameters']['total']:,} ({parts})"),
         ("batch", f"{figures['global_batch']:,} source and as many target tokens, at most"),
         ("devices", f"{devices}, each with {figures['accumulation']} x {figures['device_batch']:,} of these tokens"),
-        ("steps", f"{steps:,} of {figures['flops_per_step']:.2e} FLOPs, together {figures['flops']:.2e}{enough}"),
+        ("steps", f"{steps:,} of {flops:.2e} FLOPs, together {steps * flops:.2e}"),
         ("epochs", epochs),
-        ("memory", f"about {memory['total'] / 1e9:.1f} GB per device ({amounts}){more}"),
+        (
+            "memory",
+            f"about {memory['total'] / 1e9:.1f} GB per device ({amounts}); {longest / 1e9:.1f} GB with the longest "
+            "sentences",
+        ),
         (
             "time",
             f"about {duration(3600 * time['hours'])} on {devices} x {time['device']}, if training reaches "
             f"{time['share']:.0%} of {time['peak'] / 1e12:.3g} TFLOP/s in {time['precision']}",
         ),
     ]
-    device = config.describe.device
     if device and longest > (available := find_device(device).memory):
         limit = f"this is more than the {available / 1e9:.0f} GB of one {device}"
         rows.append(("warning", f"{limit}: lower training.device_tokens, or set runtime.shard=weights"))

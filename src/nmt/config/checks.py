@@ -41,9 +41,9 @@ class Group:
         for each in fields(self):
             key = f"{group}.{each.name}" if group else each.name
             object.__setattr__(self, each.name, checked(key, getattr(self, each.name), each.type))
-        self.check()
+        self._check()
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Refuse values that contradict each other."""
 
 

@@ -68,8 +68,7 @@ class OwnConfig(Group):
     keep: list[str] = field(default_factory=list, metadata=ADJUSTABLE)
     """Settings that are not derived; those that you give are among them."""
 
-    def check(self) -> None:
-        """Refuse values that contradict each other."""
+    def _check(self) -> None:
         if unknown := [name for name in self.keep if name not in DERIVED]:
             raise ConfigError(f"own.keep names {unknown[0]}, which is not derived; {nearest(unknown[0], DERIVED)}")
 
@@ -86,8 +85,7 @@ class ExportConfig(Group):
     """Destination: a new or empty folder, or one with an earlier export, which is replaced; empty is
     `<paths.outputs>/<name>/export/<target>-<quantization>`."""
 
-    def check(self) -> None:
-        """Refuse values that contradict each other."""
+    def _check(self) -> None:
         if self.quantization == "int8" and self.target == "huggingface":
             raise ConfigError("export.target=huggingface has float32 only: remove export.quantization=int8")
 
@@ -116,8 +114,7 @@ class ServeConfig(Group):
     timeout: Annotated[float, within(at_least=0.1, at_most=3600)] = 60.0
     """Most seconds for an answer."""
 
-    def check(self) -> None:
-        """Refuse values that contradict each other."""
+    def _check(self) -> None:
         for origin in self.origins:
             if origin != "*" and not _ORIGIN.fullmatch(origin):
                 raise ConfigError(

@@ -62,7 +62,7 @@ class DataConfig(Group):
     """Test text, like `train`; or text files with further references after the first two."""
     columns: list[str] = field(default_factory=list)
     """Columns of source and target in tables that do not name them after the languages."""
-    hold_out: float = 0.0
+    hold_out: Annotated[float, within(at_least=0, below=0.5)] = 0.0
     """Share of the training pairs held out as `valid`, and again as `test`, if these are empty."""
     hub_dataset: str = "wmt/wmt14"
     """Data set on the Hub, or a local folder in the Hub's layout."""
@@ -104,20 +104,11 @@ class DataConfig(Group):
     pos_tags: Annotated[str, one_of("xx", "keep")] = "xx"
     """Tags of words in trees: keep, or xx, which replaces all but those of punctuation by XX."""
 
-    def check(self) -> None:
-        """Refuse values that contradict each other."""
+    def _check(self) -> None:
         if self.source_lang == self.target_lang:
             raise ConfigError(f"data.source_lang and data.target_lang are both {self.source_lang}: name two languages")
-        if not 0 <= self.hold_out < 0.5:
-            raise ConfigError(
-                f"data.hold_out={self.hold_out} must be at least 0 and below 0.5: valid and test take this share each"
-            )
         if len(self.tag.split()) > 1 or self.tag.strip() != self.tag or not self.tag.isprintable():
             raise ConfigError(f"data.tag={self.tag!r} must be one word, such as <bt>")
-        if 0 < self.max_ratio < 1:
-            raise ConfigError(
-                f"data.max_ratio={self.max_ratio} would drop every pair: use 1 or more, or 0 for no limit"
-            )
         if self.columns and (len(self.columns) != 2 or len({*self.columns}) != 2):
             raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source first")
         if self.temperature != 0 and not self.temperature >= 1:

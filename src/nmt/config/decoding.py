@@ -54,8 +54,7 @@ class DecodingConfig(Group):
     """Candidates per sentence for minimum Bayes risk: samples, narrowed by top_k, top_p and temperature. The one that
     agrees best with the others by chrF is chosen."""
 
-    def check(self) -> None:
-        """Refuse values that contradict each other."""
+    def _check(self) -> None:
         if self.strategy == "beam" and (self.temperature, self.top_k, self.top_p) != (1.0, 0, 1.0):
             raise ConfigError(
                 "decoding.temperature, top_k and top_p are for samples: set decoding.strategy=sample or mbr"
@@ -110,11 +109,6 @@ class EvaluationConfig(Group):
     """Model of COMET: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging Face; empty for none.
     It needs the package unbabel-comet."""
 
-    def check(self) -> None:
-        """Refuse no split, and what cannot name one."""
-        if not self.splits:
-            raise ConfigError("evaluation.splits is empty: name at least one, such as [test]")
+    def _check(self) -> None:
         for split in self.splits:
             check_plain_name("evaluation.splits", split)
-            if self.splits.count(split) > 1:
-                raise ConfigError(f"evaluation.splits names {split} twice: name each once")

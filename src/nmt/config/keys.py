@@ -120,7 +120,7 @@ def _walk(settings: Any, prefix: str, *, adjustable: bool) -> Iterator[Key]:
         else:
             kind, meaning = base_type(field.type), meanings.get((group, field.name), "")
             if choices := registry.CHOICES.get(name):
-                listed = ", ".join(f"{value} ({choice.meaning})" for value, choice in choices.items())
+                listed = ", ".join(f"{value} ({words})" for value, (_, words) in choices.items())
                 meaning = f"{meaning.rstrip('.')}: {listed}."
             yield Key(name, str(kind) if hasattr(kind, "__args__") else kind.__name__, value, meaning, may_change)
 

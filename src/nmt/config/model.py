@@ -66,8 +66,7 @@ class ModelConfig(Group):
     output_bias: bool = False
     """Add a learned number per word to the scores before the softmax, as Marian's models do."""
 
-    def check(self) -> None:
-        """Refuse values that contradict each other."""
+    def _check(self) -> None:
         if self.d_model % self.heads and not (self.d_k and self.d_v):
             raise ConfigError(
                 f"model.heads={self.heads} does not divide model.d_model={self.d_model}: "

@@ -82,8 +82,7 @@ class TrainingConfig(Group):
     muon_rate: AboveZero = 1.0
     """Muon's learning rate, as a fraction of training.learning_rate, which is Adam's."""
 
-    def check(self) -> None:
-        """Refuse values that contradict each other."""
+    def _check(self) -> None:
         if self.device_tokens > self.batch_tokens:
             raise ConfigError(
                 f"training.device_tokens={self.device_tokens} is more than the global "

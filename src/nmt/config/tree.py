@@ -108,8 +108,7 @@ class Config(Group):
     parse: ParseConfig = field(default_factory=ParseConfig, metadata=ADJUSTABLE)
     paths: PathsConfig = field(default_factory=PathsConfig, metadata=ADJUSTABLE)
 
-    def check(self) -> None:
-        """Check the groups against each other."""
+    def _check(self) -> None:
         for message in _contradictions(self):
             raise ConfigError(message)
 

@@ -55,33 +55,16 @@ def test_known_test_set_is_read_with_any_source() -> None:
     check_all_is_read(compose(["experiment=demo", "data.test=['sacrebleu:wmt14/full']"]).data)
 
 
-LETTERS = str.maketrans("0123456789", "abcdefghij")
-"""Sentences that differ in digits only would be equal."""
-
-
-def warnings_of(folder: Path, capsys: pytest.CaptureFixture[str], *files: str, count: int = 2000) -> list[str]:
-    """Prepare text with equal or unequal sides in files of these names, and return the warnings."""
-    for side, name in enumerate(dict.fromkeys(files)):
-        text = "".join(f"{pair[side]}\n" for pair in pairs(count, 1))
-        (folder / name).write_text(text.translate(LETTERS), encoding="utf-8")
-    named = ",".join(f"{folder}/{name}" for name in files)
-    words = [f"data.train=[{named}]", f"paths.data={folder}", "data.hold_out=0.06", "tokenizer.vocab_size=90"]
-    data.run(compose(["experiment=own", *words]))
-    return [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
-
-
-def test_text_that_is_no_use_is_warned_of_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert warnings_of(tmp_path, capsys, "a.en", "a.de") == []
-    (few,) = warnings_of(tmp_path, capsys, "a.en", "a.de", count=200)
-    assert few.startswith("warning: test has ")
-    assert few.endswith("pairs: scores of fewer than 100 say little; name more text, or raise data.hold_out")
+def write_pairs(folder: Path) -> str:
+    """Write some text, and return the names of its files as a setting has them."""
+    for side, language in enumerate(("en", "de")):
+        lines = "".join(f"{pair[side]}\n" for pair in pairs(60, 1))
+        (folder / f"train.{language}").write_text(lines, encoding="utf-8")
+    return f"[{folder}/train.en,{folder}/train.de]"
 
 
 def test_two_models_that_share_a_vocabulary_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for side, language in enumerate(("en", "de")):
-        lines = "".join(f"{pair[side]}\n" for pair in pairs(60, 1))
-        (tmp_path / f"train.{language}").write_text(lines, encoding="utf-8")
-    words = [f"data.train=[{tmp_path}/train.en,{tmp_path}/train.de]", f"paths.data={tmp_path}", "data.hold_out=0.1"]
+    words = [f"data.train={write_pairs(tmp_path)}", f"paths.data={tmp_path}", "data.hold_out=0.1"]
     words += ["experiment=own", "tokenizer.vocab_size=90"]
     data.run(compose([*words, "data.corpus=first"]))
     model = (tmp_path / "first" / "tokenizer.model").read_bytes()
@@ -93,3 +76,13 @@ def test_two_models_that_share_a_vocabulary_are_kept(tmp_path: Path, capsys: pyt
         assert "running again" not in capsys.readouterr().out
     assert Tokenizer.load(tmp_path / "own").models == (model, model)
     require_prepared(compose(kept))
+
+
+def test_test_text_that_is_also_in_the_training_text_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = write_pairs(tmp_path)
+    words = ["experiment=own", f"data.train={files}", f"data.valid={files}", f"data.test={files}"]
+    data.run(compose([*words, f"paths.data={tmp_path}", "tokenizer.vocab_size=90"]))
+    warned = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+    assert [line.partition(" pairs, ")[0] for line in warned] == ["warning: of 60 test", "warning: of 60 valid"]

@@ -44,7 +44,8 @@ def test_a_batch_is_divided_into_micro_batches(devices: int, device_tokens: int,
 
 def test_time_follows_from_the_flops_and_the_peak(capsys: pytest.CaptureFixture[str]) -> None:
     found = describe(compose(["describe.device=l4"]), 2)
-    assert found["estimate"]["hours"] == pytest.approx(found["flops"] / (2 * 0.4 * 121e12) / 3600)
+    flops = found["steps"] * found["flops_per_step"]
+    assert found["estimate"]["hours"] == pytest.approx(flops / (2 * 0.4 * 121e12) / 3600)
     run(compose(["describe.device=l4", "describe.gpus=2"]))
     assert "on 2 x l4, if training reaches 40% of 121 TFLOP/s in bf16" in capsys.readouterr().out
     assert describe(compose(["runtime=cpu"]), 1)["estimate"]["hours"] > 0

@@ -52,7 +52,7 @@ def test_there_are_at_most_150_settings() -> None:
 @pytest.mark.parametrize(("setting", "name"), [(setting, name) for setting in CHOICES for name in CHOICES[setting]])
 def test_every_choice_has_code_and_is_in_the_help(setting: str, name: str) -> None:
     assert load(setting, name) is not None
-    assert f"{name} ({CHOICES[setting][name].meaning})" in all_keys()[setting].meaning
+    assert f"{name} ({CHOICES[setting][name][1]})" in all_keys()[setting].meaning
 
 
 def test_without_overrides_settings_have_the_defaults_of_the_schema() -> None:
@@ -190,7 +190,6 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
         (["training.optimizer=adm"], "training.optimizer=adm is not one of adam, muon; did you mean adam?"),
         (["runtime.device=gpu"], "runtime.device=gpu is not one of auto, cpu, cuda, mps"),
         (["name=../elsewhere"], "must be the plain name of a folder"),
-        (["evaluation.splits=[test,valid,test]"], "evaluation.splits names test twice"),
         (["averaging.last=9"], "averaging.last=9 is more than the training.keep_last=5"),
         (["tokenizer=separate"], "model.tie_embeddings=true cannot be used with tokenizer.joint=false"),
         (["decoding.temperature=0.5"], "decoding.temperature, top_k and top_p are for samples"),

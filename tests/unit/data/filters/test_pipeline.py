@@ -130,7 +130,6 @@ def test_the_classifier_knows_languages_also_under_other_codes() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_ratio": 0.5}, "data.max_ratio=0.5 would drop every pair"),
         ({"min_language_probability": 1.0}, r"data\.min_language_probability=1\.0 must be at least 0 and below 1"),
         ({"drop_overlap": "sides"}, r"data\.drop_overlap=sides is not one of pair, side; .*side"),
     ],
