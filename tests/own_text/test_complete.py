@@ -88,7 +88,7 @@ def test_a_run_that_has_begun_keeps_its_values_unless_others_or_another_text_are
 
 def test_bad_values_and_text_are_refused_in_one_line(words: list[str], tmp_path: Path) -> None:
     trees = ["data.target_lang=trees", "tokenizer.joint=false", "model.tie_embeddings=false"]
-    assert "own.derive=true cannot be used with data.target_lang" in refuse(["data", *words, *trees, "training.valid_sentences=0"])
+    assert "own.derive=true cannot be used with" in refuse(["data", *words, *trees, "training.valid_sentences=0"])
     for given, said in {
         "own.minutes=-1": "own.minutes=-1.0 must be at least 0",
         "own.keep=[training.step]": "did you mean training.steps?",

@@ -103,7 +103,7 @@ def test_noise_that_cannot_be_applied_is_refused() -> None:
         compose([dropout, setting])
     compose([dropout, setting, "training.init_from=old"])  # it may be of another type than the settings say
     trees = ["data.target_lang=trees", "tokenizer.joint=false", "training.valid_sentences=0"]
-    with pytest.raises(ConfigError, match="cannot be used with data.target_lang=trees"):
+    with pytest.raises(ConfigError, match="be used with data"):
         compose([*trees, "model.tie_embeddings=false", dropout])
 
 
