@@ -4,7 +4,6 @@ import os
 import sys
 
 from nmt.cli import main
-from nmt.errors import exit_code
 from nmt.launched import launched_processes
 
 if launched_processes() == 1:
@@ -12,7 +11,7 @@ if launched_processes() == 1:
 try:
     code = main()
 except SystemExit as error:
-    code = exit_code(error)
+    code = error.code if isinstance(error.code, int) else 1
 sys.stdout.flush()
 sys.stderr.flush()
 # threads of gloo may still hold tensors; one that lets go of them while the interpreter ends aborts the process
