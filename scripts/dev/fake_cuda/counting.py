@@ -1,19 +1,16 @@
 """Count operations on CUDA tensors: launches, bytes, FLOPs and host reads."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
 
-from fake_cuda.flops import flops_of, flops_of_kernel
-
-ALLOCATIONS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
-NO_LAUNCH = ALLOCATIONS | {"_unsafe_view", "_reshape_alias", "lift_fresh", "is_same_size"}
+NO_LAUNCH = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
+NO_LAUNCH |= {"_unsafe_view", "_reshape_alias", "lift_fresh", "is_same_size", "prim::device"}
 """Operations that start nothing on the device, beyond those whose schema says that they return views."""
 OVERWRITES = {"copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_"}
 """Operations that write their first argument without reading it; so do their `_foreach_` forms."""
@@ -25,19 +22,15 @@ SPARSE_UPDATES = {"scatter_", "scatter_add_", "index_add_", "index_copy_", "inde
 """Operations that change only as many numbers of their first argument as their last tensor has."""
 VALUE = "_local_scalar_dense"
 """What `item`, `tolist`, `bool`, `int` and `float` are made of."""
-UNKNOWN_SIZE = {"nonzero", "masked_select", "repeat_interleave", "_unique2", "unique_dim", "unique_consecutive"}
-"""Operations that return tensors of a size that the host must wait for, unless it is given as an argument."""
-
-
-@dataclass
-class Operations:
-    """What all operations do together."""
-
-    launches: int = 0
-    bytes: int = 0
-    """Bytes read and written; a tensor that is changed in place is read and written."""
-    flops: int = 0
-    host_reads: int = 0
+FORWARD_PRODUCTS, BACKWARD_PRODUCTS = 2, 5
+"""Products of one query with one key, or of one weight with one value, in attention; backward repeats the first."""
+ATTENTION = {
+    "torch_attn::_varlen_attn": (FORWARD_PRODUCTS, 0, 6),
+    "torch_attn::_varlen_attn_backward": (BACKWARD_PRODUCTS, 1, 9),
+}
+"""Products in each operation, and the places of its queries and of the length of the longest sentence."""
+KERNELS = {"_forward": (FORWARD_PRODUCTS, 1), "_backward": (BACKWARD_PRODUCTS, 4)}
+"""Products in each of Triton's kernels of short attention, which are of whole tiles, and the place of its queries."""
 
 
 class Counter(TorchDispatchMode):
@@ -46,40 +39,38 @@ class Counter(TorchDispatchMode):
     def __init__(self) -> None:
         """Begin with nothing counted."""
         super().__init__()  # type: ignore[no-untyped-call]
-        self.total = Operations()
+        self.total = dict.fromkeys(("launches", "bytes", "flops", "host_reads"), 0)
 
     def count_wait(self, *_: Any) -> None:
         """Count a call of torch.cuda.synchronize."""
-        self.total.host_reads += 1
+        self.total["host_reads"] += 1
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation and count it."""
+        """Run an operation and count it; one whose result has a size that depends on values raises an exception."""
         kwargs = kwargs or {}
         name = func._schema.name.removeprefix("aten::")
-        inputs = _tensors((args, kwargs))
-        if any(map(_on_cuda, inputs)) and _waits_for_result(name, kwargs):
-            self.total.host_reads += 1
-            if name == VALUE:
-                return 0.0 if inputs[0].is_floating_point() else 0
-            if name == "nonzero":
-                return inputs[0].new_empty((inputs[0].numel(), inputs[0].dim()), dtype=torch.int64)
+        if name == VALUE and _on_cuda(args[0]):
+            self.total["host_reads"] += 1
+            return 0.0 if args[0].is_floating_point() else 0
         result = func(*args, **kwargs)
-        used = _distinct(_tensors((args, kwargs, result)))
-        if any(map(_on_cuda, used)) and _launches(func, name):
-            self.total.launches += 1
-            self.total.bytes += _bytes_moved(func, name, args, kwargs, result)
-            self.total.flops += flops_of(func, args, kwargs, result)
-            self.total.host_reads += _is_waiting_copy(name, args, kwargs, result)
+        used = _tensors((args, kwargs, result))
+        if any(map(_on_cuda, used)) and not _only_views(func) and name not in NO_LAUNCH:
+            self.total["launches"] += 1
+            self.total["bytes"] += _bytes_moved(func, name, args, kwargs, result)
+            self.total["flops"] += _flops(func, args, kwargs, result)
+            self.total["host_reads"] += _is_waiting_copy(name, args, kwargs, result)
         return result
 
 
 def launch(kernel: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> None:
     """Stand for `JITFunction.run`: count the kernel of Triton, and compute nothing."""
+    products, queries = KERNELS.get(kernel.__name__, (0, 0))
     for mode in _get_current_dispatch_mode_stack():
         if isinstance(mode, Counter):
-            mode.total.launches += 1
-            mode.total.bytes += sum(map(_bytes, _tensors(arguments)))
-            mode.total.flops += flops_of_kernel(kernel.__name__, arguments, options)
+            mode.total["launches"] += 1
+            mode.total["bytes"] += sum(map(_bytes, _tensors(arguments)))
+            if products:
+                mode.total["flops"] += 2 * products * int(arguments[queries].numel()) * int(options["key_tile"])
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, **_: Any) -> Tensor:
@@ -90,11 +81,21 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, **_: Any) -> Tensor:
     return attended
 
 
-def _launches(func: Any, name: str) -> bool:
-    """Return whether an operation starts work on the device: not if it only allocates memory or returns views."""
+def _flops(func: Any, args: Any, kwargs: Any, result: Any) -> int:
+    """Return the FLOPs of an operation; 0 if it contains no matrix product."""
+    name = func._schema.name
+    if name == "aten::_addmm_activation":  # of bias, rows and matrix
+        return 2 * int(args[1].numel()) * int(args[2].shape[1])
+    if name in ATTENTION:
+        products, queries, longest = ATTENTION[name]
+        return 2 * products * int(args[queries].numel()) * int(args[longest])
+    known = flop_registry.get(func._overloadpacket)
+    return int(known(*args, **kwargs, out_val=result)) if known else 0
+
+
+def _only_views(func: Any) -> bool:
     returns = func._schema.returns
-    views = returns and all(each.alias_info is not None and not each.alias_info.is_write for each in returns)
-    return not views and name not in NO_LAUNCH and not name.startswith("prim::")
+    return bool(returns) and all(each.alias_info is not None and not each.alias_info.is_write for each in returns)
 
 
 def _bytes_moved(func: Any, name: str, args: Any, kwargs: Any, result: Any) -> int:
@@ -113,22 +114,12 @@ def _bytes_moved(func: Any, name: str, args: Any, kwargs: Any, result: Any) -> i
     for declared, value in zip(func._schema.returns, results, strict=False):
         if declared.alias_info is None:
             written += _tensors(value)
-    return sum(map(_bytes, _distinct(read))) + sum(map(_bytes, _distinct(written))) - _untouched(name, args, result)
-
-
-def _untouched(name: str, args: Any, result: Any) -> int:
-    """Return the bytes of a table that a lookup does not read, or that a sparse update neither reads nor writes."""
+    moved = sum(map(_bytes, _distinct(read))) + sum(map(_bytes, _distinct(written)))
     if name in LOOKUPS:
-        return max(0, _bytes(args[0]) - _bytes(result))
-    if name in SPARSE_UPDATES:
-        changed: int = _tensors(args)[-1].numel() * args[0].element_size()
-        return 2 * max(0, _bytes(args[0]) - changed)
-    return 0
-
-
-def _waits_for_result(name: str, kwargs: Any) -> bool:
-    """Return whether the host needs a value from the device before it can go on."""
-    return name == VALUE or (name in UNKNOWN_SIZE and kwargs.get("output_size") is None)
+        moved -= max(0, _bytes(args[0]) - _bytes(result))
+    elif name in SPARSE_UPDATES:
+        moved -= 2 * max(0, _bytes(args[0]) - _tensors(args)[-1].numel() * args[0].element_size())
+    return moved
 
 
 def _is_waiting_copy(name: str, args: Any, kwargs: Any, result: Any) -> bool:
@@ -144,8 +135,8 @@ def _tensors(values: Any) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
 
 
-def _distinct(tensors: Iterable[Tensor]) -> list[Tensor]:
-    return list({id(each): each for each in tensors}.values())
+def _distinct(tensors: Iterable[Tensor]) -> Iterable[Tensor]:
+    return {id(each): each for each in tensors}.values()
 
 
 def _on_cuda(tensor: Tensor) -> bool:

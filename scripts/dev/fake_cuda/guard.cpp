@@ -1,36 +1,19 @@
 // Register a CUDA device without hardware in a CPU build of PyTorch: what autograd and FakeTensorMode ask of a device.
-//
-// Nothing is computed. Streams exist in name only, there is one device, and its memory is never allocated. In a build
-// with CUDA this replaces the real device: its hooks have priority, and its guard is registered after torch's own.
+// Its hooks have priority over those of a build with CUDA. Nothing is computed.
 #include <ATen/detail/CUDAHooksInterface.h>
-#include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
-namespace fake_cuda {
-
-using c10::Device;
-using c10::DeviceIndex;
-using c10::Stream;
+namespace {
 
 constexpr auto CUDA = c10::DeviceType::CUDA;
+const c10::Device device(CUDA, 0);
+const c10::Stream stream(c10::Stream::DEFAULT, device);
 
-struct Guard final : c10::impl::DeviceGuardImplInterface {
-  c10::DeviceType type() const override { return CUDA; }
-  DeviceIndex deviceCount() const noexcept override { return 1; }
-
-  Device getDevice() const override { return {CUDA, 0}; }
-  Device exchangeDevice(Device) const override { return {CUDA, 0}; }
-  void setDevice(Device) const override {}
-  void uncheckedSetDevice(Device) const noexcept override {}
-
-  Stream getStream(Device device) const override { return Stream(Stream::DEFAULT, device); }
-  Stream getDefaultStream(Device device) const override { return Stream(Stream::DEFAULT, device); }
-  Stream exchangeStream(Stream stream) const override { return stream; }
-
-  void record(void**, const Stream&, DeviceIndex, c10::EventFlag) const override {}
-  void block(void*, const Stream&) const override {}
-  bool queryEvent(void*) const override { return true; }
-  void destroyEvent(void*, DeviceIndex) const noexcept override {}
+struct Guard final : c10::impl::NoOpDeviceGuardImpl<CUDA> {
+  c10::Device getDevice() const override { return device; }
+  c10::Device exchangeDevice(c10::Device) const override { return device; }
+  c10::Stream getStream(c10::Device) const noexcept override { return stream; }
+  c10::Stream exchangeStream(c10::Stream) const noexcept override { return stream; }
 };
 
 struct Hooks final : at::CUDAHooksInterface {
@@ -39,21 +22,20 @@ struct Hooks final : at::CUDAHooksInterface {
   bool hasCUDA() const override { return true; }
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
-  bool hasPrimaryContext(DeviceIndex) const override { return true; }
-  DeviceIndex deviceCount() const override { return 1; }
-  DeviceIndex getCurrentDevice() const override { return 0; }
-  DeviceIndex current_device() const override { return 0; }
-  int getNumGPUs() const override { return 1; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  c10::DeviceIndex deviceCount() const override { return 1; }
+  c10::DeviceIndex getCurrentDevice() const override { return 0; }
 };
 
-}  // namespace fake_cuda
+}  // namespace
 
 namespace at {
-using FakeCUDAHooks = fake_cuda::Hooks;
+using FakeCUDAHooks = Hooks;
 C10_REGISTER_CLASS_WITH_PRIORITY(CUDAHooksRegistry, CUDAHooks, c10::REGISTRY_PREFERRED, FakeCUDAHooks)
 }
 
+// a build with CUDA registers its own guard while torch is imported, so this replaces it afterwards
 extern "C" void register_guard() {
-  static const fake_cuda::Guard guard;
-  c10::impl::DeviceGuardImplRegistrar(fake_cuda::CUDA, &guard);
+  static const Guard guard;
+  c10::impl::DeviceGuardImplRegistrar(CUDA, &guard);
 }
