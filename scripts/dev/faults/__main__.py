@@ -25,8 +25,8 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
-from mmap import mmap
 from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
@@ -39,7 +39,6 @@ from nmt.commands import COMMANDS
 from nmt.config.compose import compose
 from nmt.storage.files import PARTIAL
 
-CHAIN = ("data", "train", "average", "eval", "translate", "synthesize")
 STEPS = 12
 HANG_SECONDS = 900
 """Seconds after which a command counts as hung; on a shared machine, commands of seconds may take minutes."""
@@ -64,6 +63,7 @@ PRODUCTS = {
     "synthesize": ("outputs/made/train-*",),
 }
 """The files of each command that must be the same bit for bit; of metrics.jsonl, which has times, the losses."""
+CHAIN = tuple(PRODUCTS)
 WEIGHTS = ("model.safetensors", "tokenizer.model", "config.yaml", "meta.json")
 CORRUPTED = {
     "train": ("data/toy/train.en.tokens", "data/toy/train.de.offsets", "data/toy/train.store.json",
@@ -75,29 +75,26 @@ CORRUPTED = {
 """Files that may be damaged before a command."""
 FILE_CALLS = ("fsync", "replace", "mkdir", "unlink", "rmdir", "symlink")
 """Functions of `os` through which every complete file or folder is written."""
-KILLED, FULL, READ_ONLY = "killed at a file operation", "disk full", "read-only disk"
+KILLED, FULL = "killed at a file operation", "disk full"
 KILLED_WRITING, FULL_WRITING = "killed within a write", "disk full within a write"
-SIGNALS = {"SIGKILL": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT}
 TRUNCATED, FLIPPED = "truncated file", "flipped bit"
-KINDS = (KILLED, FULL, READ_ONLY, KILLED_WRITING, FULL_WRITING, *SIGNALS, TRUNCATED, FLIPPED)
+SIGNALS = {"SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT}
+KINDS = (KILLED, FULL, KILLED_WRITING, FULL_WRITING, *SIGNALS, TRUNCATED, FLIPPED)
 SMALLEST_LIMIT, LARGEST_LIMIT = 1_000, 12_000
 """Bytes that files may have: enough for the output, which also goes to a file, and fewer than weights need."""
-RECOVERED, REFUSED, LOST, MISSED = "recovered", "refused", "lost", "missed"
+RECOVERED, REFUSED, LOST, MISSED = VERDICTS = ("recovered", "refused", "lost", "missed")
 """Repeating the command made the same files; so did following its one line; anything else; the fault never arose."""
 
 
 class Trial(NamedTuple):
     """One fault to inject."""
 
+    number: int
     kind: str
     command: str
     place: float
     """The moment in the command, or the place in the file, as a part of the whole."""
     file: str = ""
-
-
-class LostError(Exception):
-    """A fault had a forbidden consequence."""
 
 
 class Result(NamedTuple):
@@ -113,6 +110,16 @@ class Result(NamedTuple):
         return lines[0] if self.code == 2 and len(lines) == 1 and "Traceback" not in self.output else ""
 
 
+class LostError(Exception):
+    """A fault had a forbidden consequence."""
+
+
+def require(condition: object, message: str) -> None:
+    """Raise LostError unless a condition holds."""
+    if not condition:
+        raise LostError(message)
+
+
 def main() -> int:
     """Run the trials and return 1 if any was lost."""
     global _sandbox  # noqa: PLW0603 - the forked workers have it from here
@@ -126,61 +133,27 @@ def main() -> int:
     parser.add_argument("--folder", help="parent of the working folder (some megabytes)")
     options = parser.parse_args()
     folder, started = Path(tempfile.mkdtemp(prefix="faults-", dir=options.folder)), time.monotonic()
-    draws = random.Random(options.seed)
-    trials = [_draw(draws, options.only[number % len(options.only)]) for number in range(options.trials)]
+    draws, trials = random.Random(options.seed), []
+    for number in range(options.trials):
+        kind = options.only[number % len(options.only)]
+        command = draws.choice(CHAIN if kind not in (TRUNCATED, FLIPPED) else list(CORRUPTED))
+        file = draws.choice(CORRUPTED[command]) if kind in (TRUNCATED, FLIPPED) else ""
+        trials.append(Trial(number, kind, command, draws.random(), file))
     print(f"{len(trials):,} faults, seed {options.seed}, in {folder}", flush=True)
     _sandbox = Sandbox(folder)
     counts: Counter[tuple[str, str]] = Counter()
     with ProcessPoolExecutor(options.jobs, get_context("fork")) as pool:
-        for trial, (verdict, note) in zip(trials, pool.map(judge, trials, range(len(trials))), strict=True):
+        for trial, verdict, note in pool.map(judge, trials):
             place = f"{trial.kind}, {trial.command}, {trial.file or 'everywhere'}, at {trial.place:.1%}"
             print(f"{verdict:10} {place}  {note[:300]}", flush=True)
             counts.update([(trial.kind, verdict), ("all", verdict)])
-    verdicts = (RECOVERED, REFUSED, LOST, MISSED)
-    for row in (
-        ("fault", *verdicts),
-        *((kind, *(counts[kind, each] for each in verdicts)) for kind in (*KINDS, "all")),
-    ):
-        print(f"{row[0]:<28}" + "".join(f"{cell:>11}" for cell in row[1:]))
+    print(f"{'fault':<28}" + "".join(f"{verdict:>11}" for verdict in VERDICTS))
+    for kind in (*KINDS, "all"):
+        print(f"{kind:<28}" + "".join(f"{counts[kind, verdict]:>11}" for verdict in VERDICTS))
     print(f"{len(trials):,} faults in {time.monotonic() - started:,.0f} s")
-    if counts["all", LOST]:
-        return 1
-    shutil.rmtree(folder)
-    return 0
-
-
-def _draw(draws: random.Random, kind: str) -> Trial:
-    if kind not in (TRUNCATED, FLIPPED):
-        return Trial(kind, draws.choice(CHAIN), draws.random())
-    command = draws.choice(list(CORRUPTED))
-    return Trial(kind, command, draws.random(), draws.choice(CORRUPTED[command]))
-
-
-class FileCalls:
-    """Count the file operations of a child process, in memory that it shares with this one, and act before one."""
-
-    def __init__(self) -> None:
-        self._shared = mmap(-1, 8)
-
-    @property
-    def count(self) -> int:
-        """The number of operations so far."""
-        return int.from_bytes(self._shared[:], sys.byteorder)
-
-    def inject(self, number: int = -1, act: Callable[[], object] = lambda: None) -> None:
-        """Count from now on, and act before the operation of this number, counted from 0."""
-        for name in FILE_CALLS:
-            setattr(os, name, self._counted(getattr(os, name), number, act))
-
-    def _counted(self, call: Callable[..., Any], number: int, act: Callable[[], object]) -> Callable[..., Any]:
-        def counted(*words: Any, **options: Any) -> Any:
-            before = self.count
-            self._shared[:] = (before + 1).to_bytes(8, sys.byteorder)
-            if before == number:
-                act()
-            return call(*words, **options)
-
-        return counted
+    if not counts["all", LOST]:
+        shutil.rmtree(folder)
+    return int(bool(counts["all", LOST]))
 
 
 class Sandbox:
@@ -198,48 +171,45 @@ class Sandbox:
         self.state(0).mkdir(parents=True)
         for index, command in enumerate(CHAIN):
             shutil.copytree(self.state(index), self.state(index + 1), symlinks=True)
-            calls, started = FileCalls(), time.monotonic()
-            done = self.run(command, self.state(index + 1), injection=calls.inject)
+            calls, started = get_context("fork").Value("q", 0), time.monotonic()
+            done = self.run(command, self.state(index + 1), partial(count_file_calls, calls))
             if done.code:
                 raise SystemExit(f"{command} fails even without a fault: {done.output}")
-            self.seconds[command], self.file_calls[command] = time.monotonic() - started, calls.count
+            self.seconds[command], self.file_calls[command] = time.monotonic() - started, calls.value
         self.products = {command: _products(self.state(len(CHAIN)), command) for command in CHAIN}
 
     def state(self, length: int) -> Path:
         """Return the folder with the files of this many commands."""
         return self.folder / "states" / str(length)
 
-    def run(self, command: str, folder: Path, injection: Callable[[], object] | None = None) -> Result:
-        """Run a command to its end, on the files of a folder."""
-        return self.wait(self.start(command, folder, injection), folder)
-
-    def start(self, command: str, folder: Path, injection: Callable[[], object] | None = None) -> int:
-        """Start a command in a child process, and return its number."""
+    def run(
+        self,
+        command: str,
+        folder: Path,
+        injection: Callable[[], object] = int,
+        sent: signal.Signals | None = None,
+        after: float = 0.0,
+    ) -> Result:
+        """Run a command in a child process on the files of a folder, and send it a signal after some seconds."""
+        log = folder.with_name(f"{folder.name}.log")
+        splits = (f"data.{each}=[{self.text}/{each}.en,{self.text}/{each}.de]" for each in ("train", "valid", "test"))
+        own = (each.format(folder=folder, text=self.text) for each in OWN_SETTINGS.get(command, ()))
+        words = [*SETTINGS, *splits, f"paths.data={folder}/data", f"paths.outputs={folder}/outputs", *own]
         sys.stdout.flush()
         sys.stderr.flush()
-        if pid := os.fork():
-            return pid
-        files = [
-            f"data.{split}=[{self.text}/{split}.en,{self.text}/{split}.de]" for split in ("train", "valid", "test")
-        ]
-        own = [each.format(folder=folder, text=self.text) for each in OWN_SETTINGS.get(command, ())]
-        words = [*SETTINGS, *files, f"paths.data={folder}/data", f"paths.outputs={folder}/outputs", *own]
-        _run_child([command, *words], _log(folder), injection)
-        raise AssertionError("a child has ended")
-
-    def wait(self, pid: int, folder: Path) -> Result:
-        """Wait for a command to end, and abort it if it hangs."""
-        deadline = time.monotonic() + HANG_SECONDS
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        while not ended:
-            if time.monotonic() > deadline:
-                os.kill(pid, signal.SIGABRT)
-            time.sleep(0.005)
-            ended, status = os.waitpid(pid, os.WNOHANG)
-        return Result(os.waitstatus_to_exitcode(status), _log(folder).read_text(errors="replace"))
+        pid = os.fork()
+        if not pid:
+            _run_child([command, *words], log, injection)
+        if sent:
+            time.sleep(after)
+            os.kill(pid, sent)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        output = log.read_text(errors="replace")
+        require(code != -signal.SIGALRM, f"{command} hangs: {output[-300:]}")
+        return Result(code, output)
 
     def _write_corpus(self) -> None:
-        self.text.mkdir(parents=True)
+        self.text.mkdir()
         words = {"en": ["the", "man", "sees", "old", "tree"], "de": ["der", "mann", "sieht", "alten", "baum"]}
         for seed, (split, count) in enumerate({"train": 240, "valid": 8, "test": 8}.items()):
             draws = random.Random(seed)
@@ -249,82 +219,117 @@ class Sandbox:
                 (self.text / f"{split}.{language}").write_text("".join(lines))
 
 
-def _run_child(arguments: list[str], log: Path, injection: Callable[[], object] | None) -> None:
+_sandbox: Sandbox
+
+
+def count_file_calls(counter: Any, number: int = -1, act: Callable[[], object] = int) -> None:
+    """Count the file operations of this process from now on, and act before the one of this number, from 0."""
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*words: Any, **options: Any) -> Any:
+            counter.value += 1
+            if counter.value == number + 1:
+                act()
+            return call(*words, **options)
+
+        return counting
+
+    for name in FILE_CALLS:
+        setattr(os, name, counted(getattr(os, name)))
+
+
+def _run_child(arguments: list[str], log: Path, injection: Callable[[], object]) -> None:
     """Run the command in the child process, which ends here."""
-    code = 1
+    code: str | int | None = 1
     try:
+        signal.alarm(HANG_SECONDS)
         file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
         for number in (1, 2):
             os.dup2(file, number)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         sys.modules["__main__"] = ModuleType("__main__")  # worker processes need not import this script
-        if injection:
-            injection()
+        injection()
         code = nmt(arguments)
     except SystemExit as error:
-        code = error.code if isinstance(error.code, int) else 1
+        code = error.code
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError):  # the injected limit of files is also that of these
                 stream.flush()
-        os._exit(code)
+        os._exit(code if isinstance(code, int) else 1)
 
 
-_sandbox: Sandbox
-
-
-def judge(trial: Trial, number: int) -> tuple[str, str]:
+def judge(trial: Trial) -> tuple[Trial, str, str]:
     """Run a trial on a fresh copy of the files, which is kept if the trial is lost; return the verdict and why."""
-    folder = _sandbox.folder / f"trial-{number}"
+    folder = _sandbox.folder / f"trial-{trial.number}"
     shutil.copytree(_sandbox.state(CHAIN.index(trial.command)), folder, symlinks=True)
     try:
-        if trial.file:
-            _corrupt(folder / trial.file, trial)
-        else:
-            done = _with_fault(trial, folder)
-            met = done.code or os.strerror(errno.EFBIG) in done.output or trial.kind in (KILLED, FULL, READ_ONLY)
-            if not met:
-                shutil.rmtree(folder)
-                return MISSED, "the command succeeded"
-            _check_message(done)
-        complaint = _recover(folder, trial.command, damaged_data=trial.file.startswith("data/"))
+        verdict, note = _outcome(trial, folder)
     except Exception as error:  # also an unexpected one means that the fault was not handled
-        return LOST, str(error) or repr(error)
+        return trial, LOST, str(error) or repr(error)
     shutil.rmtree(folder)
+    return trial, verdict, note
+
+
+def _outcome(trial: Trial, folder: Path) -> tuple[str, str]:
+    """Inject the fault, then repeat the command without it; if it refuses, do what it asks for. Compare the files."""
+    if trial.file:
+        _corrupt(folder / trial.file, trial)
+    else:
+        done = _with_fault(trial, folder)
+        if not done.code and os.strerror(errno.EFBIG) not in done.output and trial.kind not in (KILLED, FULL):
+            return MISSED, "the command succeeded"
+        require("Traceback" not in done.output, f"traceback: {done.output}")
+        require(done.code != 2 or done.complaint, f"exit code 2 without one clear line: {done.output}")
+        require(done.code <= 0 or done.code in (2, 130, 143), f"exit code {done.code}: {done.output[-300:]}")
+    last = CHAIN.index(trial.command) + 1
+    done = _sandbox.run(trial.command, folder)
+    if complaint := done.complaint:
+        for each in CHAIN[:last]:
+            done = _sandbox.run(each, folder)
+            while done.code and _delete_as_asked(done.complaint):
+                done = _sandbox.run(each, folder)
+    require(not done.code and "Traceback" not in done.output, f"the plain command fails: {done.output[-300:]}")
+    if trial.file.startswith("data/"):
+        require(not _sandbox.run("data", folder).code, "the data cannot be repaired")
+    if trial.command == "train":  # an interruption must not add a checkpoint to those that are averaged
+        last += 1
+        require(not _sandbox.run("average", folder).code, "the checkpoints cannot be averaged")
+    for each in CHAIN[:last]:
+        here = _products(folder, each)
+        wrong = [name for name, content in _sandbox.products[each].items() if here.get(name) != content]
+        require(not wrong, f"{', '.join(wrong)} differ")
+    left = [str(path.relative_to(folder)) for path in folder.rglob(f"*{PARTIAL}*")]
+    require(not left, f"leftovers: {', '.join(left)}")
     return (REFUSED, complaint) if complaint else (RECOVERED, "")
 
 
 def _with_fault(trial: Trial, folder: Path) -> Result:
     """Run a command that meets a fault."""
-    acts: dict[str, Callable[[], object]] = {
-        KILLED: lambda: os.kill(os.getpid(), signal.SIGKILL),
-        FULL: lambda: _fail(errno.ENOSPC),
-        READ_ONLY: lambda: _fail(errno.EROFS),
-    }
-    if trial.kind in acts:
-        number = int(trial.place * _sandbox.file_calls[trial.command])
-        return _sandbox.run(trial.command, folder, lambda: FileCalls().inject(number, acts[trial.kind]))
     if trial.kind in SIGNALS:
-        pid = _sandbox.start(trial.command, folder)
-        time.sleep(trial.place * _sandbox.seconds[trial.command])
-        os.kill(pid, SIGNALS[trial.kind])
-        return _sandbox.wait(pid, folder)
-    return _sandbox.run(trial.command, folder, lambda: _limit_files(trial))
+        after = trial.place * _sandbox.seconds[trial.command]
+        return _sandbox.run(trial.command, folder, sent=SIGNALS[trial.kind], after=after)
+    return _sandbox.run(trial.command, folder, partial(_inject, trial))
 
 
-def _fail(code: int) -> None:
-    raise OSError(code, os.strerror(code))
+def _inject(trial: Trial) -> None:
+    """Prepare the fault in the process of the command."""
+    if trial.kind in (KILLED, FULL):
+        number = int(trial.place * _sandbox.file_calls[trial.command])
+        act = partial(os.kill, os.getpid(), signal.SIGKILL) if trial.kind == KILLED else _fail
+        count_file_calls(get_context("fork").Value("q", 0), number, act)
+    else:  # a longer write fails, or kills the process in the middle
+        size = SMALLEST_LIMIT + int(trial.place * (LARGEST_LIMIT - SMALLEST_LIMIT))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL if trial.kind == KILLED_WRITING else signal.SIG_IGN)
 
 
-def _limit_files(trial: Trial) -> None:
-    """Limit the size of files, so that a longer write fails, or kills the process in the middle."""
-    size = SMALLEST_LIMIT + int(trial.place * (LARGEST_LIMIT - SMALLEST_LIMIT))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL if trial.kind == KILLED_WRITING else signal.SIG_IGN)
+def _fail() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _corrupt(path: Path, trial: Trial) -> None:
@@ -337,46 +342,12 @@ def _corrupt(path: Path, trial: Trial) -> None:
     path.write_bytes(content)
 
 
-def _check_message(done: Result) -> None:
-    """Make sure that a command that met a fault printed no traceback, and did not fail without a message."""
-    if "Traceback" in done.output or (done.code == 2 and not done.complaint):
-        raise LostError(f"exit code {done.code} without one clear line: {done.output}")
-    if done.code > 0 and done.code not in (2, 130, 143):
-        raise LostError(f"exit code {done.code}: {done.output[-300:]}")
-
-
-def _recover(folder: Path, command: str, *, damaged_data: bool) -> str:
-    """Repeat the command without the fault; if it refuses, do what its message asks for. Compare the files."""
-    done = _sandbox.run(command, folder)
-    if complaint := done.complaint:
-        for each in CHAIN[: CHAIN.index(command) + 1]:
-            done = _sandbox.run(each, folder)
-            while done.code and _delete_as_asked(done.complaint):
-                done = _sandbox.run(each, folder)
-    if done.code or "Traceback" in done.output:
-        raise LostError(f"the plain command fails (exit code {done.code}): {done.output[-300:]}")
-    if damaged_data and _sandbox.run("data", folder).code:
-        raise LostError("the data cannot be repaired")
-    if command == "train":  # an interruption must not add a checkpoint to those that are averaged
-        command = "average"
-        if (done := _sandbox.run(command, folder)).code:
-            raise LostError(f"the checkpoints cannot be averaged: {done.output[-300:]}")
-    for each in CHAIN[: CHAIN.index(command) + 1]:
-        here = _products(folder, each)
-        if wrong := [name for name, content in _sandbox.products[each].items() if here.get(name) != content]:
-            raise LostError(f"{', '.join(wrong)} differ")
-    if left := list(folder.rglob(f"*{PARTIAL}*")):
-        raise LostError(f"{left[0].relative_to(folder)} is a leftover")
-    return complaint
-
-
 def _delete_as_asked(complaint: str) -> bool:
     """Delete the file or folder that a message asks to delete, and return whether there was one."""
-    forms = (r"delete (/\S+)", r"(/\S+).*Delete it", r"checkpoints in (/\S+) are damaged.*delete that folder")
-    named = next(filter(None, (re.search(form, complaint) for form in forms)), None)
+    named = re.search(r"delete (/\S+)|(/\S+).*(?:Delete it|are damaged.*delete that folder)", complaint)
     if not named:
         return False
-    path = Path(named[1].rstrip(":,."))
+    path = Path((named[1] or named[2]).rstrip(":,."))
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     return True
 
@@ -384,20 +355,11 @@ def _delete_as_asked(complaint: str) -> bool:
 def _products(folder: Path, command: str) -> dict[str, bytes]:
     """Return the content of the files of a command that must be the same bit for bit."""
     paths = [path for pattern in PRODUCTS[command] for path in folder.glob(pattern)]
-    return {
-        str(path.relative_to(folder)): _losses(path) if path.name == "metrics.jsonl" else path.read_bytes()
-        for path in paths
-    }
-
-
-def _losses(metrics: Path) -> bytes:
-    """Return steps and losses of the training events, but not times, which differ between runs."""
-    events = [json.loads(line) for line in metrics.read_text().splitlines()]
-    return repr([(event["step"], event["loss"]) for event in events if event["event"] == "train"]).encode()
-
-
-def _log(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}.log")
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    if metrics := found.get("outputs/toy/metrics.jsonl"):
+        events = [event for event in map(json.loads, metrics.splitlines()) if event["event"] == "train"]
+        found["outputs/toy/metrics.jsonl"] = repr([(each["step"], each["loss"]) for each in events]).encode()
+    return found
 
 
 if __name__ == "__main__":
