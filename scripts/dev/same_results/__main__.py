@@ -25,7 +25,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package
-from same_results.cases import CASES, Case, with_needed, write_text
+from same_results.cases import CASES, TWO_PROCESSES, with_needed, write_text
 
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"}
 PRINT_RESULTS = ("translate", "score")
@@ -50,41 +50,41 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=[], choices=CASES, metavar="NAME", help="and what these need")
     options = parser.parse_args()
     started, wrong = time.monotonic(), list[str]()
-    with tempfile.TemporaryDirectory(prefix="same-results-") as name:
-        folders = [Path(name) / "before", Path(name) / "after"]
+    with tempfile.TemporaryDirectory(prefix="same-results-") as place:
+        folders = [Path(place) / "before", Path(place) / "after"]
         for folder in folders:
             write_text(folder / "text")
-        for case in with_needed(options.only):
-            outcome = _outcome(case, (options.before.absolute(), options.after.absolute()), folders)
+        for name, case in with_needed(options.only).items():
+            outcome = _outcome(name, (options.before.absolute(), options.after.absolute()), folders)
             if missing := [each for each in case.needs if each in wrong]:
                 outcome = f"{outcome or 'equal'}, after {', '.join(missing)}"
-            print(f"{case.name:24} {outcome or 'equal'}", flush=True)
-            wrong += [case.name] * bool(outcome)
+            print(f"{name:24} {outcome or 'equal'}", flush=True)
+            wrong += [name] * bool(outcome)
     print(f"not equal: {', '.join(wrong)};" if wrong else "all equal,", f"in {time.monotonic() - started:.0f} s")
     return int(bool(wrong))
 
 
-def _outcome(case: Case, sources: tuple[Path, Path], folders: list[Path]) -> str:
+def _outcome(name: str, sources: tuple[Path, Path], folders: list[Path]) -> str:
     """Return how the results of a case differ; an empty text if they are equal."""
     used = folders
-    if case.old:
-        used = [folder.with_name(f"{folder.name}-{case.name}") for folder in folders]
+    if CASES[name].old:
+        used = [folder.with_name(f"{folder.name}-{name}") for folder in folders]
         for copy in used:
             shutil.copytree(folders[0], copy, symlinks=True)
     try:
-        before, after = (_results(case, source, folder) for source, folder in zip(sources, used, strict=True))
+        before, after = (_results(name, source, folder) for source, folder in zip(sources, used, strict=True))
     except FailedCaseError as error:
         return str(error)
     pairs = zip_longest(before, after, fillvalue="nothing")
     return next((f"before: {one}; after: {other}" for one, other in pairs if one != other), "")
 
 
-def _results(case: Case, source: Path, folder: Path) -> list[str]:
+def _results(name: str, source: Path, folder: Path) -> list[str]:
     """Run a case with one version of the code, and return its results, line by line."""
-    found = []
+    case, found = CASES[name], list[str]()
+    torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"] if name in TWO_PROCESSES else []
     for command in case.commands:
-        torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={case.processes}", "-m"]
-        words = [sys.executable, "-m", *(torchrun if case.processes > 1 else []), "nmt", *command]
+        words = [sys.executable, "-m", *torchrun, "nmt", *command]
         environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(source)}
         done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:

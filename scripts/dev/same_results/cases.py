@@ -2,25 +2,21 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 Words = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(NamedTuple):
     """Commands and their results: the files named here, and what `translate` and `score` print."""
 
-    name: str
     commands: tuple[Words, ...]
     files: Words = ()
     """Patterns of the files with results."""
     needs: Words = ()
     """Cases whose corpora and runs this one uses."""
-    processes: int = 1
-    """Processes of each command."""
     old: bool = False
     """Whether both versions continue with the files that the first one has written."""
 
@@ -97,30 +93,17 @@ DECODED: dict[str, Words] = {
 """The settings of translations by the plain run."""
 
 
-def _prepared(name: str) -> Case:
-    """Return the case that prepares a corpus."""
-    return Case(name=f"data_{name}", commands=(("data", *SMALL, *CORPORA[name]),), files=(f"data/{name}/*",))
+TWO_PROCESSES = ("two_processes",)
+"""Runs that two processes train."""
 
 
-def _trained(name: str) -> Case:
-    """Return the case that trains a run."""
+def _trained(name: str, steps: int = 16, *, old: bool = False) -> Case:
+    """Return the case that trains a run, or trains a run of the first version further."""
     corpus, *settings = TRAINED[name]
-    command = ("train", *SMALL, *CORPORA[corpus], *settings, "training.steps=16", f"name={name}")
-    needs = [f"data_{corpus}"]
-    needs += [each.partition("=")[2] for each in settings if each.startswith("training.init_from=")]
-    processes = 2 if name == "two_processes" else 1
-    return Case(name=name, commands=(command,), files=_training_results(name), needs=tuple(needs), processes=processes)
-
-
-def _training_results(run: str) -> Words:
-    return f"outputs/{run}/metrics.jsonl", f"outputs/{run}/checkpoints/last/model.safetensors"
-
-
-def _resumed(name: str) -> Case:
-    """Return the case that trains a run of the first version further."""
-    corpus, *settings = TRAINED[name]
-    command = ("train", *SMALL, *CORPORA[corpus], *settings, "training.steps=24", f"name={name}")
-    return Case(name=f"old_{name}", commands=(command,), files=_training_results(name), needs=(name,), old=True)
+    command = ("train", *SMALL, *CORPORA[corpus], *settings, f"training.steps={steps}", f"name={name}")
+    starts = [each.partition("=")[2] for each in settings if each.startswith("training.init_from=")]
+    files = (f"outputs/{name}/metrics.jsonl", f"outputs/{name}/checkpoints/last/model.safetensors")
+    return Case((command,), files, (name,) if old else (f"data_{corpus}", *starts), old)
 
 
 def _using(run: str, *settings: str, command: str = "translate") -> Words:
@@ -129,54 +112,44 @@ def _using(run: str, *settings: str, command: str = "translate") -> Words:
     return *common, "input=text/test.en", "translate.format=jsonl", *settings
 
 
-def _decoding_cases() -> list[Case]:
-    """Return the cases of translation, evaluation and scoring."""
-    plain = [Case(name=name, commands=(_using("plain", *words),), needs=("plain",)) for name, words in DECODED.items()]
-    ensemble = _using("plain", "decoding.ensemble=[outputs/bf16/checkpoints/last]")
-    guided = _using("guided", "translate.alignments=guided.links")
-    tags = _using("mixture", "input=text/tagged.en", "translate.format=tsv")
-    score = _using("plain", "input=text/scored.tsv", command="score")
-    trees = _using("trees", "decoding.beam=4")
-    made = _using("plain", "decoding.strategy=sample", "output=made", "synthesize.shard_lines=5")
-    average = ("average", *SMALL, *TOY, "name=plain", "averaging.last=2")
-    evaluation = _using("plain", "checkpoint=averaged", command="eval")
-    return [
-        *plain,
-        Case(name="ensemble", commands=(ensemble,), needs=("plain", "bf16")),
-        Case(name="guided_links", commands=(guided,), files=("guided.links",), needs=("guided",)),
-        Case(name="mixture_translated", commands=(tags,), needs=("mixture",)),
-        Case(name="decoder_only_translated", commands=(_using("decoder_only"),), needs=("decoder_only",)),
-        Case(name="score", commands=(score,), needs=("plain",)),
-        Case(name="trees_translated", commands=(trees,), needs=("trees",)),
-        Case(name="trees_eval", commands=(_using("trees", command="eval"),), files=_eval("trees"), needs=("trees",)),
-        Case(name="synthesize", commands=(("synthesize", *made[1:]),), files=("made/*.jsonl",), needs=("plain",)),
-        Case(name="average_and_eval", commands=(average, evaluation), files=_eval("plain"), needs=("plain",)),
-    ]
-
-
-def _eval(run: str) -> Words:
+def _scores(run: str) -> Words:
     return f"outputs/{run}/eval/**/*.json", f"outputs/{run}/eval/**/*.txt"
 
 
-def _old_cases() -> list[Case]:
-    """Return the cases in which both versions continue with the files of the first one."""
-    used = (("data", *SMALL, *TOY), _using("plain"), _using("plain", command="eval"))
-    return [
-        Case(name="old_files", commands=used, files=(*_eval("plain"), "data/toy/*"), needs=("plain",), old=True),
-        *(_resumed(name) for name in ("plain", "mixture", "regularised")),
-    ]
-
-
 CASES = {
-    case.name: case
-    for case in (
-        *map(_prepared, CORPORA), *map(_trained, TRAINED), *_decoding_cases(), *_old_cases(),
-    )
+    **{f"data_{name}": Case((("data", *SMALL, *words),), (f"data/{name}/*",)) for name, words in CORPORA.items()},
+    **{name: _trained(name) for name in TRAINED},
+    **{name: Case((_using("plain", *words),), needs=("plain",)) for name, words in DECODED.items()},
+    "ensemble": Case(
+        (_using("plain", "decoding.ensemble=[outputs/bf16/checkpoints/last]"),), needs=("plain", "bf16")
+    ),
+    "guided_links": Case((_using("guided", "translate.alignments=guided.links"),), ("guided.links",), ("guided",)),
+    "mixture_translated": Case(
+        (_using("mixture", "input=text/tagged.en", "translate.format=tsv"),), needs=("mixture",)
+    ),
+    "decoder_only_translated": Case((_using("decoder_only"),), needs=("decoder_only",)),
+    "score": Case((_using("plain", "input=text/scored.tsv", command="score"),), needs=("plain",)),
+    "trees_translated": Case((_using("trees", "decoding.beam=4"),), needs=("trees",)),
+    "trees_eval": Case((_using("trees", command="eval"),), _scores("trees"), ("trees",)),
+    "synthesize": Case(
+        (_using("plain", "decoding.strategy=sample", "output=made", "synthesize.shard_lines=5", command="synthesize"),),
+        ("made/*.jsonl",), ("plain",),
+    ),
+    "average_and_eval": Case(
+        (("average", *SMALL, *TOY, "name=plain", "averaging.last=2"),
+         _using("plain", "checkpoint=averaged", command="eval")),
+        _scores("plain"), ("plain",),
+    ),
+    "old_files": Case(
+        (("data", *SMALL, *TOY), _using("plain"), _using("plain", command="eval")),
+        (*_scores("plain"), "data/toy/*"), ("plain",), old=True,
+    ),
+    **{f"old_{name}": _trained(name, 24, old=True) for name in ("plain", "mixture", "regularised")},
 }  # fmt: skip
 """The cases by name, in an order in which each stands after those that it needs."""
 
 
-def with_needed(names: Sequence[str]) -> list[Case]:
+def with_needed(names: Sequence[str]) -> dict[str, Case]:
     """Return the cases of these names and those that they need, in order; all if there are no names."""
     chosen: set[str] = set()
     waiting = list(names or CASES)
@@ -184,7 +157,7 @@ def with_needed(names: Sequence[str]) -> list[Case]:
         name = waiting.pop()
         chosen.add(name)
         waiting += CASES[name].needs
-    return [case for name, case in CASES.items() if name in chosen]
+    return {name: case for name, case in CASES.items() if name in chosen}
 
 
 NOUNS = {"man": "Mann", "king": "Koenig", "stone": "Stein", "tree": "Baum", "dog": "Hund", "letter": "Brief",
@@ -193,72 +166,45 @@ ADJECTIVES = {"old": "alten", "young": "jungen", "red": "roten", "green": "gruen
 VERBS = {"sees": "gesehen", "finds": "gefunden", "paints": "gemalt", "sells": "verkauft", "seeks": "gesucht"}
 NEW_NOUNS = {"engine": "Motor", "wheel": "Reifen", "driver": "Fahrer", "lorry": "Lastwagen", "road": "Weg"}
 """Nouns of the text on which a model of the other text is fine-tuned."""
-
-
-class Sentence(NamedTuple):
-    """A sentence with its translation."""
-
-    source: str
-    target: str
-    links: str
-    """The word alignment in Pharaoh format."""
-    tree: str
-    """The constituency tree of the source."""
+TRANSLATED = {**NOUNS, **NEW_NOUNS, **ADJECTIVES, **VERBS, "the": "den"}
+Sentence = tuple[str, str, str, str]
+"""Source, target, word alignment in Pharaoh format, and the tree of the source."""
 
 
 def sentences(count: int, seed: int, nouns: dict[str, str] = NOUNS) -> list[Sentence]:
     """Return different sentences of a grammar whose target puts the verb last."""
-    draws = random.Random(seed)
-    found: dict[str, Sentence] = {}
-    while len(found) < count:
-        adjectives = [draws.choice([*ADJECTIVES, ""]) for _ in range(2)]
-        made = _sentence(adjectives, draws.choices(list(nouns), k=2), draws.choice(list(VERBS)), nouns)
-        found[made.source] = made
-    return list(found.values())
+    adjectives = ["", *ADJECTIVES]
+    all_of_them = list(product(adjectives, nouns, VERBS, adjectives, nouns))
+    return [_sentence(*each) for each in random.Random(seed).sample(all_of_them, count)]
 
 
-def _sentence(adjectives: Sequence[str], chosen: Sequence[str], verb: str, nouns: dict[str, str]) -> Sentence:
-    first, second = (
-        [("DT", "the"), *([("JJ", adjective)] if adjective else []), ("NN", noun)]
-        for adjective, noun in zip(adjectives, chosen, strict=True)
-    )
-    source = [word for _, word in (*first, ("VBZ", verb), *second, (".", "."))]
-    target = ["den", *source[1 : len(first)], "hat", "den", *source[len(first) + 2 : -1], verb, "."]
-    words = {**nouns, **ADJECTIVES, **VERBS}
-    places = [*range(len(first)), len(source) - 1, *range(len(first) + 1, len(source) - 1), len(source)]
-    phrases = [f"(NP {' '.join(f'({tag} {word})' for tag, word in phrase)})" for phrase in (first, second)]
-    return Sentence(
-        " ".join(source),
-        " ".join(words.get(word, word) for word in target),
-        " ".join(f"{number}-{place}" for number, place in enumerate(places)),
-        f"(S {phrases[0]} (VP (VBZ {verb}) {phrases[1]}) (. .))",
+def _sentence(adjective: str, noun: str, verb: str, other_adjective: str, other_noun: str) -> Sentence:
+    subject, object_ = f"the {adjective} {noun}".split(), f"the {other_adjective} {other_noun}".split()
+    target = [TRANSLATED[word] for word in (*subject, *object_, verb)]
+    target.insert(len(subject), "hat")
+    links = [*range(len(subject)), len(target) - 1, *range(len(subject) + 1, len(target) - 1), len(target)]
+    first, second = (f"(NP {' '.join(f'(X {word})' for word in phrase)})" for phrase in (subject, object_))
+    return (
+        f"{' '.join(subject)} {verb} {' '.join(object_)} .",
+        f"{' '.join(target)} .",
+        " ".join(f"{number}-{place}" for number, place in enumerate(links)),
+        f"(S {first} (VP (VBZ {verb}) {second}) (. .))",
     )
 
 
 def write_text(folder: Path) -> None:
     """Write the text of all cases."""
     folder.mkdir(parents=True)
-    made = sentences(620, seed=1)
-    for name, part in (("test", made[:8]), ("valid", made[8:20]), ("train", made[20:420]), ("more", made[420:])):
-        _write(folder, name, part)
-    _write(folder, "fine", sentences(150, seed=2, nouns=NEW_NOUNS))
-    shouted = [each._replace(source=each.source.upper(), target=each.target.upper()) for each in made[420:440]]
-    _write(folder, "shouted", shouted)
-    tested = made[:8]
-    files = {
-        "terms.tsv": ["the\tdas", "old\turalten", "dog\tKoeter"],
-        "scored.tsv": [f"{each.source}\t{each.target}" for each in tested],
-        "tagged.en": [f"{'@more@' if number % 2 else '@plain@'} {each.source}" for number, each in enumerate(tested)],
-        "one_column.tsv": [tested[0].source],
-    }
-    for name, lines in files.items():
-        _write_lines(folder / name, lines)
 
+    def write(name: str, lines: Sequence[str]) -> None:
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
-def _write(folder: Path, name: str, part: Sequence[Sentence]) -> None:
-    for ending, lines in zip(("en", "de", "links", "mrg"), zip(*part, strict=True), strict=True):
-        _write_lines(folder / f"{name}.{ending}", lines)
-
-
-def _write_lines(path: Path, lines: Sequence[str]) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    made, fine = sentences(620, seed=1), sentences(150, seed=2, nouns=NEW_NOUNS)
+    shouted = [(source.upper(), target.upper(), links, tree) for source, target, links, tree in made[420:440]]
+    parts = {"test": made[:8], "valid": made[8:20], "train": made[20:420], "more": made[420:], "fine": fine}
+    for name, part in {**parts, "shouted": shouted}.items():
+        for ending, lines in zip(("en", "de", "links", "mrg"), zip(*part, strict=True), strict=True):
+            write(f"{name}.{ending}", lines)
+    write("terms.tsv", ["the\tdas", "old\turalten", "dog\tKoeter"])
+    write("scored.tsv", [f"{source}\t{target}" for source, target, *_ in made[:8]])
+    write("tagged.en", [f"{('@plain@', '@more@')[number % 2]} {each[0]}" for number, each in enumerate(made[:8])])
