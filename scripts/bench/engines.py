@@ -44,7 +44,7 @@ ENGINES = {
     "ours": Engine("nmt", "run_ours.py"),
     "huggingface": Engine("Hugging Face Marian", "run_huggingface.py", (TORCH, "transformers>=5", *READERS)),
     "eole": Engine("eole", "run_eole.py", (TORCH, "eole==0.6.4", "aiohttp")),
-    "peak": Engine("matrix product", "run_peak.py"),
+    "peak": Engine("matrix product", "run_ours.py"),
     "interface": Engine("nmt and CTranslate2", "run_interface.py"),
 }
 

@@ -35,7 +35,7 @@ def measure(options: argparse.Namespace, bench: Bench) -> None:
         corpus = open_corpus([*overrides, *shape_overrides("small", BATCH_TOKENS)], bench.threads)
         training = required(bench.run("ours", corpus.job("speed", "auto", seconds=options.seconds, warmup=5)))
         precision = training["precision"]
-        peak = required(bench.run("peak", {"kind": "speed", "precision": precision, "device": "cpu"}))
+        peak = required(bench.run("peak", {"kind": "peak", "precision": precision, "device": "cpu"}))
         search = {"beam": 4, "rounds": 1, "batches": BATCHES, "run": str(run), "references": [], "alone": True}
         lines = corpus.lines("test", corpus.config.data.source_lang)[:SENTENCES]
         job = {"kind": "translate", "precision": precision, "lines": lines, **search}

@@ -39,7 +39,7 @@ def _rounds(options: argparse.Namespace, bench: Bench, corpus: Corpus, text: Pat
             if rounds and "refused" in rounds[-1]:
                 continue  # it would also refuse in this round
             times = {"seconds": options.seconds, "warmup": options.warmup, "round": number}
-            job = corpus.job("speed", precision, **times)
+            job = corpus.job("peak" if name == "peak" else "speed", precision, **times)
             if name == "ours":
                 job["overrides"] += options.ours
             rounds.append(bench.run(name, job, text))

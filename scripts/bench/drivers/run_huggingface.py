@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.config.training import TrainingConfig
-from nmt.data.batches import Batching, PairLengths, plan_epoch
+from nmt.data.batches import Batching, IntArray, PairLengths, plan_epoch
 from nmt.data.store import PairStore
 from nmt.text.special import BOS, EOS, PAD
 from nmt.training.schedule import learning_rate, reachable_step
@@ -32,19 +31,19 @@ def speed(job: Job) -> Result:
     loop = Loop(job)
     on_gpu = loop.device.type == "cuda"
     measurement = Measurement(job, wait=torch.cuda.synchronize if on_gpu else lambda: None)
-    for batch in loop.batches:
-        loop.update(batch)
-        if measurement.update(*(int(count) for count in batch.counts)):
+    for source, target in loop.batches():
+        loop.update(source, target)
+        if measurement.update(sum(map(len, source)), sum(map(len, target))):
             break
     memory = {"memory": torch.cuda.max_memory_allocated()} if on_gpu else {}
-    return {**measurement.result(), **memory, "loss": float(loop.loss)}
+    return {**measurement.result, **memory, "loss": float(loop.loss)}
 
 
 def minutes(job: Job) -> Result:
     """Train for some minutes, and translate the test set."""
     loop, began, seconds = Loop(job), time.perf_counter(), 0.0
-    for batch in loop.batches:
-        loop.update(batch)
+    for source, target in loop.batches():
+        loop.update(source, target)
         seconds = time.perf_counter() - began
         loop.last_step = reachable_step(loop.step, seconds, loop.config)  # our rate follows the time, too
         if seconds >= 60 * job["minutes"]:
@@ -59,26 +58,14 @@ def minutes(job: Job) -> Result:
     return {"updates": loop.step, "seconds": seconds, "hypotheses": hypotheses}
 
 
-class Batch:
-    """Padded arrays, each (sentences, longest sentence), and the tokens of both sides."""
-
-    def __init__(self, store: PairStore, sentences: Any) -> None:
-        sources = [[*store.source(index).tolist(), EOS] for index in sentences]
-        targets = [store.target(index).tolist() for index in sentences]
-        self.source = pad(sources, PAD)
-        self.mask = pad([[1] * len(each) for each in sources], 0)
-        self.target = pad([[BOS, *target] for target in targets], PAD)
-        self.labels = pad([[*target, EOS] for target in targets], IGNORE)
-        self.counts = (sum(map(len, sources)), sum(len(each) + 1 for each in targets))
-
-
 class Loop:
     """A training loop over a new model of the architecture that nmt exports to."""
 
     def __init__(self, job: Job) -> None:
         torch.set_num_threads(job["threads"])
         torch.manual_seed(job["seed"])
-        self.config = TrainingConfig(**job["training"])
+        self.config, self.seed = TrainingConfig(**job["training"]), job["seed"]
+        self.store = PairStore.open(Path(job["data"]), "train")
         self.bf16 = job["precision"] == "bf16"
         self.width = job["model"]["d_model"]
         self.device = torch.device(job["device"])
@@ -87,18 +74,29 @@ class Loop:
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), betas=betas, eps=self.config.adam_eps, weight_decay=0.0, fused=True
         )
-        self.batches = _batches(Path(job["data"]), Batching(self.config.batch_tokens, job["seed"]))
         self.step, self.last_step = 0, self.config.steps
         self.loss = torch.zeros(())
 
-    def update(self, batch: Batch) -> None:
+    def batches(self) -> Iterator[tuple[list[IntArray], list[IntArray]]]:
+        """Yield sources and targets forever, with end marks."""
+        lengths = PairLengths.with_marks(self.store.source_lengths, self.store.target_lengths)
+        epoch = 0
+        while True:
+            plan = plan_epoch(lengths, Batching(self.config.batch_tokens, self.seed), epoch)
+            for index in range(len(plan)):
+                sources = [np.append(self.store.source(each), EOS) for each in plan[index]]
+                yield sources, [np.append(self.store.target(each), EOS) for each in plan[index]]
+            epoch += 1
+
+    def update(self, source: list[IntArray], target: list[IntArray]) -> None:
         """Train on one batch."""
         self.step += 1
-        with self.autocast():
-            source, mask, target, labels = (
-                each.to(self.device) for each in (batch.source, batch.mask, batch.target, batch.labels)
-            )
-            output = self.model(input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False)
+        mask = pad([np.ones_like(each) for each in source], 0).to(self.device)
+        inputs = pad([np.append(BOS, each[:-1]) for each in target], PAD).to(self.device)
+        labels = pad(target, IGNORE).to(self.device)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
+            ids = pad(source, PAD).to(self.device)
+            output = self.model(input_ids=ids, attention_mask=mask, decoder_input_ids=inputs, use_cache=False)
             loss = F.cross_entropy(
                 output.logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE,
                 label_smoothing=self.config.label_smoothing,
@@ -109,10 +107,6 @@ class Loop:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.loss = loss.detach()
-
-    def autocast(self) -> AbstractContextManager[object]:
-        """Return the context in which matrix products have the job's precision."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16)
 
     def translate(self, sources: list[list[int]], job: Job) -> list[list[int]]:
         """Return the best translation of each source, as ids without marks."""
@@ -126,22 +120,12 @@ class Loop:
         return [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in found.tolist()]
 
 
-def _batches(folder: Path, batching: Batching) -> Iterator[Batch]:
-    """Yield training batches forever."""
-    store = PairStore.open(folder, "train")
-    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    epoch = 0
-    while True:
-        plan = plan_epoch(lengths, batching, epoch)
-        for index in range(len(plan)):
-            yield Batch(store, plan[index])
-        epoch += 1
-
-
-def pad(rows: list[list[int]], filler: int) -> Tensor:
+def pad(rows: list[Any], filler: int) -> Tensor:
     """Return the rows as one tensor, with `filler` after the shorter ones."""
-    longest = max(map(len, rows))
-    return torch.from_numpy(np.array([row + [filler] * (longest - len(row)) for row in rows], dtype=np.int64))
+    padded = np.full((len(rows), max(map(len, rows))), filler, dtype=np.int64)
+    for line, row in zip(padded, rows, strict=True):
+        line[: len(row)] = row
+    return torch.from_numpy(padded)
 
 
 def _settings(job: Job) -> Any:
@@ -158,4 +142,4 @@ def _settings(job: Job) -> Any:
 
 if __name__ == "__main__":
     transformers.logging.set_verbosity_error()
-    serve({"speed": speed, "minutes": minutes})
+    serve(speed=speed, minutes=minutes)

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 import torch
-from protocol import Job, RefusedError, Result, serve
+from protocol import Job, Result, serve
 from sacrebleu.metrics.bleu import BLEU
 
 import nmt
@@ -19,6 +19,7 @@ from nmt.cli import main as command
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
 from nmt.decoding.load import load_engine
+from nmt.errors import UserError
 
 PATIENCE = 2
 """Finished hypotheses per beam before CTranslate2's search ends: about as many steps as nmt's takes."""
@@ -73,7 +74,7 @@ def ctranslate2(job: Job) -> Translate | None:
     try:
         import ctranslate2 as peer  # noqa: PLC0415 - it may be missing
     except ModuleNotFoundError as error:
-        raise RefusedError("CTranslate2 is not installed: .venv/bin/pip install ctranslate2") from error
+        raise UserError("CTranslate2 is not installed: .venv/bin/pip install ctranslate2") from error
     kind = COMPUTE_TYPES[job["precision"]]
     if kind not in peer.get_supported_compute_types("cpu"):
         return None
@@ -83,7 +84,7 @@ def ctranslate2(job: Job) -> Translate | None:
     text.write_text("\n".join(job["lines"][:20]), encoding="utf-8")
     words += [f"input={text}", f"export.quantization={'int8' if kind == 'int8' else 'float32'}"]
     if command(["export", *words]):
-        raise RefusedError("the export failed")
+        raise UserError("the export failed")
     engine = peer.Translator(str(folder), device="cpu", compute_type=kind, intra_threads=job["threads"])
     tokenizer = nmt.load(run, device="cpu", threads=job["threads"]).engine.tokenizer
     ids = {piece: index for index, piece in enumerate(tokenizer.vocabularies[1])}
@@ -100,4 +101,4 @@ def ctranslate2(job: Job) -> Translate | None:
 
 
 if __name__ == "__main__":
-    serve({"translate": translate})
+    serve(translate=translate)
