@@ -18,7 +18,7 @@ from nmt.runs.checkpoint import CheckpointRecord
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout
 from nmt.runs.tracker import Tracker, start_tracker
-from nmt.storage.lock import exclusive_folder
+from nmt.storage.files import exclusive_folder
 from nmt.training.build import build_trainer, training_batches
 from nmt.training.checkpointing import checkpoint_manager
 from nmt.training.fine_tuning import begin_from, load_origin, origin_record

@@ -35,8 +35,7 @@ from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint, Pair
 from nmt.data.store import file_names
 from nmt.errors import UserError
-from nmt.storage.files import PARTIAL, remove, replacing
-from nmt.storage.lock import exclusive_folder
+from nmt.storage.files import PARTIAL, exclusive_folder, remove, replacing
 
 SECONDS_PER_LINE = 60
 """Time between two lines of progress, if it is not shown on a terminal."""

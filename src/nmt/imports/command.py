@@ -11,8 +11,7 @@ from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, CheckpointRecord
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.environment import environment
 from nmt.runs.layout import RunLayout, step_folder_name
-from nmt.storage.files import checksum, link, write_json, write_text
-from nmt.storage.lock import exclusive_folder
+from nmt.storage.files import checksum, exclusive_folder, link, write_json, write_text
 
 
 def run(config: Config) -> None:

@@ -1,4 +1,8 @@
-"""Write files completely or not at all: under a temporary name, synced to the disk, then renamed."""
+"""Write files completely or not at all: under a temporary name, synced to the disk, then renamed; and lock them.
+
+Locks are `flock`'s own, which end with the process that holds them, however that ends: `filelock` cannot lock a folder,
+and on a file system without locks it uses files, which a killed process leaves behind.
+"""
 
 import errno
 import fcntl
@@ -6,19 +10,19 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from nmt.errors import UserError
-from nmt.storage.lock import take
 
 T = TypeVar("T")
 
 PARTIAL = ".partial"
 """Suffix of temporary names. What has one is unfinished: the next writer of that name deletes it."""
+LOCK = ".lock"
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 """Errors of a disk, which name no file if they arise while an open file is written."""
 
@@ -75,6 +79,15 @@ def _sync_all(path: Path) -> None:
     sync(path)
 
 
+def sync(path: Path) -> None:
+    """Wait until a file or a folder has reached the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _put(new: Path, path: Path) -> None:
     """Rename a file or folder to `path`; a folder that was there is back if that fails."""
     before = _temporary(new)
@@ -105,7 +118,7 @@ def remove_folder(path: Path) -> None:
     remove(doomed)
     with _explaining_disk_errors(path, "delete"):
         path.replace(doomed)
-        shutil.rmtree(doomed, ignore_errors=True)
+    remove(doomed)
 
 
 def link(path: Path, target: str) -> None:
@@ -137,13 +150,40 @@ def _explaining_disk_errors(path: Path, doing: str = "write") -> Iterator[None]:
         ) from error
 
 
-def sync(path: Path) -> None:
-    """Wait until a file or a folder has reached the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+def take(opened: IO[Any] | int, operation: int) -> bool:
+    """Do an operation of `fcntl.flock` with an opened file; return whether nobody else's lock prevents it."""
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        fcntl.flock(opened, operation)
+    except BlockingIOError:
+        return False
+    except OSError:  # this file system has no such locks: better to work without one than not at all
+        return True
+    return True
+
+
+@contextmanager
+def exclusive_folder(
+    folder: Path, *, taken: str, setting: str, wait: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """Lock a folder during this block; create it if it does not exist.
+
+    If another process holds the lock, raise an error with the message `taken` after the folder's name, or pass the
+    message to `wait` and wait. `setting` names the folder in the error if it is not writable.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / LOCK).open("a+")
+    except OSError as error:
+        raise UserError(
+            f"cannot write to {folder}: {error.strerror or error}. Choose another with {setting}."
+        ) from error
+    with lock:
+        if not take(lock, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            if wait is None:
+                raise UserError(f"{folder} {taken}")
+            wait(f"{folder} {taken}")
+            take(lock, fcntl.LOCK_EX)
+        yield
 
 
 def write_text(path: Path, text: str) -> None:

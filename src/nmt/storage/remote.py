@@ -14,8 +14,7 @@ from urllib.parse import unquote, urlsplit
 from nmt.config.folders import KEY_CHARACTERS, cache_folder, expanded, is_address
 from nmt.errors import UserError, nearest
 from nmt.packages import import_optional
-from nmt.storage.files import PARTIAL, is_plain_name, remove, replacing
-from nmt.storage.lock import take
+from nmt.storage.files import PARTIAL, is_plain_name, remove, replacing, take
 
 WEB = ("http", "https")
 """Kinds of addresses of web servers, which take no files and list none."""

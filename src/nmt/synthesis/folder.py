@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.errors import UserError
-from nmt.storage.files import PARTIAL, read_json, seal, write_json
-from nmt.storage.lock import LOCK, exclusive_folder
+from nmt.storage.files import LOCK, PARTIAL, exclusive_folder, read_json, seal, write_json
 
 MANIFEST = "manifest.json"
 CHECKSUMS = ("input", "checkpoint", "decoding.ensemble", "decoding.terms")

@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 from nmt.errors import UserError
 from nmt.storage.files import (
     PARTIAL,
+    exclusive_folder,
     is_plain_name,
     read_json,
     remove,
@@ -24,7 +25,6 @@ from nmt.storage.files import (
     write_json,
     write_text,
 )
-from nmt.storage.lock import exclusive_folder
 
 Way = Callable[[Path], AbstractContextManager[Path]]
 both_ways = pytest.mark.parametrize("way", [replacing, replacing_folder])
