@@ -2,7 +2,6 @@
 
 import os
 import platform
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +16,8 @@ def usable_cores() -> int:
 
     A quota of processor time is rounded down: threads beyond it would wait for the next period with the others.
     """
-    first_version = [_text(SYSTEM / "fs/cgroup/cpu" / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
-    limits = [each for each in (first_version, *_limits("cpu.max")) if len(each) == 2 and all(map(str.isdigit, each))]
-    return max(1, min([len(_usable_numbers()), *(int(quota) // int(period) for quota, period in limits)]))
+    quotas = [int(each[0]) // int(each[1]) for each in _limits("cpu.max")]
+    return max(1, min([len(_usable_numbers()), *quotas]))
 
 
 def computing_threads() -> int:
@@ -27,8 +25,6 @@ def computing_threads() -> int:
 
     Two threads of one core share its arithmetic units, and an operation takes as long as its slowest thread.
     """
-    if platform.system() == "Darwin":
-        return min(_fast_cores_of_macos() or usable_cores(), usable_cores())
     usable = _usable_numbers()
     fast = usable & _numbers(_text(SYSTEM / "devices/cpu_core/cpus")) or usable  # without Intel's efficiency cores
     topologies = (SYSTEM / f"devices/system/cpu/cpu{each}/topology/thread_siblings_list" for each in fast)
@@ -38,9 +34,8 @@ def computing_threads() -> int:
 
 def usable_memory() -> int:
     """Return the memory of the machine in bytes, or what its container may use of it."""
-    limits = [_text(SYSTEM / "fs/cgroup/memory/memory.limit_in_bytes"), *(each[0] for each in _limits("memory.max"))]
     whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min([whole, *(int(limit) for limit in limits if limit.isdigit())])
+    return min([whole, *(int(each[0]) for each in _limits("memory.max"))])
 
 
 def cpu_model() -> str:
@@ -65,13 +60,14 @@ def cpu_description() -> str:
 
 
 def _limits(name: str) -> Iterator[list[str]]:
-    """Yield the words of the files of a name, from the process's own control group to the outermost."""
+    """Yield the limits in the files of a name, from the process's own control group to the outermost."""
     top = SYSTEM / "fs/cgroup"
     own = [line.rpartition(":")[2].strip("/") for line in _text(PROCESS / "cgroup").splitlines() if line[:3] == "0::"]
     group = top.joinpath(*own)
     for folder in (group, *group.parents):
-        if folder.is_relative_to(top) and (words := _text(folder / name).split()):
-            yield words
+        limit = _text(folder / name).split() if folder.is_relative_to(top) else []
+        if limit and all(map(str.isdigit, limit)):  # neither "max"
+            yield limit
 
 
 def _usable_numbers() -> set[int]:
@@ -85,15 +81,6 @@ def _numbers(text: str) -> set[int]:
     """Return the numbers of a list such as 0-3,8."""
     ranges = [part.partition("-")[::2] for part in text.split(",") if part]
     return {number for first, last in ranges for number in range(int(first), int(last or first) + 1)}
-
-
-def _fast_cores_of_macos() -> int:
-    """Return the number of performance cores of a Mac; 0 if it does not tell."""
-    command = ["sysctl", "-n", "hw.perflevel0.physicalcpu"]
-    try:
-        return int(subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout)
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return 0
 
 
 def _cpuinfo(key: str) -> str:

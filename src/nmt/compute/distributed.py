@@ -107,8 +107,7 @@ def _attempt(store: Store, own_rank: int, size: int, timeout: timedelta) -> str:
         name = str(store.get(f"answer/{question}"), "ascii")
         store.set(f"heard/{name}/{own_rank}", "")
         return name
-    name, deadline = uuid4().hex, time.monotonic() + timeout.total_seconds()
-    missing = set(range(1, size))
+    name, deadline, missing = uuid4().hex, time.monotonic() + timeout.total_seconds(), {*range(1, size)}
     while missing:
         for other in missing:
             store.set(f"answer/{str(store.get(f'question/{other}'), 'ascii')}", name)
@@ -148,13 +147,6 @@ def check_same(values: Mapping[str, object], what: str) -> None:
                     f"rank {number} has other {what} than rank 0: {key} is {theirs.get(key)}, not {first.get(key)}. "
                     "Start all processes with the same command, on folders that they share"
                 )
-
-
-def average(values: Tensor) -> Tensor:
-    """Replace each element by its mean over all processes, in place."""
-    if dist.is_initialized():
-        dist.all_reduce(values.div_(world_size()))
-    return values
 
 
 def sum_over_processes(values: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -59,7 +60,8 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
         torch.backends.cuda.enable_cudnn_sdp(False)
     else:
         keep_memory()
-    torch.set_num_threads(config.threads or max(1, computing_threads() // local_processes))
+    threads = computing_threads() if sys.platform == "linux" else torch.get_num_threads()  # without a Mac's slow cores
+    torch.set_num_threads(config.threads or max(1, threads // local_processes))
     if device.type == "mps" and config.compile:
         raise CommonError("runtime.compile=true is not supported on Apple's GPU: leave it out")
     fast = _fast_precision(device)

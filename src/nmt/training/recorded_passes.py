@@ -92,7 +92,7 @@ class RecordedPasses:
     def end_step(self) -> None:
         """Average the gradients over all processes, each of which records the sizes that it meets."""
         if distributed.world_size() > 1:
-            distributed.average(self._flat)
+            distributed.sum_over_processes(self._flat.div_(distributed.world_size()))
 
     def run(self, batch: MicroBatch, factor: float, set_seed: SetSeed) -> Losses | None:
         """Add the gradient of the loss of a micro-batch times `factor`, and return the losses.
