@@ -1,4 +1,8 @@
-"""What every test stands on: the same random numbers, one thread, PyTorch's operations, no network and no account."""
+"""What every test stands on: the same random numbers, one thread, PyTorch's operations, no network and no account.
+
+PyTorch is imported inside functions: the process that only distributes tests to others needs two seconds less. The
+package comes first, because it sets how long PyTorch's threads wait actively.
+"""
 
 import gc
 import os
@@ -7,13 +11,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 from nmt.compute.cores import usable_cores
-from nmt.compute.machine import Machine
-from nmt.model.backends.chosen import choose
 from tests.browser import Browser, start
 
 MEMORY = Path("/dev/shm")
@@ -43,6 +43,12 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.fixture(autouse=True)
 def _same_random_numbers() -> None:
+    import numpy as np
+    import torch
+
+    from nmt.compute.machine import Machine
+    from nmt.model.backends.chosen import choose
+
     random.seed(1)
     np.random.seed(1)
     torch.manual_seed(1)
@@ -86,10 +92,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
-    if not torch.cuda.is_available():
-        for item in items:
-            if item.get_closest_marker("gpu"):
-                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+    on_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if on_gpu:
+        import torch
+
+        for item in () if torch.cuda.is_available() else on_gpu:
+            item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
 
 
 def pytest_collection_finish() -> None:

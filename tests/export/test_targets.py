@@ -49,8 +49,9 @@ def refusal(name: str, model: ModelConfig, tokenizer: Tokenizer | None = None) -
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)
 def test_the_program_translates_and_scores_as_our_model(tmp_path: Path, name: str, options: dict[str, Any]) -> None:
+    chosen = target(name)
     model, ours = make_trained(name, steps=60, **options)
-    program = target(name).read(written(tmp_path, name, model), model)
+    program = chosen.read(written(tmp_path, name, model), model)
     expected = [each.text for each in native(name, ours, model).translate(LINES)]
     assert program.translate(LINES) == expected
     for source, text, score in zip(LINES, LINES[::-1], program.score(LINES, LINES[::-1]), strict=True):
@@ -60,12 +61,12 @@ def test_the_program_translates_and_scores_as_our_model(tmp_path: Path, name: st
 
 @pytest.mark.parametrize("name", ["argos", "ctranslate2", "onnx", "web"])
 def test_int8_is_smaller_and_nearly_the_same(tmp_path: Path, name: str) -> None:
-    sizes, scores = {}, {}
+    sizes, scores, chosen = {}, {}, target(name)
     for quantization in ("float32", "int8"):
         model, _ = make_trained(name, quantization, d_model=128, d_ff=512)
         folder = written(tmp_path / quantization, name, model)
         sizes[quantization] = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-        scores[quantization] = target(name).read(folder, model).score(LINES, LINES[::-1])
+        scores[quantization] = chosen.read(folder, model).score(LINES, LINES[::-1])
     if name != "onnx":  # which has the weights in float32, too
         assert sizes["int8"] < 0.7 * sizes["float32"]  # the positions stay in float32
     gaps = [abs(one - other) for one, other in zip(*scores.values(), strict=True)]

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.runs.checkpoints import Checkpoints
-from tests.integration.toy import refuse, run, succeed
+from tests.integration.toy import refuse, succeed
 
 LION = """
 import torch
@@ -44,8 +44,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_an_optimizer_in_a_file_of_the_working_folder_trains_and_resumes(here: Path, settings: list[str]) -> None:
     words = [*settings, "training.optimizer=mine:Lion", "training.learning_rate=1e-3", "paths.outputs=outputs"]
-    done = run(["train", *words, "training.steps=10"], cwd=here)
-    assert done.returncode == 0, done.stderr
+    succeed(["train", *words, "training.steps=10"])
     assert "going on from step 10" in succeed(["train", *words, "training.steps=20"])
 
 

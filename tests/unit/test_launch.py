@@ -153,6 +153,7 @@ def test_wrong_settings_start_no_processes(tmp_path: Path, words: list[str]) -> 
     assert (code, started, errors.count("\n")) == (2, [], 1)
 
 
+@pytest.mark.slow
 def test_an_error_of_all_processes_is_one_line_before_that_of_torchrun(tmp_path: Path) -> None:
     two = "import sys; sys.path.insert(0, 'scripts'); import launch; launch.gpu_count = lambda: 2; launch.main()"
     command = [sys.executable, "-c", two, "train", f"paths.data={tmp_path}"]

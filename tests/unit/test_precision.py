@@ -104,7 +104,7 @@ def test_searches_use_no_lower_precision_than_asked_for(
     model = build_model(replace(MODEL, architecture=architecture), tokenizer.source_size, tokenizer.target_size)
     for kernels in (False, True):
         with watched(precision, kernels) as watching:
-            engine = TorchEngine([model], tokenizer, DecodingConfig(**search), CPU, precision)
+            engine = TorchEngine([model], tokenizer, DecodingConfig(extra_length=4, **search), CPU, precision)
             assert len(list(engine.translate(LINES))) == len(LINES)
             engine.score(LINES[:1], LINES[:1])
         assert not watching.found

@@ -86,9 +86,9 @@ def test_processes_share_a_computation() -> None:
 
 def wait_for_main(what: str) -> None:
     """Work in the main process for longer than processes wait for each other otherwise."""
-    with session(RuntimeConfig(device="cpu", timeout_minutes=0.1)), together(slow=True):
+    with session(RuntimeConfig(device="cpu", timeout_minutes=0.05)), together(slow=True):
         if distributed.is_main():
-            time.sleep(8 if what == "work" else 0.3)
+            time.sleep(4.5 if what == "work" else 0.3)
             if what == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             if what == "refuse":

@@ -13,6 +13,7 @@ from nmt.config.registry import load
 from nmt.config.saved import flatten, from_yaml, to_yaml
 from nmt.config.tree import Config
 from nmt.errors import ConfigError
+from tests.integration.toy import call
 
 GLOBAL = "# @package _global_\n"
 
@@ -51,7 +52,7 @@ def test_cfg_job_prints_the_settings_and_makes_no_folder(here: Path) -> None:
 
 def test_one_job_fails_in_one_line_and_the_others_run_with_settings_of_ones_own(here: Path) -> None:
     write(here / "mine", experiment_small=f"{GLOBAL}defaults: [demo]\nname: small\n")
-    done = nmt(here, "describe", "experiment=small", "--config-dir", "mine", "-m", "model.heads=2,3,4")
+    done = call(["describe", "experiment=small", "--config-dir", "mine", "-m", "model.heads=2,3,4"])
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         "nmt: model.heads=3: model.heads=3 does not divide model.d_model=128: choose a number that does, or set "
