@@ -23,11 +23,7 @@ from nmt.demo.words import (
     Entry,
     adjective_form,
     determiner_form,
-    english_verb,
-    german_verb,
-    gerund,
     present,
-    with_s,
     words,
 )
 from nmt.parsing.trees import bracketed
@@ -44,7 +40,7 @@ def word(kind: str, english: str) -> Entry:
 def np(text: str, case: Case = ACCUSATIVE, negation: object = None) -> Phrase:
     """Return a noun phrase of a determiner, perhaps an adjective, and a noun."""
     determiner, *adjective, noun = text.split()
-    entry = next(each for each in words("noun") if noun in (each.english[0], each.english[-1], with_s(each.english[0])))
+    entry = next(each for each in words("noun") if noun in each.english)
     described_by = word("adjective", adjective[0]) if adjective else None
     kein = determiner == "kein"
     article = next(
@@ -202,25 +198,12 @@ def test_determiners_and_adjectives_have_the_endings_of_a_textbook() -> None:
 @pytest.mark.parametrize(
     ("english", "forms"),
     [
-        ("read", "lese liest liest lesen gelesen"), ("work", "arbeite arbeitest arbeitet arbeiten gearbeitet"),
-        ("open", "mache machst macht machen aufgemacht"), ("dance", "tanze tanzt tanzt tanzen getanzt"),
-        ("repair", "repariere reparierst repariert reparieren repariert"),
-        ("sell", "verkaufe verkaufst verkauft verkaufen verkauft"),
-        ("feed", "füttere fütterst füttert füttern gefüttert"),
-        ("forget", "vergesse vergisst vergisst vergessen vergessen"),
-        ("have", "habe hast hat haben gehabt"), ("invite", "lade lädst lädt laden eingeladen"),
+        ("read", "lese liest liest lesen"), ("work", "arbeite arbeitest arbeitet arbeiten"),
+        ("dance", "tanze tanzt tanzt tanzen"), ("feed", "füttere fütterst füttert füttern"),
+        ("have", "habe hast hat haben"), ("invite", "lade lädst lädt laden"),
     ],
 )  # fmt: skip
 def test_german_verbs_are_inflected(english: str, forms: str) -> None:
-    parts = german_verb(verb(english))
+    infinitive, third, _ = verb(english).german
     persons = [(1, False), (2, False), (3, False), (3, True)]
-    found = [present(parts.infinitive, parts.third, *person) for person in persons]
-    assert [*found, parts.participle] == forms.split()
-
-
-def test_english_words_are_spelt_correctly() -> None:
-    found = map(with_s, ["box", "baby", "boy", "wash", "go", "have"])
-    assert " ".join(found) == "boxes babies boys washes goes has"
-    assert " ".join(map(gerund, ["swim", "write", "see", "play"])) == "swimming writing seeing playing"
-    pasts = (english_verb(verb(each))[1] for each in ["plan", "cry", "use", "visit"])
-    assert " ".join(pasts) == "planned cried used visited"
+    assert [present(infinitive.rpartition("-")[2], third, *person) for person in persons] == forms.split()

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from nmt.demo.grammar import (
     Clause,
+    Combination,
     Mode,
     Order,
     Placed,
@@ -74,22 +75,26 @@ class Author:
 
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.combinations: set[tuple[str, str, str]] = set()
-        """What the last sentence combines: adjective and noun, verb and object, verb and its position and form."""
+        self.combinations: set[Combination] = set()
+        """Those of the sentence that is being drawn."""
 
     def sentence(self) -> Sentence:
         """Draw a sentence."""
         self.combinations = set()
-        kind = self._weighted(SENTENCES)
-        if kind == "question":
-            clause, order = self._question()
-            return Sentence(clause.english("question"), clause.german(order), "?")
-        if kind == "linked":
-            clauses = self.clause(extras=1), self.clause(extras=1)
-            return Sentence(*coordinated(clauses[0], self._word("link"), clauses[1]), ".")
-        draw = {"that": self._that, "infinitive": self._infinitive, "subordinate": self._subordinate}
-        clause = draw.get(kind, self._state if kind == "state" else self._statement)()
-        return Sentence(clause.english(), clause.german(Order.SECOND), ".")
+        mark = "."
+        plain = {"statement": self._statement, "state": self._state, "that": self._that,
+                 "infinitive": self._infinitive, "subordinate": self._subordinate}  # fmt: skip
+        match self._weighted(SENTENCES):
+            case "question":
+                clause, order = self._question()
+                english, german, mark = clause.english("question"), clause.german(order), "?"
+            case "linked":
+                clauses = self.clause(extras=1), self.clause(extras=1)
+                english, german = coordinated(clauses[0], self._word("link"), clauses[1])
+            case kind:
+                clause = plain[kind]()
+                english, german = clause.english(), clause.german(Order.SECOND)
+        return Sentence(english, german, mark, frozenset(self.combinations))
 
     def _weighted(self, weights: dict[T, int]) -> T:
         return self.random.choices(list(weights), list(weights.values()))[0]
@@ -163,16 +168,10 @@ class Author:
         extras: int = 2,
         relatives: bool = False,
     ) -> Clause:
-        """Draw a clause in a German order with what is not given.
+        """Draw a clause in a German order, with what is not given.
 
-        Args:
-            order: The German order.
-            mode: Its tense or modality.
-            subject: Its subject.
-            verb: Its verb.
-            front: What opens it and is not drawn again: what is asked for.
-            extras: How likely adverbials are.
-            relatives: Whether nouns can have relative clauses.
+        `front` opens it, and is not drawn again; adverbials are more likely with more `extras`, and nouns have relative
+        clauses only with `relatives`.
         """
         verb = verb or self.random.choice(verbs_for(mode))
         mode = mode or self._weighted(modes_of(verb))

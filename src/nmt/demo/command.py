@@ -1,7 +1,6 @@
 """`nmt demo`: run the whole chain, from text to BLEU, on the embedded corpus."""
 
 import random
-from pathlib import Path
 
 from nmt.commands.chain import run_chain
 from nmt.config.tree import Config
@@ -25,14 +24,10 @@ def run(config: Config) -> None:
 
 def _show_translations(config: Config, split: str) -> None:
     """Print some translations with their references."""
-    languages = (config.data.source_lang, config.data.target_lang)
-    files = [*(config.data_folder / f"{split}.{each}" for each in languages), _hypotheses(config, split)]
+    texts = [config.data_folder / f"{split}.{each}" for each in (config.data.source_lang, config.data.target_lang)]
+    files = [*texts, scores_folder(config) / f"{split}.hyp.txt"]
     lines = [list(read_lines(file)) for file in files]
     for source, reference, hypothesis in random.Random(config.seed).sample(list(zip(*lines, strict=True)), SAMPLES):
         print(f"  source       {source}\n  translation  {hypothesis}")
         if hypothesis != reference:
             print(f"  reference    {reference}")
-
-
-def _hypotheses(config: Config, split: str) -> Path:
-    return scores_folder(config) / f"{split}.hyp.txt"

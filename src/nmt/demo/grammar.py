@@ -7,9 +7,10 @@ derivation, as its tree and its translation do. `author` draws sentences.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 
 from nmt.demo.phrases import COMMA, Phrase, Token, Words, both
-from nmt.demo.words import BE, REFLEXIVES, Entry, english_verb, german_verb, gerund, present, with_s
+from nmt.demo.words import BE, REFLEXIVES, Entry, present
 from nmt.parsing.trees import Leaf, Node, Part, leaves, with_leaves
 from nmt.text.alignments import GoldAlignment
 
@@ -83,41 +84,45 @@ class Clause:
     def english(self, kind: str = "statement") -> Node:
         """Return the English tree of a statement, a question or a relative clause."""
         inverted = kind == "question" and not self.subject.asks
-        verbs = self._english_verbs(inverted)
+        finite, *main = self._english_verbs(inverted)
         negation = [Token("RB", "not", (self.negation,), self.element)] if self.negation else []
         early: list[Part] = [*negation, *(phrase.english for role, phrase in self.parts if role in BEFORE_MAIN_VERB)]
-        rest: list[Part] = [Node("VP", (verbs[1], *self._english_tail()))] if verbs[1:] else self._english_tail()
-        subject = self.subject.english
-        front = self.front[1].english if self.front else None
+        rest: list[Part] = [Node("VP", (*main, *self._english_tail()))] if main else self._english_tail()
+        subject, front = self.subject.english, [self.front[1].english] if self.front else []
         if inverted:
-            body = Node("SQ", (verbs[0], subject, *early, *rest))
-            return Node("SBARQ", (front, body)) if front else body
-        has_operator = bool(verbs[1:]) or self.verb.english[0] == "be"
-        phrase: tuple[Part, ...] = (*early, Node("VP", (verbs[0], *rest)))
-        if has_operator:
-            phrase = (Node("VP", (verbs[0], *early, *rest)),)
+            body = Node("SQ", (finite, subject, *early, *rest))
+            return Node("SBARQ", (*front, body)) if front else body
+        if main or self.verb.english[0] == "be":
+            phrase: tuple[Part, ...] = (Node("VP", (finite, *early, *rest)),)
+        else:
+            phrase = (*early, Node("VP", (finite, *rest)))
         if kind == "question":
             return Node("SBARQ", (subject, Node("SQ", phrase)))
         if kind == "relative":
-            return Node("SBAR", (front, Node("S", (subject, *phrase))) if front else (subject, Node("S", phrase)))
+            return Node("SBAR", (*front, Node("S", (subject, *phrase))) if front else (subject, Node("S", phrase)))
         comma = (COMMA,) if self.front and self.front[0] is Role.CLAUSE else ()
-        return Node("S", (*([front] if front else []), *comma, subject, *phrase))
+        return Node("S", (*front, *comma, subject, *phrase))
 
     def _english_verbs(self, inverted: bool) -> list[Token]:
         """Return the finite verb, which is an auxiliary if a second verb follows."""
-        base, past, participle = english_verb(self.verb)
+        base, singular, past, participle, gerund = self.verb.english
+        base = base.partition("~")[0]
         auxiliary = self.mode.value[0] or ("do" if base != "be" and (inverted or self.negation) else "")
         person = 3 if self.subject.plural else self.subject.person - 1  # the index into BE
         third, is_past = person == 2, self.mode is Mode.PAST
         tag = "VBD" if is_past else "VBZ" if third else "VBP"
         if not auxiliary:
-            form = BE[is_past][person] if base == "be" else past if is_past else with_s(base) if third else base
+            form = BE[is_past][person] if base == "be" else past if is_past else singular if third else base
             return [Token(tag, form, (self.element,))]
-        main = {"have": ("VBN", participle), "be": ("VBG", gerund(base))}.get(auxiliary, ("VB", base))
-        form = {"have": with_s("have") if third else "have", "be": BE[False][person]}.get(auxiliary, auxiliary)
-        if auxiliary == "do":
-            form = "did" if is_past else with_s("do") if third else "do"
-        elif auxiliary not in ("have", "be"):
+        main = {"have": ("VBN", participle), "be": ("VBG", gerund)}.get(auxiliary, ("VB", base))
+        form = auxiliary
+        if auxiliary == "be":
+            form = BE[False][person]
+        elif auxiliary == "have":
+            form = "has" if third else "have"
+        elif auxiliary == "do":
+            form = "did" if is_past else "does" if third else "do"
+        else:
             tag = "MD"
         return [Token(tag, form, (self.auxiliary,), self.element), Token(*main, (self.element,))]
 
@@ -132,7 +137,7 @@ class Clause:
 
     def english_infinitive(self) -> Node:
         """Return the clause without its subject, after `to`."""
-        verb = Token("VB", english_verb(self.verb)[0], (self.element,))
+        verb = Token("VB", self.verb.english[0].partition("~")[0], (self.element,))
         to = Token("TO", "to", (self.auxiliary,), self.element)
         return Node("S", (Node("VP", (to, Node("VP", (verb, *self._english_tail())))),))
 
@@ -165,22 +170,24 @@ class Clause:
 
     def _german_verbs(self, order: Order) -> tuple[Words, Words]:
         """Return the words before and after the middle field."""
-        verb, person, plural = german_verb(self.verb), self.subject.person, self.subject.plural
-        whole, auxiliary = verb.prefix + verb.infinitive, self.mode.value[1]
+        first, third, participle = self.verb.german
+        separable, _, infinitive = first.rpartition("-")
+        whole, auxiliary = separable + infinitive, self.mode.value[1]
         if order is Order.ZU:
-            if verb.prefix:
-                return (), (Token("", f"{verb.prefix}zu{verb.infinitive}", (self.element, self.auxiliary)),)
+            if separable:
+                return (), (Token("", f"{separable}zu{infinitive}", (self.element, self.auxiliary)),)
             return (), (Token("", "zu", (self.auxiliary,), self.element), Token("", whole, (self.element,)))
+        person = self.subject.person, self.subject.plural
         if auxiliary == "haben" and "sein" in self.verb.uses:
             auxiliary = "sein"
         if not auxiliary or (whole == "sein" and self.mode is Mode.PAST):
-            form = present("war" if auxiliary else verb.infinitive, verb.third, person, plural)
+            form = present("war" if auxiliary else infinitive, third, *person)
             if order is Order.LAST:
-                return (), (Token("", verb.prefix + form, (self.element,)),)
-            prefix = (Token("", verb.prefix, (), self.element),) if verb.prefix else ()
+                return (), (Token("", separable + form, (self.element,)),)
+            prefix = (Token("", separable, (), self.element),) if separable else ()
             return (Token("", form, (self.element,)),), prefix
-        finite = Token("", present(auxiliary, "", person, plural), (self.auxiliary,), self.element)
-        main = Token("", verb.participle if auxiliary in ("haben", "sein") else whole, (self.element,))
+        finite = Token("", present(auxiliary, "", *person), (self.auxiliary,), self.element)
+        main = Token("", participle if auxiliary in ("haben", "sein") else whole, (self.element,))
         return ((), (main, finite)) if order is Order.LAST else ((finite,), (main,))
 
 
@@ -221,15 +228,20 @@ def coordinated(first: Clause, link: Entry, second: Clause) -> tuple[Node, Words
     return tree, (*first.german(Order.SECOND), *comma, german, *second.german(Order.SECOND))
 
 
-@dataclass(frozen=True, slots=True)
+Combination = tuple[str, str, str]
+"""Of an adjective and a noun, a verb and its object, or a verb and its position and form, after the kind."""
+
+
+@dataclass(frozen=True)
 class Sentence:
     """A statement or a question in both languages."""
 
     english: Node
     german: Words
     mark: str
+    combinations: frozenset[Combination] = frozenset()
 
-    @property
+    @cached_property
     def pair(self) -> tuple[str, str]:
         """The English and the German text."""
         english, german = self._spelled()

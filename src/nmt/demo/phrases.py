@@ -14,7 +14,6 @@ from nmt.demo.words import (
     Entry,
     adjective_form,
     determiner_form,
-    english_noun,
     german_noun,
 )
 from nmt.parsing.trees import Leaf, Node, leaves, parse_trees, with_leaves
@@ -102,7 +101,7 @@ def noun_phrase(
 ) -> Phrase:
     """Return a noun with what stands before it; `negation` is the element that kein expresses besides its own."""
     gender = PLURAL if plural else noun.german[0]
-    pairs = [both("NNS" if plural else "NN", english_noun(noun, plural), german_noun(noun, gender, case))]
+    pairs = [both("NNS" if plural else "NN", noun.english[plural], german_noun(noun, gender, case))]
     (head,) = pairs[0][0].means
     if adjective:
         pairs.insert(0, both("JJ", adjective.english[0], adjective_form(adjective, determiner, gender, case), head))

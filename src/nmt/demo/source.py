@@ -10,12 +10,11 @@ from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
 from random import Random
-from typing import NamedTuple
 
 from nmt.config.data import DataConfig, is_text
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages
 from nmt.demo.author import Author
-from nmt.demo.grammar import Sentence
+from nmt.demo.grammar import Combination, Sentence
 from nmt.errors import UserError
 from nmt.parsing.linearise import tree_pair
 from nmt.text.alignments import GoldAlignment
@@ -31,22 +30,12 @@ MIN_WORDS, MAX_WORDS = 3, 25
 COMBINATIONS_PER_HELD_OUT = 10
 
 
-class Drawn(NamedTuple):
-    """A random sentence."""
-
-    sentence: Sentence
-    pair: tuple[str, str]
-    """The sentence in English and German."""
-    unseen: bool
-    """Whether it has a held-out combination."""
-
-
-def draw(seed: int, train: int, valid: int, test: int) -> dict[str, list[Drawn]]:
+def draw(seed: int, train: int, valid: int, test: int) -> dict[str, list[Sentence]]:
     """Draw distinct sentences per split; `unseen` is the half of test with combinations that training lacks."""
     stream = _distinct(seed)
 
-    def take(count: int, unseen: bool = False) -> list[Drawn]:
-        return list(islice((each for each in stream if each.unseen is unseen), count))
+    def take(count: int, unseen: bool = False) -> list[Sentence]:
+        return list(islice((each for each in stream if any(map(held_out, each.combinations)) is unseen), count))
 
     drawn = {"train": take(train), "valid": take(valid), "unseen": take(test // 2, unseen=True)}
     drawn["test"] = take(test - test // 2) + drawn["unseen"]
@@ -54,7 +43,7 @@ def draw(seed: int, train: int, valid: int, test: int) -> dict[str, list[Drawn]]
     return drawn
 
 
-def _distinct(seed: int) -> Iterator[Drawn]:
+def _distinct(seed: int) -> Iterator[Sentence]:
     """Yield distinct sentences without end."""
     author, seen = Author(Random(seed)), set[str]()
     while True:
@@ -62,10 +51,10 @@ def _distinct(seed: int) -> Iterator[Drawn]:
         pair = sentence.pair
         if seen.isdisjoint(pair) and all(MIN_WORDS <= len(side.split()) <= MAX_WORDS for side in pair):
             seen.update(pair)
-            yield Drawn(sentence, pair, any(map(held_out, author.combinations)))
+            yield sentence
 
 
-def held_out(combination: tuple[str, str, str]) -> bool:
+def held_out(combination: Combination) -> bool:
     """Return whether a combination is kept out of the training text."""
     digest = sha256(" ".join(combination).encode()).digest()
     return int.from_bytes(digest[:4], "big") % COMBINATIONS_PER_HELD_OUT == 0
@@ -87,7 +76,7 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
         raise UserError(f"the demo corpus is English and German, or English and trees, not {source} and {target}.")
     drawn = _draw(SEED, **SIZES)[split]
     if tags:
-        return (tree_pair(each.sentence.tree(), keep_tags=tags == "keep") for each in drawn)
+        return (tree_pair(each.tree(), keep_tags=tags == "keep") for each in drawn)
     return (each.pair if source == "en" else each.pair[::-1] for each in drawn)
 
 
@@ -98,7 +87,7 @@ def _tags_of_trees(config: DataConfig) -> str | None:
 
 def alignments(config: DataConfig, split: str) -> Iterator[GoldAlignment]:
     """Yield the true word alignments of a split."""
-    found = (each.sentence.alignment() for each in _draw(SEED, **SIZES)[split])
+    found = (each.alignment() for each in _draw(SEED, **SIZES)[split])
     return (each if config.source_lang == "en" else each.reversed() for each in found)
 
 

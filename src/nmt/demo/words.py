@@ -1,9 +1,5 @@
-"""The words of the demo language, and their inflection in German and English.
+"""The words of the demo language, which `words.tsv` lists, and their inflection in German."""
 
-`words.tsv` is the table of words. Rules inflect them; forms that follow no rule stand in the table, or here.
-"""
-
-import re
 from enum import IntEnum
 from functools import cache
 from importlib import resources
@@ -94,11 +90,6 @@ def adjective_form(word: Entry, after: Entry | None, gender: str, case: Case) ->
     return word.german[-1] + ("e" if direct and gender != PLURAL else "en")
 
 
-def english_noun(word: Entry, plural: bool) -> str:
-    """Return an English noun."""
-    return (word.english[1:] or (with_s(word.english[0]),))[0] if plural else word.english[0]
-
-
 def german_noun(word: Entry, gender: str, case: Case) -> str:
     """Return a German noun in a case."""
     singular, plural = word.german[1], word.german[-1]
@@ -109,63 +100,10 @@ def german_noun(word: Entry, gender: str, case: Case) -> str:
     return singular
 
 
-class GermanVerb(NamedTuple):
-    """The parts of a German verb; `prefix` is the separable one."""
-
-    prefix: str
-    infinitive: str
-    third: str
-    participle: str
-
-
-@cache
-def german_verb(word: Entry) -> GermanVerb:
-    """Return the parts of a verb, which for weak verbs follow from the infinitive."""
-    *prefix, infinitive = word.german[0].split("-")
-    if len(word.german) == 1:
-        stem = _stem(infinitive)
-        linked = stem + ("et" if stem.endswith(("d", "t")) else "t")
-        ge = "" if re.fullmatch("(be|ver|er|ent).*|.*ieren", infinitive) else "ge"
-        return GermanVerb("".join(prefix), infinitive, linked, f"{''.join(prefix)}{ge}{linked}")
-    return GermanVerb("".join(prefix), infinitive, *word.german[1:])
-
-
-def _stem(infinitive: str) -> str:
-    return infinitive.removesuffix("n") if infinitive.endswith("ern") else infinitive.removesuffix("en")
-
-
 def present(infinitive: str, third: str, person: int, plural: bool) -> str:
     """Return a form of the present of a German verb; `third` is the third person singular."""
     if infinitive in FINITE:
         return FINITE[infinitive][3 if plural else person - 1]
     second = third[:-1] + ("t" if third[:-1].endswith(("s", "ß", "z")) else "st")
-    return infinitive if plural else (f"{_stem(infinitive)}e", second, third)[person - 1]
-
-
-def english_verb(word: Entry) -> tuple[str, str, str]:
-    """Return the base, past and participle of an English verb, without its particle."""
-    base, *irregular = (form.partition("~")[0] for form in word.english)
-    regular = f"{base[:-1]}ied" if re.search("[^aeiou]y$", base) else f"{_before_vowel(base)}ed"
-    past, participle = irregular or (regular, regular)
-    return base, past, participle
-
-
-def with_s(word: str) -> str:
-    """Return the plural of an English noun, or the third person of a verb."""
-    if word == "have":
-        return "has"
-    if re.search("[^aeiou]y$", word):
-        return f"{word[:-1]}ies"
-    return f"{word}es" if word.endswith(("s", "x", "ch", "sh", "o")) else f"{word}s"
-
-
-def gerund(verb: str) -> str:
-    """Return the form of an English verb with -ing."""
-    return f"{_before_vowel(verb)}ing"
-
-
-def _before_vowel(verb: str) -> str:
-    """Return a verb as it is written before -ed and -ing."""
-    if re.fullmatch("[^aeiou]*[aeiou][^aeiouwxy]", verb):
-        return verb + verb[-1]
-    return verb.removesuffix("e") if re.search("[^e]e$", verb) else verb
+    stem = infinitive.removesuffix("n") if infinitive.endswith("ern") else infinitive.removesuffix("en")
+    return infinitive if plural else (f"{stem}e", second, third)[person - 1]

@@ -20,7 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a small treebank, the data prepared from it, and a model that has hardly learned."""
     folder = tmp_path_factory.mktemp("parsing")
     drawn = draw(seed=1, train=sum(SECTIONS.values()), valid=0, test=0)["train"]
-    trees = [bracketed(each.sentence.tree()) for each in drawn]
+    trees = [bracketed(each.tree()) for each in drawn]
     for section, count in SECTIONS.items():
         (folder / "wsj" / section).mkdir(parents=True)
         file = folder / "wsj" / section / f"wsj_{section}00.mrg"
