@@ -1,8 +1,7 @@
-"""Count what a step of training or beam search does on a GPU: launches, bytes, FLOPs, host reads. No GPU is needed.
+"""Count what a training step does on a GPU: launches, bytes, FLOPs, host reads. No GPU is needed.
 
     .venv/bin/python scripts/dev/fake_cuda
     .venv/bin/python scripts/dev/fake_cuda experiment=wmt14_en_de_big
-    .venv/bin/python scripts/dev/fake_cuda --decoding
 
 The real trainer runs two updates with the given settings, which are those of `nmt train`. Its tensors are on a fake
 CUDA device: they have shapes, types and strides, but no values, so nothing is computed. The second update is counted,
@@ -36,12 +35,11 @@ def main() -> None:
         prog="fake_cuda", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, such as model=big")
-    parser.add_argument("--decoding", action="store_true", help="count a step of beam search instead")
     options = parser.parse_args()
     register_device()
-    from fake_cuda.step import count_decoding, count_step  # noqa: PLC0415 - imports torch
+    from fake_cuda.step import count_step  # noqa: PLC0415 - imports torch
 
-    print(json.dumps((count_decoding if options.decoding else count_step)(options.overrides), indent=2))
+    print(json.dumps(count_step(options.overrides), indent=2))
 
 
 def register_device() -> None:

@@ -1,9 +1,8 @@
-"""Run updates of the real trainer and steps of beam search on a fake device, and count the operations of one."""
+"""Run updates of the real trainer on a fake device, and count the operations of one."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -21,12 +20,7 @@ from nmt.config.tree import Config
 from nmt.data.batches import Batching, PairLengths, plan_epoch, split_batch
 from nmt.data.loader import DataPosition, GlobalBatch, assemble
 from nmt.data.shapes import Shapes
-from nmt.decoding import device_beam
-from nmt.decoding.beam import most_probable
 from nmt.model.backends import cuda, triton
-from nmt.model.backends.chosen import choose
-from nmt.model.build import build_model
-from nmt.model.packed import Packed
 from nmt.training.build import build_trainer
 from shared.synthetic import synthetic_pairs
 
@@ -89,30 +83,6 @@ def median_batch(config: Config, shapes: Shapes) -> GlobalBatch:
     count = int(lengths.target[sentences].sum())
     assembled = [assemble(store, each, shapes=shapes) for each in micro_batches]
     return GlobalBatch(assembled, count, 2 * count, DataPosition())
-
-
-def count_decoding(overrides: Sequence[str], sentences: int = 256, steps: int = 32) -> dict[str, Any]:
-    """Count a step of beam search for sentences of as many tokens, on average over all steps."""
-    config, counter = compose(list(overrides)), Counter()
-    beam, words = config.decoding.beam, config.tokenizer.vocab_size
-    with fake_cuda() as mode, torch.no_grad():
-        machine = prepare_machine(config.runtime)
-        choose(machine, kernels=config.runtime.kernels, trains=False)
-        torch.set_default_dtype(machine.precision)
-        with machine.device:
-            model = build_model(config.model, words, words).eval()
-        torch.set_default_dtype(torch.float32)
-        with unset_fake_temporarily():
-            lengths = torch.full((sentences,), steps)
-            source = Packed.from_lengths(torch.zeros(sentences * steps, dtype=torch.int64), lengths)
-        cache = model.start(_fake(mode, source).to(machine.device))
-        scorer, most = partial(model.advance, state=cache), partial(most_probable, beam=beam)
-        none_done = mock.patch.object(Tensor, "numpy", lambda done: np.zeros(done.shape, dtype=np.bool_))
-        with counter, none_done, mock.patch.object(device_beam, "_read_back"):
-            device_beam.search_on_device(
-                scorer, most, cache.keep, [steps] * sentences, machine.device, beam=beam, alpha=0.6, nbest=1
-            )
-    return {name: total / steps for name, total in counter.total.items()}
 
 
 def _fake(mode: FakeTensorMode, value: Any) -> Any:

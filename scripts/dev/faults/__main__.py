@@ -75,11 +75,10 @@ CORRUPTED = {
 """Files that may be damaged before a command."""
 FILE_CALLS = ("fsync", "replace", "mkdir", "unlink", "rmdir", "symlink")
 """Functions of `os` through which every complete file or folder is written."""
-KILLED, FULL = "killed at a file operation", "disk full"
-KILLED_WRITING, FULL_WRITING = "killed within a write", "disk full within a write"
-TRUNCATED, FLIPPED = "truncated file", "flipped bit"
+KILLED, FULL = "killed at a file operation", "disk full at a file operation"
+FULL_WRITING, FLIPPED = "disk full within a write", "flipped bit"
 SIGNALS = {"SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT}
-KINDS = (KILLED, FULL, KILLED_WRITING, FULL_WRITING, *SIGNALS, TRUNCATED, FLIPPED)
+KINDS = (KILLED, FULL, FULL_WRITING, *SIGNALS, FLIPPED)
 SMALLEST_LIMIT, LARGEST_LIMIT = 1_000, 12_000
 """Bytes that files may have: enough for the output, which also goes to a file, and fewer than weights need."""
 RECOVERED, REFUSED, LOST, MISSED = VERDICTS = ("recovered", "refused", "lost", "missed")
@@ -136,8 +135,8 @@ def main() -> int:
     draws, trials = random.Random(options.seed), []
     for number in range(options.trials):
         kind = options.only[number % len(options.only)]
-        command = draws.choice(CHAIN if kind not in (TRUNCATED, FLIPPED) else list(CORRUPTED))
-        file = draws.choice(CORRUPTED[command]) if kind in (TRUNCATED, FLIPPED) else ""
+        command = draws.choice(list(CORRUPTED) if kind == FLIPPED else CHAIN)
+        file = draws.choice(CORRUPTED[command]) if kind == FLIPPED else ""
         trials.append(Trial(number, kind, command, draws.random(), file))
     print(f"{len(trials):,} faults, seed {options.seed}, in {folder}", flush=True)
     _sandbox = Sandbox(folder)
@@ -277,7 +276,9 @@ def judge(trial: Trial) -> tuple[Trial, str, str]:
 def _outcome(trial: Trial, folder: Path) -> tuple[str, str]:
     """Inject the fault, then repeat the command without it; if it refuses, do what it asks for. Compare the files."""
     if trial.file:
-        _corrupt(folder / trial.file, trial)
+        content = bytearray((folder / trial.file).read_bytes())
+        content[int(trial.place * len(content))] ^= 1 << trial.number % 8
+        (folder / trial.file).write_bytes(content)
     else:
         done = _with_fault(trial, folder)
         if not done.code and os.strerror(errno.EFBIG) not in done.output and trial.kind not in (KILLED, FULL):
@@ -321,25 +322,14 @@ def _inject(trial: Trial) -> None:
         number = int(trial.place * _sandbox.file_calls[trial.command])
         act = partial(os.kill, os.getpid(), signal.SIGKILL) if trial.kind == KILLED else _fail
         count_file_calls(get_context("fork").Value("q", 0), number, act)
-    else:  # a longer write fails, or kills the process in the middle
+    else:  # a longer write fails
         size = SMALLEST_LIMIT + int(trial.place * (LARGEST_LIMIT - SMALLEST_LIMIT))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL if trial.kind == KILLED_WRITING else signal.SIG_IGN)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 
 def _fail() -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def _corrupt(path: Path, trial: Trial) -> None:
-    content = bytearray(path.read_bytes())
-    position = int(trial.place * len(content))
-    if trial.kind == TRUNCATED:
-        del content[position:]
-    else:
-        content[position] ^= 1 << int(trial.place * 1000) % 8
-    path.write_bytes(content)
 
 
 def _delete_as_asked(complaint: str) -> bool:

@@ -15,14 +15,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow
 import pyarrow.parquet
 
@@ -68,8 +67,7 @@ def main() -> int:
     languages = [f"data.{side}_lang={language}" for side, language in zip(("source", "target"), LANGUAGES, strict=True)]
     config = compose([*options.overrides, *languages, *source, f"paths.data={folder}"])
     try:
-        pool = [each.pair for each in draw(1, POOL, 1, 2)["train"]]
-        writer = get_context("fork").Process(target=write_shards, args=(folder / "hub/generated", options.pairs, pool))
+        writer = get_context("fork").Process(target=write_shards, args=(folder / "hub/generated", options.pairs))
         writer.start()  # a process of its own, because its memory is not counted
         writer.join()
         meter = Meter()
@@ -82,17 +80,32 @@ def main() -> int:
     return int(peak > options.ceiling)
 
 
-class Meter:
-    """Measures the time and memory of this process and its descendants, one task at a time."""
+class Meter(threading.Thread):
+    """Measures the time and memory of this process and its descendants, one task after the other."""
 
     def __init__(self) -> None:
         """Start sampling, for as long as the process lives."""
+        super().__init__(daemon=True)
         self.highest = self._peak = 0
-        self._cpu, self._lock = 0.0, threading.Lock()
-        self._began = (time.perf_counter(), 0.0)
-        threading.Thread(target=self._sample_repeatedly, daemon=True).start()
+        self._cpu = 0.0
         print(HEAD, flush=True)
+        self.start()
         self.begin()
+
+    def run(self) -> None:
+        """Sample again and again."""
+        while True:
+            self._sample()
+            time.sleep(SAMPLING_SECONDS)
+
+    def _sample(self) -> None:
+        memory, cpu = 0, 0.0
+        for process in family(os.getpid()):
+            with suppress(OSError, ValueError, IndexError):  # the process may end meanwhile
+                memory += own_share_of_memory(process)
+                cpu += cpu_seconds(process)
+        self._cpu = max(self._cpu, cpu)
+        self._peak, self.highest = max(self._peak, memory), max(self.highest, memory)
 
     def begin(self) -> None:
         """Begin a task."""
@@ -107,28 +120,6 @@ class Meter:
         row = f"{name:<14}{pairs or '':>12}{seconds:>10.2f}{rates[0]:>12}{rates[1]:>15}{self._peak / 2**30:>10.2f}"
         print(row, flush=True)
         self.begin()
-
-    @contextmanager
-    def task(self, name: str, pairs: int = 0) -> Iterator[None]:
-        """Measure a block as a task."""
-        self.begin()
-        yield
-        self.end(name, pairs)
-
-    def _sample_repeatedly(self) -> None:
-        while True:
-            self._sample()
-            time.sleep(SAMPLING_SECONDS)
-
-    def _sample(self) -> None:
-        with self._lock:
-            memory, cpu = 0, 0.0
-            for process in family(os.getpid()):
-                with suppress(OSError, ValueError, IndexError):  # the process may end meanwhile
-                    memory += own_share_of_memory(process)
-                    cpu += cpu_seconds(process)
-            self._cpu = max(self._cpu, cpu)
-            self._peak, self.highest = max(self._peak, memory), max(self.highest, memory)
 
 
 def _prepare(config: Config, meter: Meter, pairs: int) -> None:
@@ -147,16 +138,14 @@ def _prepare(config: Config, meter: Meter, pairs: int) -> None:
 
 def _read(config: Config, meter: Meter) -> None:
     """Open the store, plan an epoch, read batches as training does, and verify the checksums."""
-    with meter.task("open"):
-        store = PairStore.open(config.data_folder, "train")
-    with meter.task("plan", len(store)):
-        lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-        epoch = plan_epoch(lengths, Batching.of(config.training, config.seed), epoch=0)
+    meter.begin()
+    store, batching = PairStore.open(config.data_folder, "train"), Batching.of(config.training, config.seed)
+    meter.end("open")
+    epoch = plan_epoch(PairLengths.with_marks(store.source_lengths, store.target_lengths), batching, epoch=0)
+    meter.end("plan", len(store))
     print(f"{len(epoch):,} batches per epoch, of up to {config.training.batch_tokens:,} tokens per side")
-    del epoch, lengths
-    stream = global_batches(
-        store, Batching.of(config.training, config.seed), device_tokens=0, start=DataPosition(), rank=0, devices=1
-    )
+    del epoch
+    stream = global_batches(store, batching, device_tokens=0, start=DataPosition(), rank=0, devices=1)
     with closing(prefetched(stream)) as batches:
         next(batches)  # waits for the plan
         meter.begin()
@@ -168,44 +157,17 @@ def _read(config: Config, meter: Meter) -> None:
             start = time.perf_counter()
             next(batches)
             waits.append(1000 * (time.perf_counter() - start))
-    print(f"between training steps of {STEP_SECONDS} s, waiting for a batch: {np.median(waits):.2f} ms (median)")
-    with meter.task("verify", len(store)):
-        store.verify()
+    print(f"between training steps of {STEP_SECONDS} s, waiting for a batch: {median(waits):.2f} ms (median)")
+    meter.begin()
+    store.verify()
+    meter.end("verify", len(store))
 
 
-class Author:
-    """Combines given pairs with rare words, which are distributed by Zipf's law."""
-
-    def __init__(self, pool: list[tuple[str, str]]) -> None:
-        """Use the sentences of `pool`."""
-        self._random = np.random.default_rng(1)
-        self._pool = pool
-        self._rare = ["".join(word).capitalize() for word in product(SYLLABLES, repeat=4)]
-        self._mean = sum(len(source.split()) for source, _ in pool) / len(pool) + 1
-
-    def table(self, count: int) -> pyarrow.Table:
-        """Return a table of this many pairs."""
-        words = self._random.lognormal(np.log(MEAN_WORDS) - LOG_DEVIATION**2 / 2, LOG_DEVIATION, count)
-        sentences: npt.NDArray[np.int64] = np.rint(words / self._mean + self._random.uniform(-0.5, 0.5, count))
-        sentences = np.maximum(1, sentences).astype(np.int64)
-        total = int(sentences.sum())
-        picks = self._random.integers(len(self._pool), size=total).tolist()
-        ranks = (len(self._rare) ** self._random.random(total)).astype(np.int64)
-        rare = (ranks * 2_654_435_761 % len(self._rare)).tolist()
-        ends = sentences.cumsum().tolist()
-        sides = []
-        for side, mark in enumerate((":", "s")):
-            phrases = [
-                f"{self._rare[word]}{mark} {self._pool[pick][side]}" for word, pick in zip(rare, picks, strict=True)
-            ]
-            sides.append([" ".join(phrases[start:end]) for start, end in zip([0, *ends[:-1]], ends, strict=True)])
-        rows = pyarrow.StructArray.from_arrays([pyarrow.array(side) for side in sides], LANGUAGES)
-        return pyarrow.table({"translation": rows})
-
-
-def write_shards(folder: Path, pairs: int, pool: list[tuple[str, str]]) -> None:
+def write_shards(folder: Path, pairs: int) -> None:
     """Write the shards of a training split with this many pairs, of a development split and of a test split."""
-    author = Author(pool)
+    random = np.random.default_rng(1)
+    pool = [each.pair for each in draw(1, POOL, 1, 2)["train"]]
+    rare = ["".join(word).capitalize() for word in product(SYLLABLES, repeat=4)]
     folder.mkdir(parents=True)
     for split, total in (("test", 3003), ("validation", 3000), ("train", pairs)):
         files = -(-total // SHARD_PAIRS)
@@ -214,7 +176,24 @@ def write_shards(folder: Path, pairs: int, pool: list[tuple[str, str]]) -> None:
             path = folder / f"{split}-{number:05}-of-{files:05}.parquet"
             with pyarrow.parquet.ParquetWriter(path, SCHEMA) as file:
                 for start in range(0, size, CHUNK_PAIRS):
-                    file.write_table(author.table(min(CHUNK_PAIRS, size - start)), ROW_GROUP_PAIRS)
+                    file.write_table(_table(min(CHUNK_PAIRS, size - start), random, pool, rare), ROW_GROUP_PAIRS)
+
+
+def _table(count: int, random: np.random.Generator, pool: list[tuple[str, str]], rare: list[str]) -> pyarrow.Table:
+    """Return pairs that combine sentences of the pool with rare words, which are distributed by Zipf's law."""
+    words = random.lognormal(np.log(MEAN_WORDS) - LOG_DEVIATION**2 / 2, LOG_DEVIATION, count)
+    words_per_phrase = sum(len(source.split()) for source, _ in pool) / len(pool) + 1
+    sizes = np.maximum(1, np.rint(words / words_per_phrase + random.uniform(-0.5, 0.5, count))).astype(np.int64)
+    picks = random.integers(len(pool), size=int(sizes.sum())).tolist()
+    ranks = (len(rare) ** random.random(len(picks))).astype(np.int64)
+    chosen = [rare[rank] for rank in (ranks * 2_654_435_761 % len(rare)).tolist()]
+    ends = sizes.cumsum().tolist()
+    sides = []
+    for side, mark in enumerate((":", "s")):
+        phrases = [f"{word}{mark} {pool[pick][side]}" for word, pick in zip(chosen, picks, strict=True)]
+        sides.append([" ".join(phrases[start:end]) for start, end in zip([0, *ends[:-1]], ends, strict=True)])
+    rows = pyarrow.StructArray.from_arrays([pyarrow.array(side) for side in sides], LANGUAGES)
+    return pyarrow.table({"translation": rows})
 
 
 if __name__ == "__main__":
