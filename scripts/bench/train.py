@@ -47,13 +47,12 @@ def _rounds(options: argparse.Namespace, bench: Bench, corpus: Corpus, text: Pat
 
 
 def print_results(results: Results, corpus: Corpus) -> None:
-    """Print a table, the reason of each engine without a result, and how nmt compares with the fastest peer."""
-    rows, rates = [], {}
+    """Print a table, and the reason of each engine without a result."""
+    rows = []
     for (name, precision), rounds in results.items():
         if name == "peak" or "refused" in rounds[-1]:
             continue
         speeds = list(map(tokens_per_second, rounds))
-        rates[name, precision] = median(speeds)
         peak = median(each["flops"] for each in results["peak", precision])
         share = median(_flops(corpus, each) / each["seconds"] for each in rounds) / peak
         memory = max(each["memory"] for each in rounds) / 1e9
@@ -65,16 +64,6 @@ def print_results(results: Results, corpus: Corpus) -> None:
     for (name, precision), rounds in results.items():
         if "refused" in rounds[-1]:
             print(f"\n{ENGINES[name].title} {precision}: {rounds[-1]['refused']}")
-    _print_ratio(rates)
-
-
-def _print_ratio(rates: dict[tuple[str, str], float]) -> None:
-    ours = {case: rate for case, rate in rates.items() if case[0] == "ours"}
-    peers = {case: rate for case, rate in rates.items() if case[0] != "ours"}
-    if ours and peers:
-        best, peer = max(ours, key=ours.__getitem__), max(peers, key=peers.__getitem__)
-        ratio = ours[best] / peers[peer]
-        print(f"\nnmt in {best[1]} is {ratio:.2f} times as fast as {ENGINES[peer[0]].title} in {peer[1]}")
 
 
 def tokens_per_second(result: dict[str, Any]) -> float:

@@ -1,13 +1,12 @@
 """What hostile clients do to a server: each attack is tried again and again from an address of its own."""
 
 import asyncio
-import itertools
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, NamedTuple
 
 ADDRESS = "127.0.2.1"
 CLIENTS = 2
@@ -17,20 +16,6 @@ SENTENCE = 600
 """Characters of the longest sentence that is translated as a whole."""
 PIECES = "qxzjwyqv" * 150
 """A word that may have a piece per letter."""
-Attack = Callable[[int, str], Awaitable[None]]
-
-
-async def send(port: int, address: str, parts: Iterable[bytes], *, wait: float = 0.0, read: int = 0) -> bytes:
-    """Send parts of a request, with pauses between them, and read this many bytes of the answer; -1 reads all."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
-    try:
-        for part in parts:
-            writer.write(part)
-            await writer.drain()
-            await asyncio.sleep(wait)
-        return await reader.read(read) if read else b""
-    finally:
-        writer.close()
 
 
 def request(route: str, body: Mapping[str, Any] | bytes) -> bytes:
@@ -40,68 +25,65 @@ def request(route: str, body: Mapping[str, Any] | bytes) -> bytes:
     return HEAD % route.encode() + form + b"Content-Length: %d\r\n\r\n" % len(content) + content
 
 
-def sending(*parts: bytes, wait: float = 0.0) -> Attack:
-    """Return an attack that sends parts of a request and does not wait for an answer."""
+class Attack(NamedTuple):
+    """What one hostile client does again and again, each time with new connections."""
 
-    async def attack(port: int, address: str) -> None:
-        await send(port, address, parts, wait=wait)
+    parts: Sequence[bytes]
+    """What it sends on each connection, one part after the other."""
+    pause: float = 0.0
+    """Seconds after each part."""
+    read: int = 0
+    """Bytes that it reads of the answer; -1 for all of it."""
+    connections: int = 1
 
-    return attack
+    async def send(self, port: int) -> None:
+        """Use one connection."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(ADDRESS, 0))
+        try:
+            for part in self.parts:
+                writer.write(part)
+                await writer.drain()
+                await asyncio.sleep(self.pause)
+            await reader.read(self.read)
+        finally:
+            writer.close()
+
+    async def repeat(self, port: int) -> None:
+        """Attack without end."""
+        while True:
+            await asyncio.gather(*(self.send(port) for _ in range(self.connections)), return_exceptions=True)
+            await asyncio.sleep(PAUSE_SECONDS)
 
 
-def asking(route: str, body: Mapping[str, Any] | bytes) -> Attack:
+def asking(route: str, body: Mapping[str, Any] | bytes, connections: int = 1) -> Attack:
     """Return an attack that sends a request and reads the whole answer."""
-
-    async def attack(port: int, address: str) -> None:
-        content = request(route, body).replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
-        await send(port, address, [content], read=-1)
-
-    return attack
-
-
-async def read_slowly(port: int, address: str) -> None:
-    """Ask for a large answer, and read a few bytes of it."""
-    await send(port, address, [request("/v1/translate", {"text": "a dog\n" * 100, "details": True})], wait=5, read=1)
-
-
-async def many_slow_bodies(port: int, address: str) -> None:
-    """Send 1,100 bodies at one byte a second."""
-    head = HEAD % b"/v1/translate" + b"Content-Length: 1000\r\n\r\n"
-    slow = (send(port, address, itertools.chain([head], [b"x"] * 20), wait=1) for _ in range(1_100))
-    await asyncio.gather(*slow, return_exceptions=True)
-
-
-async def many_idle_connections(port: int, address: str) -> None:
-    """Keep 1,100 connections open without a request."""
-    await asyncio.gather(*(send(port, address, [b""], wait=20) for _ in range(1_100)), return_exceptions=True)
-
-
-async def four_long_requests(port: int, address: str) -> None:
-    """Send 500 sentences on each of four connections."""
-    ask = asking("/v1/translate", {"text": ["A man is walking with his dog in the park."] * 500})
-    await asyncio.gather(*(ask(port, address) for _ in range(4)))
+    content = request(route, body).replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
+    return Attack([content], read=-1, connections=connections)
 
 
 def attacks(source: str, target: str) -> dict[str, Attack]:
     """Return all attacks by name, given the languages of a model."""
     head, languages = HEAD % b"/v1/translate", {"source": source, "target": target}
     words = "a " * (SENTENCE // 2 - 1) + "a\n"
+    large = request("/v1/translate", {"text": "a dog\n" * 100, "details": True})
+    slow = [head + b"Content-Length: 1000\r\n\r\n", *([b"x"] * 20)]
+    sentence = "A man is walking with his dog in the park."
     form = f"&source={source}&target={target}".encode()
     return {
-        "vanish": sending(request("/v1/translate", {"text": "A man is walking his dog."})),
-        "junk": sending(os.urandom(500), head + b"Content-Length: 500\r\n\r\n" + os.urandom(500)),
-        "a head byte by byte": sending(*(bytes([byte]) for byte in head), wait=0.1),
-        "half of a body": sending(head + b"Content-Length: 1000\r\n\r\n" + b"x" * 500, b"", wait=5),
-        "wrong lengths": sending(
-            head + b'Content-Length: 2\r\n\r\n{"text": "a"}' * 50, head + b"Content-Length: -5\r\n\r\n"
+        "vanish": Attack([request("/v1/translate", {"text": "A man is walking his dog."})]),
+        "junk": Attack([os.urandom(500), head + b"Content-Length: 500\r\n\r\n" + os.urandom(500)]),
+        "a head byte by byte": Attack([bytes([byte]) for byte in head], pause=0.1),
+        "half of a body": Attack([head + b"Content-Length: 1000\r\n\r\n" + b"x" * 500, b""], pause=5),
+        "wrong lengths": Attack(
+            [head + b'Content-Length: 2\r\n\r\n{"text": "a"}' * 50, head + b"Content-Length: -5\r\n\r\n"]
         ),
-        "very many headers": sending(head, *(b"X-%d: y\r\n" % number for number in range(100_000)), b"\r\n"),
-        "chunks of one byte": sending(head + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 30_000),
-        "a length and chunks": sending(head + b"Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-        "an answer read slowly": read_slowly,
-        "1,100 slow bodies": many_slow_bodies,
-        "1,100 idle connections": many_idle_connections,
-        "500 sentences on four connections": four_long_requests,
+        "very many headers": Attack([head, *(b"X-%d: y\r\n" % number for number in range(100_000)), b"\r\n"]),
+        "chunks of one byte": Attack([head + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 30_000]),
+        "a length and chunks": Attack([head + b"Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"]),
+        "an answer read slowly": Attack([large], pause=5, read=1),
+        "1,100 slow bodies": Attack(slow, pause=1, connections=1_100),
+        "1,100 idle connections": Attack([b""], pause=20, connections=1_100),
+        "500 sentences on four connections": asking("/v1/translate", {"text": [sentence] * 500}, connections=4),
         "details of long sentences": asking("/v1/translate", {"text": words * 2, "details": True, "nbest": 10}),
         "many candidates": asking("/v1/translate", {"text": words * 60, "nbest": 10}),
         "empty texts": asking("/v1/translate", {"text": [""] * 45_000}),
@@ -130,15 +112,7 @@ def attacking(port: int, source: str, target: str, name: str) -> Iterator[None]:
 
 
 def _attack(port: int, source: str, target: str, name: str) -> None:
-    attack = attacks(source, target)[name]
+    async def attack() -> None:
+        await asyncio.gather(*(attacks(source, target)[name].repeat(port) for _ in range(CLIENTS)))
 
-    async def repeat() -> None:
-        while True:
-            with suppress(OSError, asyncio.IncompleteReadError):
-                await attack(port, ADDRESS)
-            await asyncio.sleep(PAUSE_SECONDS)
-
-    async def repeat_all() -> None:
-        await asyncio.gather(*(repeat() for _ in range(CLIENTS)))
-
-    asyncio.run(repeat_all())
+    asyncio.run(attack())
