@@ -12,7 +12,7 @@ BLEU_TOKENIZERS = (
 """auto, and the names of sacreBLEU's tokenizers."""
 MBR = "mbr"
 """The value of `decoding.strategy` for minimum Bayes risk."""
-ONLY_TORCH = ("ensemble", "alignments", "terms")
+ONLY_TORCH = ("strategy", "ensemble", "alignments", "terms")
 """Settings that only engine=torch offers, if they have other values than their defaults."""
 NOT_OF_THE_SEARCH = ("batch_tokens", "ensemble", "alignments")
 """Settings that do not change what the search finds with a model, or that name the model."""

@@ -35,10 +35,10 @@ NEUTRAL_LENGTH_PENALTY = 1e-9
 
 def load_named_export(config: Config, machine: Machine) -> LoadedModel:
     """Load the export that the settings name."""
-    return load_export(export_folder(config), machine, config.decoding, config.seed)
+    return load_export(export_folder(config), machine, config.decoding)
 
 
-def load_export(folder: Path, machine: Machine, search: DecodingConfig | None = None, seed: int = 1) -> LoadedModel:
+def load_export(folder: Path, machine: Machine, search: DecodingConfig | None = None) -> LoadedModel:
     """Load an export for CTranslate2; without `search`, with the search of the run that it was made from."""
     if not (folder / EXPORT_RECORD).is_file():
         raise UserError(f"there is no export in {folder}: run `make export` first (with the same ARGS)")
@@ -48,7 +48,7 @@ def load_export(folder: Path, machine: Machine, search: DecodingConfig | None = 
     if search is None:
         saved = load_config(folder / SETTINGS).decoding.naming_no_file
         search = replace(saved, ensemble=[], alignments=False)
-    engine = CTranslate2Engine(folder, search, machine.device, seed=seed, max_positions=record.positions)
+    engine = CTranslate2Engine(folder, search, machine.device, max_positions=record.positions)
     checkpoint = replace(record.checkpoint, export=str(folder), quantization=record.quantization)
     return LoadedModel(engine, folder, record.languages, checkpoint)
 
@@ -59,19 +59,11 @@ class CTranslate2Engine(Engine):
     name = "ctranslate2"
 
     def __init__(
-        self,
-        folder: Path,
-        config: DecodingConfig,
-        device: torch.device,
-        *,
-        seed: int = 1,
-        max_positions: int = MAX_SOURCE_TOKENS,
+        self, folder: Path, config: DecodingConfig, device: torch.device, *, max_positions: int = MAX_SOURCE_TOKENS
     ) -> None:
         """Load the model in `folder`, which accepts sentences of at most `max_positions` tokens, onto `device`."""
         library = import_optional("ctranslate2")
-        tokenizer = Tokenizer.load(folder)
-        super().__init__(tokenizer, config, min(max_positions, MAX_SOURCE_TOKENS), max_positions)
-        self._ids = {piece: index for index, piece in enumerate(tokenizer.vocabularies[1])}
+        super().__init__(Tokenizer.load(folder), config, min(max_positions, MAX_SOURCE_TOKENS), max_positions)
         self.device = device if device.type == "cuda" else torch.device("cpu")  # it has no code for Apple's GPU
         kind, index = self.device.type, self.device.index or 0
         try:
@@ -80,13 +72,13 @@ class CTranslate2Engine(Engine):
             )
         except (RuntimeError, ValueError) as error:
             raise UserError(f"CTranslate2 cannot load {folder} ({error}): run `make export` again") from error
-        self._set_seed = library.set_random_seed
-        self.prepare_search(seed)
+        self.prepare_search(seed=1)
 
     def prepare_search(self, seed: int) -> None:
-        """See `Engine.prepare_search`. All engines of a process draw their samples from the same random numbers."""
+        """See `Engine.prepare_search`."""
         super().prepare_search(seed)
-        self._set_seed(seed % (2**32 - 1))  # it takes no larger one, and with this one draws other samples each time
+        if self.config.strategy != "beam":
+            raise UserError("engine=ctranslate2 has beam search only: use engine=torch, or decoding.strategy=beam")
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`."""
@@ -112,7 +104,10 @@ class CTranslate2Engine(Engine):
             max_input_length=0,
             return_scores=True,
             suppress_sequences=[[piece] for piece in tokenizer.target_pieces([PAD, BOS])],
-            **_search_options(config.search),
+            beam_size=config.beam,
+            num_hypotheses=config.beam,
+            length_penalty=NEUTRAL_LENGTH_PENALTY,
+            patience=PATIENCE,
         )
         return [self._ranked(each.hypotheses, each.scores, limit) for each, limit in zip(found, limits, strict=True)]
 
@@ -129,28 +124,10 @@ class CTranslate2Engine(Engine):
         """Return the best hypotheses by GNMT's length penalty, cut to at most `limit` tokens."""
         found = [
             Hypothesis(
-                [self._ids[piece] for piece in pieces[:limit]],
+                self.tokenizer.target_ids(pieces[:limit]),
                 total / length_penalty(len(pieces) + 1, self.config.alpha),
                 total,
             )
             for pieces, total in zip(hypotheses, log_probabilities, strict=True)
         ]
-        return sorted(found, key=lambda each: -each.score)[: self.config.search.nbest]
-
-
-def _search_options(config: Any) -> dict[str, Any]:
-    """Return the arguments of `translate_batch` for beam search or sampling."""
-    if config.strategy == "sample":
-        return {
-            "beam_size": 1,
-            "num_hypotheses": config.nbest,
-            "sampling_topk": config.top_k,
-            "sampling_topp": config.top_p,
-            "sampling_temperature": config.temperature,
-        }
-    return {
-        "beam_size": config.beam,
-        "num_hypotheses": config.beam,
-        "length_penalty": NEUTRAL_LENGTH_PENALTY,
-        "patience": PATIENCE,
-    }
+        return sorted(found, key=lambda each: -each.score)[: self.config.nbest]

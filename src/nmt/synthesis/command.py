@@ -37,8 +37,6 @@ SHARES = (0.1, 0.5, 0.9)
 
 def run(config: Config) -> None:
     """Write the shards that are not there yet; each process that torchrun has started translates its share of them."""
-    if config.decoding.strategy == "sample" and config.engine == "ctranslate2":
-        raise UserError("engine=ctranslate2 draws samples that depend on interruptions: use engine=torch")
     with distributed.session(config.runtime) as machine, ExitStack() as stack:
         with distributed.together():
             lines, text = _scan(config.input)
