@@ -12,7 +12,7 @@ from nmt.config.data import TokenizerConfig
 from nmt.config.decoding import DecodingConfig
 from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.export.target import Target, TrainedModel, export, searching_as_users
+from nmt.export.target import Target, TrainedModel
 from nmt.model.interface import TranslationModel
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
@@ -61,11 +61,12 @@ def written(folder: Path, name: str, trained: TrainedModel) -> Path:
     """Write an export and return its folder."""
     exported = folder / name
     exported.mkdir(parents=True)
-    export(target(name), exported, trained)
+    target(name).check(name, trained)
+    target(name).write(exported, trained)
     return exported
 
 
 def native(name: str, ours: TranslationModel, trained: TrainedModel) -> TorchEngine:
     """Return our engine with the search of the target."""
     engine = TorchEngine([ours], trained.tokenizer, trained.decoding, torch.device("cpu"))
-    return searching_as_users(target(name), engine, trained)
+    return target(name).searching(engine, trained)

@@ -38,8 +38,12 @@ def refuse(*_):
     raise OSError("this program is offline")
 socket.socket.connect = socket.getaddrinfo = refuse
 from argostranslate import package, translate
+from minisbd import SBDetect
 package.install_from_path(sys.argv[1])
-print(json.dumps([translate.translate(line, "en", "de") for line in json.load(sys.stdin)]))
+*lines, paragraph = json.load(sys.stdin)
+(installed,) = package.get_installed_packages()
+splitter = SBDetect(str(installed.package_path / "minisbd" / "splitter.onnx"), use_gpu=False)
+print(json.dumps([[translate.translate(line, "en", "de") for line in lines], splitter.sentences(paragraph)]))
 """
 NODE_CLIENT = """
 import { readFileSync } from "node:fs";
@@ -75,7 +79,10 @@ def test_argos_translate_translates_as_ctranslate2_with_its_search(tmp_path: Pat
     model, _ = make_trained("argos", **MODERN)
     (package,) = written(tmp_path, "argos", model).iterdir()
     places = {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("DATA", "CONFIG", "CACHE")}
-    found = answer([ARGOS_PYTHON, "-c", ARGOS_CLIENT, package], LINES, HOME=str(tmp_path), **places)
+    paragraph = ["The cat sees Dr. A. Dog.", "Is it small?", "(It is.)", "3 cats see dogs."]
+    question = [*LINES, " ".join(paragraph)]
+    found, sentences = answer([ARGOS_PYTHON, "-c", ARGOS_CLIENT, package], question, HOME=str(tmp_path), **places)
+    assert sentences == paragraph
     with zipfile.ZipFile(package) as archive:
         archive.extractall(tmp_path)
     unpacked = tmp_path / package.stem

@@ -1,4 +1,4 @@
-"""`nmt export` and what is done with its results; `nmt score`, and the forms of `nmt translate`."""
+"""`nmt export` and what is done with its results."""
 
 import json
 import re
@@ -20,14 +20,7 @@ from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.runs.checkpoints import Checkpoints
 from tests.unit import small_models as models
-from tests.unit.commands.conftest import (
-    REFERENCES,
-    SOURCES,
-    Run,
-    content,
-    run,
-    write_split,
-)
+from tests.unit.commands.conftest import REFERENCES, SOURCES, Run, content, run, write_split
 
 __all__ = ["content", "run"]  # fixtures
 LINES = [line for line in SOURCES if line]
@@ -46,15 +39,11 @@ def give_model(config: Config) -> TranslationModel:
     pieces = models.make_tokenizer()
     ours = models.make_model(pieces)
     settings = replace(config, model=ours.config, data=replace(config.data, max_pieces=12))
-    Checkpoints(config.run_folder).save(
-        Checkpoint(
-            meta=CheckpointMeta(step=8),
-            weights=ours.state_dict(),
-            trainer={},
-            config_text=to_yaml(settings),
-            tokenizer_files=pieces.files,
-        )
-    )
+    checkpoint = Checkpoint(
+        meta=CheckpointMeta(step=8), weights=ours.state_dict(), config_text=to_yaml(settings), trainer={},
+        tokenizer_files=pieces.files,
+    )  # fmt: skip
+    Checkpoints(config.run_folder).save(checkpoint)
     return ours
 
 
@@ -73,16 +62,14 @@ def test_translate_and_eval_accept_an_export(
     monkeypatch.setenv("HOME", str(text.parent))
     assert main(["export", *greedy, f'input="~/{text.name}"']) == 0
     assert " MB, 4 of 4 translations identical (100.0%)" in printed(capsys)
-    outputs = []
-    for engine in ("torch", "ctranslate2"):
+    outputs, reports = [], []
+    for engine, folder in (("torch", "eval/beam_1"), ("ctranslate2", "eval/ctranslate2-float32/beam_1")):
         assert main(["translate", *greedy, f"input={text}", f"engine={engine}"]) == 0
         outputs.append(printed(capsys))
-    assert outputs[0] == outputs[1]
-    reports = []
-    for engine in ("torch", "ctranslate2"):
         assert main(["eval", *greedy, f"engine={engine}"]) == 0
-        folder = {"torch": "eval/beam_1", "ctranslate2": "eval/ctranslate2-float32/beam_1"}[engine]
+        printed(capsys)
         reports.append(json.loads((config.run_folder / folder / "test.json").read_text(encoding="utf-8")))
+    assert outputs[0] == outputs[1]
     assert [report["engine"] for report in reports] == ["torch", "ctranslate2"]
     assert reports[1]["nll"] == pytest.approx(reports[0]["nll"], rel=1e-4)
     assert reports[1]["bleu"] == reports[0]["bleu"]
@@ -115,6 +102,7 @@ def test_the_card_states_the_scored_search_and_the_effect_of_rounding(
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert line.partition(" MB, ")[2] in card
     assert "torch, beam 3, length penalty 1.5: bleu " in card
+    assert str(config.run_folder) not in (folder / "export.json").read_text(encoding="utf-8")
 
     (code,) = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
     monkeypatch.chdir(folder)
@@ -125,30 +113,23 @@ def test_the_card_states_the_scored_search_and_the_effect_of_rounding(
 
 
 @pytest.mark.skipif(not find_spec("transformers"), reason="needs the extra huggingface")
-def test_the_hugging_face_export_translates_as_it_was_verified(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_hugging_face_export_is_verified_with_its_own_search(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     config, overrides = run
     write_split(config, "valid", SOURCES, REFERENCES)
     give_model(config)
     assert main(["export", *overrides, "export=huggingface", "decoding.beam=3"]) == 0
-    line = printed(capsys).splitlines()[-1]
-    assert " MB, 4 of 4 translations identical (100.0%)" in line
-    folder = config.run_folder / "export" / "huggingface-float32"
-    generation = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
-    assert (generation["num_beams"], generation["length_penalty"], generation["max_length"]) == (3, 0.0, 18)
+    assert " MB, 4 of 4 translations identical (100.0%)" in printed(capsys).splitlines()[-1]
 
 
 @pytest.mark.parametrize(
     ("stage", "words", "message"),
     [
         ("export", ["export.target=huggingface"], "cannot express model.positions=learned"),
-        ("export", ["input=nowhere"], "there is no nowhere to verify the export with"),
-        (
-            "export",
-            ["export.target=huggingface", "export.quantization=int8"],
-            "export.target=huggingface has float32 only",
-        ),
-        ("translate", ["engine=ctranslate2"], "there is no export in .*: run `make export` first"),
-        ("translate", ["engine=ctranslate2", "decoding.ensemble=[last]"], "remove decoding.ensemble"),
+        ("export", ["input=nowhere"], "input=nowhere does not exist"),
+        ("export", ["input=-"], "valid.en is missing or empty, so the export cannot be verified: name a text"),
+        ("export", ["export=huggingface", "export.quantization=int8"], "export.target=huggingface has float32 only"),
+        ("translate", ["engine=ctranslate2"], "run `make export` first"),
+        ("translate", ["engine=ctranslate2", "decoding.strategy=sample"], "remove decoding.strategy"),
     ],
 )
 def test_export_and_its_engine_refuse_bad_input(
@@ -156,33 +137,23 @@ def test_export_and_its_engine_refuse_bad_input(
 ) -> None:
     config, overrides = run
     assert main([stage, *overrides, f"input={text}", *words]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.count("\n") == 1
-    assert all(phrase in captured.err for phrase in message.split(".*"))
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert message in said
     assert not (config.run_folder / "export").is_dir() or not list((config.run_folder / "export").iterdir())
 
 
-@pytest.mark.parametrize("named", ["outputs/mine", "link", "outputs/mine/../tiny", ".."])
+@pytest.mark.parametrize("named", ["mine", "link"])
 def test_export_leaves_what_is_no_export_as_it_was(
-    run: Run,
-    text: Path,
-    tmp_path: Path,
-    named: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run: Run, text: Path, tmp_path: Path, named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, overrides = run
-    thesis = tmp_path / "outputs/mine/thesis.txt"
-    thesis.parent.mkdir()
-    thesis.write_text("three years")
-    (tmp_path / "link").symlink_to(thesis.parent)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("three years")
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
     before = sorted(tmp_path.rglob("*"))
-    monkeypatch.chdir(thesis.parent)
-    folder = named if named == ".." else tmp_path / named
-    assert main(["export", *overrides, f"input={text}", f"export.folder={folder}"]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "exists and is no export: name another export.folder" in said
+    assert main(["export", *overrides, f"input={text}", f"export.folder={tmp_path / named}"]) == 2
+    assert "exists and is no export: name another export.folder" in capsys.readouterr().err
     assert sorted(tmp_path.rglob("*")) == before
 
 

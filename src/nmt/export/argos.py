@@ -29,9 +29,9 @@ NOTE = (
     "the sentences of a paragraph. The splitter in the package finds sentences by punctuation and capital letters, so "
     "nothing is downloaded"
 )
-UNKNOWN, SPACE, STOP, MARK, CLOSE, WIDE, OPEN, CAPITAL, DIGIT = range(1, 10)
+UNKNOWN, SPACE, STOP, MARK, QUOTE, WIDE, CAPITAL, DIGIT = range(1, 9)
 """Classes of characters for the splitter; 0 is padding."""
-CHARACTERS = {SPACE: " ", STOP: ".", MARK: "!?…", CLOSE: "\"'”’»)]", WIDE: "。！？", OPEN: "“„«¿¡(["}
+CHARACTERS = {SPACE: " ", STOP: ".", MARK: "!?…", QUOTE: "\"'“”‘’„«»()[]¿¡", WIDE: "。！？"}
 
 
 def write(folder: Path, trained: TrainedModel) -> None:
@@ -50,17 +50,15 @@ def write(folder: Path, trained: TrainedModel) -> None:
     text = f"# {trained.settings.name}: {source} to {target}\n\nTrained and exported with nmt.\n\nSearch: {NOTE}.\n"
     with (
         TemporaryDirectory() as model,
-        TemporaryDirectory() as splitter,
         zipfile.ZipFile(folder / f"{name}.argosmodel", "w", zipfile.ZIP_DEFLATED) as package,
     ):
-        ctranslate2.write_model(Path(model), trained)
-        write_sentence_splitter(Path(splitter) / "splitter.onnx")
-        package.write(Path(splitter) / "splitter.onnx", f"{name}/{SPLITTER}")
+        ctranslate2.write(Path(model), trained)
+        for part in Path(model).iterdir():
+            package.write(part, f"{name}/{TOKENIZER if part.name == JOINT_FILE else f'{MODEL}/{part.name}'}")
+        write_sentence_splitter(Path(model) / "splitter.onnx")
+        package.write(Path(model) / "splitter.onnx", f"{name}/{SPLITTER}")
         package.writestr(f"{name}/metadata.json", json.dumps(metadata, indent=2, ensure_ascii=False))
         package.writestr(f"{name}/README.md", text)
-        package.writestr(f"{name}/{TOKENIZER}", trained.tokenizer.contents[0])
-        for part in Path(model).iterdir():
-            package.write(part, f"{name}/{MODEL}/{part.name}")
 
 
 class SentenceSplitter(nn.Module):
@@ -73,10 +71,10 @@ class SentenceSplitter(nn.Module):
         second_last, last, this, following, second = (
             padded[:, 2 + offset : padded.shape[1] - 2 + offset] for offset in range(-2, 3)
         )
-        sentence_follows = (following == SPACE) & _any_of(second, CAPITAL, OPEN, CLOSE, DIGIT)
+        sentence_follows = (following == SPACE) & _any_of(second, CAPITAL, QUOTE, DIGIT)
         # before the point of an abbreviation such as "Dr.", "z. B." or "U.S.", or of an ordinal number
         short = _any_of(last, SPACE, CAPITAL, DIGIT, STOP) | _any_of(second_last, SPACE, CAPITAL, DIGIT, STOP)
-        closed = (this == CLOSE) & _any_of(last, STOP, MARK)
+        closed = (this == QUOTE) & _any_of(last, STOP, MARK)
         ends = (this == WIDE) | sentence_follows & (closed | (this == MARK) | (this == STOP) & ~short)
         return ends[..., None] * torch.tensor([0.0, 0.0, 1.0])
 
@@ -101,14 +99,14 @@ def write_sentence_splitter(file: Path) -> None:
     onnx.save(model, file)
 
 
-def read(folder: Path, trained: TrainedModel) -> ctranslate2.Reader:
+def read(folder: Path, trained: TrainedModel) -> ctranslate2.CTranslate2:
     """Load the model of a package into CTranslate2, which the client translates with."""
     (file,) = folder.glob("*.argosmodel")
     with TemporaryDirectory() as temporary, zipfile.ZipFile(file) as archive:
         archive.extractall(temporary)
         package = Path(temporary) / file.stem
         (package / TOKENIZER).rename(package / MODEL / JOINT_FILE)
-        return ctranslate2.Reader(package / MODEL, trained)
+        return ctranslate2.CTranslate2(package / MODEL, trained)
 
 
 def usage(trained: TrainedModel) -> str:
@@ -131,12 +129,5 @@ def _package_name(trained: TrainedModel) -> str:
 
 
 TARGET = replace(
-    ctranslate2.TARGET,
-    name="argos",
-    library="argostranslate",
-    vocabulary="plain",
-    write=write,
-    read=read,
-    usage=usage,
-    note=NOTE,
+    ctranslate2.TARGET, library="argostranslate", vocabulary="plain", write=write, read=read, usage=usage, note=NOTE
 )

@@ -1,8 +1,8 @@
 """`nmt export`: convert a trained model for other programs, and check that it translates the same."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import islice, repeat
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from itertools import islice
 
 import torch
 
@@ -10,21 +10,20 @@ from nmt import __version__
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config import registry
 from nmt.config.decoding import DecodingConfig
-from nmt.config.folders import expanded
 from nmt.config.saved import from_yaml, without_folders
 from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
-from nmt.export.record import ExportRecord, card
-from nmt.export.target import Reader, Target, TrainedModel, export, searching_as_users
+from nmt.export.record import ExportRecord, card, checksums_of
+from nmt.export.target import Program, Target, TrainedModel
 from nmt.model.backends.chosen import choose
 from nmt.runs.checkpoint import CheckpointRecord, load
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import EXPORT_RECORD, SETTINGS, RunLayout, export_folder
-from nmt.storage.files import replacing_folder, write_text
-from nmt.text.lines import read_lines
+from nmt.storage.files import replacing_folder, write_json, write_text
+from nmt.text.lines import STANDARD, read_input, read_lines
 from nmt.text.special import UNKNOWN_MARK
 
 CPU = torch.device("cpu")
@@ -42,90 +41,87 @@ def run(config: Config) -> None:
     Nothing is left behind unless the export passes its comparison.
     """
     prepare_machine(replace(config.runtime, device="cpu"))
-    folder = export_folder(config)
+    folder, export = export_folder(config), config.export
     if folder.is_dir() and any(folder.iterdir()) and not (folder / EXPORT_RECORD).is_file():
         raise UserError(f"{folder} exists and is no export: name another export.folder")
-    target: Target = registry.load("export.target", config.export.target)
+    target: Target = registry.load("export.target", export.target)
     checkpoint = load(resolve(config.run_folder, config.checkpoint))
     text = without_folders(checkpoint.config_text)
-    settings = from_yaml(text)
-    lines, references = _sample(config)
+    settings, (lines, references) = from_yaml(text), map(list, zip(*_sample(config), strict=True))
     choose(Machine(CPU, torch.float32), kernels=config.runtime.kernels, trains=False)
     model, tokenizer = load_model(checkpoint, settings.model, CPU)
-    trained = TrainedModel(settings, checkpoint.weights, tokenizer, _beam_search_of(config), config.export.quantization)
-    engine = TorchEngine([model], tokenizer, trained.decoding, CPU)
+    usual = config.decoding  # of which every export can do this much: one model and a plain beam
+    search = DecodingConfig(
+        beam=usual.beam, alpha=usual.alpha, extra_length=usual.extra_length, batch_tokens=usual.batch_tokens
+    )
+    trained = TrainedModel(settings, checkpoint.weights, tokenizer, search, export.quantization)
+    target.check(export.target, trained)
     with replacing_folder(folder.resolve()) as partial:
-        export(target, partial, trained)
-        program, searching = target.read(partial, trained), searching_as_users(target, engine, trained)
+        target.write(partial, trained)
+        engine = TorchEngine([model], tokenizer, search, CPU)
+        program, searching = target.read(partial, trained), target.searching(engine, trained)
         ours, theirs = _texts(searching, lines), program.translate(lines)
-        gap = _gap(searching, program, lines, ours)
-        verified = verify(ours, theirs, gap, trained.quantization)
-        if references:
-            usual = ours if searching is engine else _texts(engine, lines)
-            verified += f"; {_quality(config, usual, theirs, references)}"
+        verified = verify(ours, theirs, _difference(searching, program, lines, ours), export.quantization)
+        if any(references):
+            usual_texts = ours if searching is engine else _texts(engine, lines)
+            verified += f"; {_quality(config, usual_texts, theirs, references)}"
+        origin = checkpoint.meta.origin
+        write_text(partial / SETTINGS, text)
         record = ExportRecord(
             nmt=__version__,
-            target=config.export.target,
-            quantization=trained.quantization,
+            target=export.target,
+            quantization=export.quantization,
             languages=(settings.data.source_lang, settings.data.target_lang),
             positions=trained.positions,
-            checkpoint=CheckpointRecord.of(checkpoint.meta),
-            origin=checkpoint.meta.origin,
+            checkpoint=replace(CheckpointRecord.of(checkpoint.meta), path=""),
+            origin=origin and replace(origin, path=""),
             verified=verified,
+            sha256=checksums_of(partial),
         )
-        write_text(partial / SETTINGS, text)
-        write_text(partial / "README.md", card(target, trained, record, [*_evaluations(config, record.checkpoint)]))
-        record.write(partial)
+        write_json(partial / EXPORT_RECORD, asdict(record))
+        write_text(partial / "README.md", card(target, trained, record, _scores_of(config, record.checkpoint.sha256)))
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     print(f"{folder}: {size / 1e6:.1f} MB, {verified}")
 
 
-def _beam_search_of(config: Config) -> DecodingConfig:
-    """Return the search that `eval` scores with, reduced to what every export can do: one model and a plain beam."""
-    usual = config.decoding
-    return DecodingConfig(
-        beam=usual.beam, alpha=usual.alpha, extra_length=usual.extra_length, batch_tokens=usual.batch_tokens
-    )
-
-
-def _sample(config: Config) -> tuple[list[str], list[str]]:
+def _sample(config: Config) -> list[tuple[str, str]]:
     """Read the text that `input` names, without references, or else the first pairs of the validation set."""
-    source, target = (
-        config.data_folder / f"valid.{each}" for each in (config.data.source_lang, config.data.target_lang)
-    )
-    path = source if config.input == "-" else expanded(config.input)
-    if not path.is_file():
+    sides = [config.data_folder / f"valid.{each}" for each in (config.data.source_lang, config.data.target_lang)]
+    pairs: Iterable[tuple[str, str]] = ()
+    if config.input != STANDARD:
+        pairs = ((line, "") for line in read_input(config.input))
+    elif all(side.is_file() for side in sides):
+        pairs = zip(*map(read_lines, sides), strict=False)
+    found = list(islice((pair for pair in pairs if pair[0].strip()), SAMPLE))
+    if not found:
+        where = sides[0] if config.input == STANDARD else config.input
         raise UserError(
-            f"there is no {path} to verify the export with: name a text in the source language with input=FILE"
+            f"{where} is missing or empty, so the export cannot be verified: name a text in the source language with "
+            "input=FILE"
         )
-    has_references = config.input == "-" and target.is_file()
-    pairs = zip(read_lines(path), read_lines(target) if has_references else repeat(""), strict=False)
-    chosen = list(islice((pair for pair in pairs if pair[0].strip()), SAMPLE))
-    if not chosen:
-        raise UserError(f"{path} is empty, so the export cannot be verified: name another text with input=FILE")
-    return [line for line, _ in chosen], [reference for _, reference in chosen] if has_references else []
+    return found
 
 
 def _texts(model: TorchEngine, lines: Sequence[str]) -> list[str]:
     return [each.text for each in model.translate(lines)]
 
 
-def _gap(model: TorchEngine, program: Reader, lines: Sequence[str], translations: Sequence[str]) -> float:
+def _difference(model: TorchEngine, program: Program, lines: Sequence[str], translations: Sequence[str]) -> float:
     """Return the mean difference between the log-probabilities of word pieces."""
     scored = list(zip(model.score(lines, translations), program.score(lines, translations), strict=True))
-    return sum(abs(one.log_probability - other) for one, other in scored) / sum(one.tokens for one, _ in scored)
+    return sum(abs(ours.log_probability - theirs) for ours, theirs in scored) / sum(each.tokens for each, _ in scored)
 
 
-def verify(ours: Sequence[str], theirs: Sequence[str], gap: float, quantization: str) -> str:
+def verify(ours: Sequence[str], theirs: Sequence[str], difference: float, quantization: str) -> str:
     """Return in one line how translations of the same search compare; refuse an export that is like another model."""
     different = [pair for pair in zip(ours, theirs, strict=True) if _known(pair[0]) != _known(pair[1])]
     same = len(ours) - len(different)
     found = (
         f"{same:,} of {len(ours):,} translations identical ({same / len(ours):.1%}), "
-        f"log-probabilities of word pieces differ by {gap:.1e}"
+        f"log-probabilities of word pieces differ by {difference:.1e}"
     )
     allowed = max(1, round(len(ours) * (1 - MIN_IDENTICAL[quantization])))
-    if len(different) > allowed or not gap <= MAX_DIFFERENCE[quantization]:
+    if len(different) > allowed or not difference <= MAX_DIFFERENCE[quantization]:
         example = "".join(f"; {one!r} became {other!r}" for one, other in different[:1])
         raise UserError(
             f"the export was deleted because it does not translate as the model does: {found}{example}. "
@@ -146,9 +142,8 @@ def _quality(config: Config, model: Sequence[str], export: Sequence[str], refere
     return f"BLEU {theirs:.2f} instead of {ours:.2f} ({theirs - ours:+.2f})"
 
 
-def _evaluations(config: Config, checkpoint: CheckpointRecord) -> Iterator[EvaluationRecord]:
-    """Yield the scores of the exported weights alone."""
-    for file in sorted(RunLayout(config.run_folder).evaluation.rglob("*.json")):
-        found = read_evaluation(file)
-        if found.checkpoint and not found.checkpoint.ensemble and found.checkpoint.sha256 == checkpoint.sha256:
-            yield found
+def _scores_of(config: Config, weights: str) -> list[EvaluationRecord]:
+    """Return the scores of the weights with a checksum alone, not in an ensemble."""
+    records = map(read_evaluation, sorted(RunLayout(config.run_folder).evaluation.rglob("*.json")))
+    return [each for each in records
+            if each.checkpoint and not each.checkpoint.ensemble and each.checkpoint.sha256 == weights]  # fmt: skip

@@ -15,7 +15,7 @@ from nmt.packages import import_optional
 from nmt.text.special import BOS, EOS, UNK
 
 
-class Reader:
+class CTranslate2:
     """CTranslate2 with the search of nmt."""
 
     def __init__(self, folder: Path, trained: TrainedModel) -> None:
@@ -23,11 +23,11 @@ class Reader:
         self.engine = CTranslate2Engine(folder, trained.decoding, cpu, max_positions=trained.positions)
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """See `Reader` in target.py."""
+        """See `Program.translate`."""
         return [each.text for each in self.engine.translate(lines)]
 
     def score(self, lines: Sequence[str], translations: Sequence[str]) -> list[float]:
-        """See `Reader` in target.py."""
+        """See `Program.score`."""
         return [each.log_probability for each in self.engine.score(lines, translations)]
 
 
@@ -53,12 +53,6 @@ def usage(trained: TrainedModel) -> str:
 
 def write(folder: Path, trained: TrainedModel) -> None:
     """Write a model for `ctranslate2.Translator`, with SentencePiece tokenizers."""
-    write_model(folder, trained)
-    trained.tokenizer.save(folder)
-
-
-def write_model(folder: Path, trained: TrainedModel) -> None:
-    """Write the model with its vocabularies, without the tokenizer."""
     specs, config = import_optional("ctranslate2.specs"), trained.settings.model
     spec = specs.TransformerSpec(*_empty_specs(specs, config))
     _fill(spec, trained, {name: weight.float() for name, weight in trained.weights.items()})
@@ -73,6 +67,7 @@ def write_model(folder: Path, trained: TrainedModel) -> None:
     spec.validate()
     spec.optimize(quantization=None if trained.quantization == "float32" else trained.quantization)
     spec.save(str(folder))
+    trained.tokenizer.save(folder)
 
 
 def _empty_specs(specs: Any, config: ModelConfig) -> tuple[Any, Any]:
@@ -96,6 +91,7 @@ def _empty_specs(specs: Any, config: ModelConfig) -> tuple[Any, Any]:
 
 
 def _fill(spec: Any, trained: TrainedModel, weights: Mapping[str, Tensor]) -> None:
+    """Give the specification the weights of the model."""
     config, shared = trained.settings.model, weights.get("vectors.shared")
     for language, name, stack in (("source", "encoder", spec.encoder), ("target", "decoder", spec.decoder)):
         embeddings = stack.embeddings[0] if language == "source" else stack.embeddings
@@ -107,7 +103,7 @@ def _fill(spec: Any, trained: TrainedModel, weights: Mapping[str, Tensor]) -> No
         for index, layer in enumerate(stack.layer):
             _fill_layer(layer, weights, f"{name}.{index}", gated=config.activation == "swiglu")
         if config.norm_placement == "pre":
-            _fill_norm(stack.layer_norm, weights, f"{name}_norm")
+            _fill_part(stack.layer_norm, weights, f"{name}_norm")
     spec.decoder.projection.weight = _array(weights["vectors.projection"] if shared is None else shared)
     if config.output_bias:
         spec.decoder.projection.bias = _array(weights["vectors.bias"])
@@ -117,23 +113,23 @@ def _fill_layer(layer: Any, weights: Mapping[str, Tensor], name: str, *, gated: 
     attentions = [(layer.self_attention, "attention", ["query_key_value", "output"])]
     if hasattr(layer, "attention"):
         attentions.append((layer.attention, "cross_attention", ["query", "key_value", "output"]))
-    linears = [(layer.ffn.linear_1, "feed_forward.outer")]
-    for spec, attention, names in attentions:
-        linears += zip(spec.linear, (f"{attention}.{each}" for each in names), strict=True)
-        _fill_norm(spec.layer_norm, weights, f"{name}.{attention}_residual.norm")
-    _fill_norm(layer.ffn.layer_norm, weights, f"{name}.feed_forward_residual.norm")
-    for kind in ("weight", "bias"):
-        for linear, linear_name in linears:
-            setattr(linear, kind, _array(weights[f"{name}.{linear_name}.{kind}"]))
-        inner = [layer.ffn.linear_0, layer.ffn.linear_0_noact] if gated else [layer.ffn.linear_0]
-        for linear, part in zip(inner, weights[f"{name}.feed_forward.inner.{kind}"].chunk(len(inner)), strict=True):
-            setattr(linear, kind, _array(part))
+    for spec, attention, linears in attentions:
+        for part, ours in zip(spec.linear, linears, strict=True):
+            _fill_part(part, weights, f"{name}.{attention}.{ours}")
+        _fill_part(spec.layer_norm, weights, f"{name}.{attention}_residual.norm")
+    inner = [layer.ffn.linear_0, layer.ffn.linear_0_noact] if gated else [layer.ffn.linear_0]
+    for index, part in enumerate(inner):
+        _fill_part(part, weights, f"{name}.feed_forward.inner", index, len(inner))
+    _fill_part(layer.ffn.linear_1, weights, f"{name}.feed_forward.outer")
+    _fill_part(layer.ffn.layer_norm, weights, f"{name}.feed_forward_residual.norm")
 
 
-def _fill_norm(norm: Any, weights: Mapping[str, Tensor], name: str) -> None:
-    norm.gamma = _array(weights[f"{name}.weight"])
-    if f"{name}.bias" in weights:
-        norm.beta = _array(weights[f"{name}.bias"])
+def _fill_part(part: Any, weights: Mapping[str, Tensor], name: str, chunk: int = 0, chunks: int = 1) -> None:
+    """Give a linear layer or a normalisation one of the chunks of the rows of our weight, and of the bias if any."""
+    names = ("gamma", "beta") if hasattr(part, "gamma") else ("weight", "bias")
+    for ours, theirs in zip(("weight", "bias"), names, strict=True):
+        if f"{name}.{ours}" in weights:
+            setattr(part, theirs, _array(weights[f"{name}.{ours}"].chunk(chunks)[chunk]))
 
 
 def _array(tensor: Tensor) -> Any:
@@ -141,14 +137,9 @@ def _array(tensor: Tensor) -> Any:
 
 
 TARGET = Target(
-    name="ctranslate2",
     library="ctranslate2",
-    expresses={
-        **ALL_LAYERS,
-        "d_k": ANY,
-        "positions": ("sinusoidal", "learned", "rotary"),
-    },
+    expresses={**ALL_LAYERS, "d_k": ANY, "positions": ("sinusoidal", "learned", "rotary")},
     write=write,
-    read=Reader,
+    read=CTranslate2,
     usage=usage,
 )

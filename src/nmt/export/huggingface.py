@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.nn import functional as F
 
 from nmt.config.model import ModelConfig
 from nmt.export.target import Target, TrainedModel
@@ -31,7 +32,7 @@ NOTE = (
 )
 
 
-class Reader:
+class HuggingFace:
     """Hugging Face's model and tokenizer."""
 
     def __init__(self, folder: Path, trained: TrainedModel) -> None:
@@ -43,7 +44,7 @@ class Reader:
 
     @torch.inference_mode()
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """See `nmt.export.target.Reader`."""
+        """See `Program.translate`."""
         found: list[str] = []
         for begin in range(0, len(lines), BATCH):
             batch = self.tokenizer(lines[begin : begin + BATCH], return_tensors="pt", padding=True)
@@ -52,12 +53,12 @@ class Reader:
 
     @torch.inference_mode()
     def score(self, lines: Sequence[str], translations: Sequence[str]) -> list[float]:
-        """See `nmt.export.target.Reader`."""
+        """See `Program.score`."""
         found: list[float] = []
         for line, translation in zip(lines, translations, strict=True):
             batch = self.tokenizer([line], text_target=[translation], return_tensors="pt")
-            scores = self.model(**batch).logits.log_softmax(-1)
-            found.append(float(scores.gather(2, batch["labels"][:, :, None]).sum()))
+            logits = self.model(**batch).logits
+            found.append(-float(F.cross_entropy(logits[0], batch["labels"][0], reduction="sum")))
         return found
 
 
@@ -115,18 +116,13 @@ def model_settings(trained: TrainedModel) -> dict[str, object]:
         "max_position_embeddings": trained.positions,
         "d_model": config.d_model,
         "scale_embedding": True,
-        "static_position_embeddings": True,
         "activation_function": config.activation,
         "dropout": config.dropout,
-        "attention_dropout": config.attention_dropout,
-        "activation_dropout": config.activation_dropout,
         "is_encoder_decoder": True,
-        "use_cache": True,
         **SPECIAL,
         **{f"{stack}_layers": depth for stack, depth in depths.items()},
         **{f"{stack}_attention_heads": config.heads for stack in depths},
         **{f"{stack}_ffn_dim": config.d_ff for stack in depths},
-        **{f"{stack}_layerdrop": 0.0 for stack in depths},
     }
 
 
@@ -212,12 +208,11 @@ def convert(config: ModelConfig, weights: Mapping[str, Tensor]) -> Iterator[tupl
 
 
 TARGET = Target(
-    name="huggingface",
     library="transformers",
     expresses={"activation": ("relu", "gelu", "swish")},
     search="beam",
     write=write,
-    read=Reader,
+    read=HuggingFace,
     usage=usage,
     note=NOTE,
 )

@@ -31,7 +31,7 @@ NOTE = (
 )
 
 
-class Reader:
+class OnnxRuntime:
     """Greedy search with onnxruntime, one sentence at a time, as transformers.js searches.
 
     Products in int8 depend on the other sentences of a batch, because each is rounded by its largest number.
@@ -47,49 +47,42 @@ class Reader:
         self.encoder, self.decoder = (
             runtime.InferenceSession(folder / GRAPHS / f"{name}{ending}.onnx", options) for name in (ENCODER, DECODER)
         )
+        self.cache = {each.name: each.shape for each in self.decoder.get_inputs() if each.name.startswith(PAST)}
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """See `nmt.export.target.Reader`."""
-        return [self.tokenizer.decode(self.search(line)) for line in lines]
-
-    def search(self, line: str) -> list[int]:
-        """Return the ids of a translation, with EOS if it ended before the limit."""
-        encoded, cache = self._encode(line), self._empty_cache()
-        found = [BOS]
-        while found[-1] != EOS and len(found) < self.longest:
-            scores, cache = self._decode(encoded, found[-1:], cache, use_cache=len(found) > 1)
-            found.append(int(scores[0, -1].argmax()))
-        return found[1:]
+        """See `Program.translate`."""
+        found = []
+        for line in lines:
+            state, tokens = self._begin(line), [BOS]
+            while tokens[-1] != EOS and len(tokens) < self.longest:
+                tokens.append(int(self._advance(state, tokens[-1:], use_cache=len(tokens) > 1)[-1].argmax()))
+            found.append(self.tokenizer.decode(tokens[1:]))
+        return found
 
     def score(self, lines: Sequence[str], translations: Sequence[str]) -> list[float]:
-        """See `nmt.export.target.Reader`."""
+        """See `Program.score`."""
         found = []
         for line, translation in zip(lines, translations, strict=True):
             labels = self.tokenizer.encode(translation).ids
-            scores, _ = self._decode(self._encode(line), [BOS, *labels[:-1]], self._empty_cache(), use_cache=False)
-            found.append(float(torch.from_numpy(scores[0]).log_softmax(-1)[range(len(labels)), labels].sum()))
+            scores = self._advance(self._begin(line), [BOS, *labels[:-1]], use_cache=False)
+            found.append(float(torch.from_numpy(scores).log_softmax(-1)[range(len(labels)), labels].sum()))
         return found
 
-    def _encode(self, line: str) -> dict[str, Any]:
-        """Return what the decoder needs of a source sentence."""
+    def _begin(self, line: str) -> dict[str, Any]:
+        """Return what the decoder needs of a source sentence, and a cache of length 0, as clients do."""
         ids = np.array([self.tokenizer.encode(line).ids])
         mask = np.ones_like(ids)
         (states,) = self.encoder.run(None, {"input_ids": ids, "attention_mask": mask})
-        return {"encoder_hidden_states": states, "encoder_attention_mask": mask}
+        empty = {name: np.zeros((1, heads, 0, width), np.float32) for name, (_, heads, _, width) in self.cache.items()}
+        return {"encoder_hidden_states": states, "encoder_attention_mask": mask, **empty}
 
-    def _empty_cache(self) -> dict[str, Any]:
-        """Return the cache that clients begin with: its length is 0."""
-        shapes = {each.name: each.shape for each in self.decoder.get_inputs() if each.name.startswith(PAST)}
-        return {name: np.zeros((1, heads, 0, width), np.float32) for name, (_, heads, _, width) in shapes.items()}
-
-    def _decode(
-        self, encoded: dict[str, Any], tokens: list[int], cache: dict[str, Any], *, use_cache: bool
-    ) -> tuple[Any, dict[str, Any]]:
-        """Return the scores of the next tokens, and the cache for the next step."""
-        feeds = {**encoded, **cache, "input_ids": np.array([tokens]), "use_cache_branch": np.array([use_cache])}
-        names = [name.replace(PAST, PRESENT) for name in cache]
+    def _advance(self, state: dict[str, Any], tokens: list[int], *, use_cache: bool) -> Any:
+        """Return the scores (L, V) after each token; the state gets the cache for the next step."""
+        feeds = {**state, "input_ids": np.array([tokens]), "use_cache_branch": np.array([use_cache])}
+        names = [name.replace(PAST, PRESENT) for name in self.cache]
         scores, *present = self.decoder.run(["logits", *names], feeds)
-        return scores, dict(zip(cache, present, strict=True))
+        state.update(zip(self.cache, present, strict=True))
+        return scores[0]
 
 
 def write(folder: Path, trained: TrainedModel) -> None:
@@ -188,14 +181,13 @@ def usage_of_page(trained: TrainedModel) -> str:
 
 
 ONNX = Target(
-    name="onnx",
     library="transformers.js",
     expresses={**ALL_LAYERS, "positions": ANY},
     vocabulary="plain BPE",
     search="greedy",
     write=write,
-    read=Reader,
+    read=OnnxRuntime,
     usage=usage,
     note=NOTE,
 )
-PAGE = replace(ONNX, name="web", write=write_page, usage=usage_of_page)
+PAGE = replace(ONNX, write=write_page, usage=usage_of_page)

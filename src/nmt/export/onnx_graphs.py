@@ -9,14 +9,15 @@ Shapes: B sentences, S source tokens, L new target tokens, P target tokens in th
 
 import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from nmt.model.attention import Attend, AttendSource, ScoreBias, attention_weights, share_heads
+from nmt.model.attention import ScoreBias, attention_weights, share_heads
 from nmt.model.interface import TranslationModel
 from nmt.model.positions import Places
 from nmt.packages import import_optional
@@ -29,47 +30,38 @@ ENCODER, DECODER = "encoder_model", "decoder_model_merged"
 QUANTIZED = "_quantized"
 """The ending of the names of graphs with int8 weights."""
 PAST, PRESENT = "past_key_values", "present"
+SIDES = ("decoder.key", "decoder.value", "encoder.key", "encoder.value")
+"""The cache of a layer."""
+Axes = dict[str, dict[int, str]]
+"""Inputs or outputs by name, with the names of their dynamic axes."""
 
 
-def self_attention(
-    batch: Any, mask: Tensor, past: Sequence[Tensor] = (), present: list[Tensor] | None = None
-) -> Attend:
-    """Return attention of sentences padded to one length to all places of a cache and their own, except a mask's.
+def attend(
+    mask: Tensor,
+    past: Sequence[Tensor],
+    present: list[Tensor],
+    new: Any,
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    bias: ScoreBias | None = None,
+) -> Tensor:
+    """Return attention (T, h d_v) of sentences padded to one length to a cache and the first `new` keys of their own.
 
-    The mask is (..., L, P + L). Keys and values of all places are appended to `present`.
+    No query sees what the mask (B or 1, 1, L or 1, keys) is true for. All keys and values are appended to `present`.
     """
-
-    def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
-        queries, keys, values = _blocks(batch, queries, keys, values)
-        if past:
-            keys, values = torch.cat([past[0], keys], 2), torch.cat([past[1], values], 2)
-        if present is not None:
-            present.extend((keys, values))
-        added = None
-        if bias is not None:
-            places = torch.arange(keys.shape[2])
-            added = bias(queries, places - places[keys.shape[2] - queries.shape[2] :, None])
-        return _mixed(attention_weights(queries, keys, mask, added), values)
-
-    return attend
-
-
-def cross_attention(
-    batch: Any, mask: Tensor, memory: Tensor, new: Any, past: Sequence[Tensor], present: list[Tensor]
-) -> AttendSource:
-    """Return attention to the padded output (T, d_model) of the encoder.
-
-    Only keys and values of the first `new` places, all or none, are not yet in the cache.
-    """
-
-    def attend(queries: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
-        queries, keys, values = _blocks(batch, queries, *project(memory))
-        keys = torch.cat([past[0], keys[:, :, :new]], 2)
-        values = torch.cat([past[1], values[:, :, :new]], 2)
-        present.extend((keys, values))
-        return _mixed(attention_weights(queries, keys, mask), values)
-
-    return attend
+    batch, count = mask.shape[0], queries.shape[1]
+    queries, keys, values = (
+        share_heads(each, count).reshape(batch, -1, count, each.shape[-1]).transpose(1, 2)
+        for each in (queries, keys, values)
+    )
+    if past:
+        keys, values = (torch.cat([old, each[:, :, :new]], 2) for old, each in zip(past, (keys, values), strict=True))
+    present.extend((keys, values))
+    places = torch.arange(keys.shape[2])
+    distances = places - places[keys.shape[2] - queries.shape[2] :, None]
+    weights = attention_weights(queries, keys, mask, None if bias is None else bias(queries, distances))
+    return torch.matmul(weights, values).transpose(1, 2).flatten(2).flatten(0, 1)
 
 
 class Graph(nn.Module):
@@ -80,6 +72,11 @@ class Graph(nn.Module):
         self.model: Any = model
         self.positions = positions
 
+    def begin(self, language: str, tokens: Tensor, positions: Tensor) -> tuple[Tensor, Any]:
+        """Return the input of the first layer, and what turns queries and keys, for tokens (B, L) at positions (L,)."""
+        places = Places(positions.expand(tokens.shape).reshape(-1), self.positions)
+        return self.model.embed(language, tokens.reshape(-1), places), self.model.transform(places)
+
 
 class EncoderGraph(Graph):
     """The encoder."""
@@ -87,12 +84,9 @@ class EncoderGraph(Graph):
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """Return the output (B, S, d_model) for tokens (B, S) and a mask (B, S), 1 on tokens and 0 on padding."""
         batch, length = tokens.shape
-        places = Places(torch.arange(length).expand(batch, length).reshape(-1), self.positions)
-        attend = self_attention(batch, (mask == 0)[:, None, None])
-        stream = self.model.embed("source", tokens.reshape(-1), places)
-        transform = self.model.transform(places)
+        stream, transform = self.begin("source", tokens, torch.arange(length))
         for layer in self.model.encoder:
-            stream = layer(stream, transform, attend)
+            stream = layer(stream, transform, partial(attend, (mask == 0)[:, None, None], (), [], None))
         return cast(Tensor, self.model.encoder_norm(stream)).view(batch, length, -1)
 
 
@@ -112,30 +106,20 @@ class DecoderGraph(Graph):
         past = tuple(each[:, :, : each.shape[2] * use] for each in past)
         new = memory.shape[1] * (1 - use)
         memory = memory[:, : new.clamp(min=1)].flatten(0, 1)  # runtimes cannot reshape tensors without rows
-        own = before + torch.arange(length)
-        places = Places(own.expand(batch, length).reshape(-1), self.positions)
-        future, ended = torch.arange(before + length) > own[:, None], (source_mask == 0)[:, None, None]
-        stream, transform = self.model.embed("target", tokens.reshape(-1), places), self.model.transform(places)
+        positions = before + torch.arange(length)
+        future = (torch.arange(before + length) > positions[:, None]).expand(batch, 1, -1, -1)
+        ended = (source_mask == 0)[:, None, None]
+        stream, transform = self.begin("target", tokens, positions)
         present: list[Tensor] = []
         for index, layer in enumerate(self.model.decoder):
-            own_past, source_past = past[4 * index : 4 * index + 2], past[4 * index + 2 : 4 * index + 4]
-            attend = self_attention(batch, future, own_past, present)
-            cross = cross_attention(batch, ended, memory, new, source_past, present)
-            stream = layer(stream, transform, attend, cross)
+            own = partial(attend, future, past[4 * index : 4 * index + 2], present, None)
+            cross = partial(attend, ended, past[4 * index + 2 : 4 * index + 4], present, new)
+            stream = layer(
+                stream, transform, own, lambda queries, project, cross=cross: cross(queries, *project(memory))
+            )
         scores = self.model.logits(self.model.decoder_norm(stream))
         never = torch.zeros(len(self.model.projection)).index_fill_(0, torch.tensor([PAD, BOS]), -torch.inf)
         return scores.view(batch, length, -1) + never, *present
-
-
-def _blocks(batch: Any, *streams: Tensor) -> tuple[Tensor, ...]:
-    """Return queries, keys and values (T, h, d) as blocks (B, h, places, d), with shared heads repeated."""
-    count = streams[0].shape[1]
-    return tuple(share_heads(each, count).reshape(batch, -1, count, each.shape[-1]).transpose(1, 2) for each in streams)
-
-
-def _mixed(weights: Tensor, values: Tensor) -> Tensor:
-    """Return attention (T, h d_v) with these weights (B, h, L, places)."""
-    return torch.matmul(weights, values).transpose(1, 2).flatten(2).flatten(0, 1)
 
 
 def write_graphs(folder: Path, model: TranslationModel, positions: int) -> None:
@@ -143,42 +127,24 @@ def write_graphs(folder: Path, model: TranslationModel, positions: int) -> None:
     config = model.config
     batch, source, target, past = 2, 3, 4, 5  # all different, and none is 1, which would be taken for a constant
     tokens, mask, prefix = (torch.ones(batch, length, dtype=torch.int64) for length in (source, source, target))
-    text = {0: "batch_size", 1: "encoder_sequence_length"}
-    trace(
-        EncoderGraph(model, positions), (tokens, mask), folder / f"{ENCODER}.onnx",
-        {"input_ids": text, "attention_mask": text}, {"last_hidden_state": text},
-    )  # fmt: skip
-    sides = ("decoder.key", "decoder.value", "encoder.key", "encoder.value")
-    names = [f"{index}.{side}" for index in range(config.decoder_depth) for side in sides]
-    widths = [config.key_size, config.value_size] * (2 * config.decoder_depth)
-    lengths = [past, past, source, source] * config.decoder_depth
-    cache = [torch.zeros(batch, config.heads, length, width) for length, width in zip(lengths, widths, strict=True)]
-    inputs = (mask, prefix, torch.zeros(batch, source, config.d_model))
-    axes = {name: {0: "batch_size", 2: f"past_{name.split('.')[1]}_sequence_length"} for name in names}
-    trace(
-        DecoderGraph(model, positions), (*inputs, torch.tensor([True]), *cache), folder / f"{DECODER}.onnx",
-        {
-            "encoder_attention_mask": text,
-            "input_ids": {0: "batch_size", 1: "decoder_sequence_length"},
-            "encoder_hidden_states": text,
-            "use_cache_branch": {},
-            **{f"{PAST}.{name}": axes[name] for name in names},
-        },
-        {
-            "logits": {0: "batch_size", 1: "decoder_sequence_length"},
-            **{f"{PRESENT}.{name}": {0: "batch_size", 2: f"present_{axes[name][2]}"} for name in names},
-        },
-    )  # fmt: skip
+    text, new = {0: "batch_size", 1: "encoder_sequence_length"}, {0: "batch_size", 1: "decoder_sequence_length"}
+    encoder, decoder = EncoderGraph(model, positions), DecoderGraph(model, positions)
+    inputs: Axes = {"input_ids": text, "attention_mask": text}
+    trace(encoder, (tokens, mask), folder / f"{ENCODER}.onnx", inputs, {"last_hidden_state": text})
+    names = [f"{index}.{side}" for index in range(config.decoder_depth) for side in SIDES]
+    sizes = [(past, config.key_size), (past, config.value_size), (source, config.key_size), (source, config.value_size)]
+    cache = [torch.zeros(batch, config.heads, *size) for size in sizes * config.decoder_depth]
+    example = (mask, prefix, torch.zeros(batch, source, config.d_model), torch.tensor([True]), *cache)
+    inputs = {
+        "encoder_attention_mask": text, "input_ids": new, "encoder_hidden_states": text, "use_cache_branch": {},
+        **{f"{PAST}.{name}": {0: "batch_size", 2: f"past_{name.split('.')[1]}_sequence_length"} for name in names},
+    }  # fmt: skip
+    outputs = {f"{PRESENT}.{name}": {0: "batch_size", 2: f"{name.split('.')[1]}_length"} for name in names}
+    trace(decoder, example, folder / f"{DECODER}.onnx", inputs, {"logits": new, **outputs})
 
 
-def trace(
-    graph: nn.Module,
-    example: tuple[Tensor, ...],
-    file: Path,
-    inputs: dict[str, dict[int, str]],
-    outputs: dict[str, dict[int, str]],
-) -> None:
-    """Trace a graph and write it; inputs and outputs are given by name, with the names of their dynamic axes."""
+def trace(graph: nn.Module, example: tuple[Tensor, ...], file: Path, inputs: Axes, outputs: Axes) -> None:
+    """Trace a graph and write it."""
     import_optional("onnx")
     for name, expression in (("rms_norm", _rms_norm), ("exp2", _exp2)):
         torch.onnx.register_custom_op_symbolic(f"aten::{name}", expression, OPSET)  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
 """What an export says about itself: export.json for programs, and the model card README.md."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path, PurePath
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import yaml
 
@@ -13,12 +13,12 @@ from nmt.evaluation.record import EvaluationRecord
 from nmt.export.target import Target, TrainedModel
 from nmt.runs.checkpoint import CheckpointRecord
 from nmt.runs.layout import EXPORT_RECORD
-from nmt.storage.files import checksums, is_plain_name, read_json, record_of, write_json
+from nmt.storage.files import checksums, read_json, record_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRecord:
-    """The content of export.json."""
+    """The content of export.json, which has no path of the machine that wrote it."""
 
     nmt: str
     """Version of nmt that wrote the export."""
@@ -36,36 +36,25 @@ class ExportRecord:
     sha256: Mapping[str, str] = field(default_factory=dict)
     """Checksums of the other files, by names with `/` after those of folders; README.md may be edited and has none."""
 
-    def write(self, folder: Path) -> None:
-        """Write export.json into a folder: the checksums of its files, and no path of this machine."""
-        files = sorted(file for file in folder.rglob("*") if file.is_file() and file.suffix != ".md")
-        names = [file.relative_to(folder).as_posix() for file in files]
-        content = asdict(self) | {
-            "checkpoint": _without_folder(self.checkpoint),
-            "origin": self.origin and _without_folder(self.origin),
-            "sha256": dict(zip(names, checksums(files), strict=True)),
-        }
-        write_json(folder / EXPORT_RECORD, content)
-
     @classmethod
     def read(cls, folder: Path) -> "ExportRecord":
         """Read the export.json in a folder; refuse an export whose files are not those that were written."""
         file = folder / EXPORT_RECORD
         try:
             record = record_of(cls, read_json(file))
-            if not all(is_plain_name(part) for name in record.sha256 for part in name.split("/")):
-                raise ValueError("a name leads out of the folder")
         except ValueError as error:
             raise UserError(f"{file} is not the record of an export: run `make export` again") from error
+        found = checksums_of(folder)
         for name, written in record.sha256.items():
-            if not (folder / name).is_file() or checksums([folder / name]) != [written]:
+            if found.get(name) != written:
                 raise UserError(f"{folder / name} is missing, damaged or was changed: run `make export` again")
         return record
 
 
-def _without_folder(record: CheckpointRecord) -> dict[str, object]:
-    """Return the record of a checkpoint without the folder that it is in, which may be private."""
-    return replace(record, path=PurePath(record.path).name).to_json()
+def checksums_of(folder: Path) -> dict[str, str]:
+    """Return the checksums of the files of an export."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and file.suffix != ".md")
+    return dict(zip((file.relative_to(folder).as_posix() for file in files), checksums(files), strict=True))
 
 
 def card(target: Target, trained: TrainedModel, record: ExportRecord, scores: Sequence[EvaluationRecord]) -> str:

@@ -1,7 +1,7 @@
 """What the formats of exports have in common: the model to export, what a format can express, how it is read."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
@@ -56,11 +56,10 @@ class TrainedModel:
     @property
     def example(self) -> str:
         """A sentence for the usage example of a model card, with its tag if it needs one."""
-        data = self.settings.data
-        return f"{data.tag} A man sleeps.".strip()
+        return f"{self.settings.data.tag} A man sleeps.".strip()
 
 
-class Reader(Protocol):
+class Program(Protocol):
     """Another program with an export."""
 
     def translate(self, lines: Sequence[str]) -> list[str]:
@@ -74,7 +73,6 @@ class Reader(Protocol):
 class Target:
     """A format to export to: what `export.target` names."""
 
-    name: str
     library: str
     """The library that loads the export, as model hubs name it."""
     expresses: Values
@@ -85,60 +83,50 @@ class Target:
     """How its users search: as `eval` does, or without a length penalty and with one limit for all sentences."""
     write: Callable[[Path, TrainedModel], None]
     """Writes the model and its tokenizer into an empty folder."""
-    read: Callable[[Path, TrainedModel], Reader]
+    read: Callable[[Path, TrainedModel], Program]
     """Loads an export into the program that it is for."""
     usage: Callable[[TrainedModel], str]
     """Returns Markdown that says how to translate a sentence with the export."""
     note: str = ""
     """How the search that users of the export get differs from that of `eval`."""
 
+    def check(self, name: str, trained: TrainedModel) -> None:
+        """Refuse a model that the format, which users call `name`, cannot express.
 
-def export(target: Target, folder: Path, trained: TrainedModel) -> None:
-    """Write a model into an empty folder; refuse one that the format cannot express, in one line that names why."""
-    lacks = [*_unknown_settings(target, trained.settings.model), *_unknown_pieces(target, trained.tokenizer)]
-    if lacks:
-        raise UserError(
-            f"export.target={target.name} cannot express {lacks[0]}: "
-            "choose another export.target, or train a model that it can express"
-        )
-    target.write(folder, trained)
+        A setting that nothing here names may only have its default, so that an option that is added to the model later
+        is refused until the format declares it.
+        """
+        model, tokenizer = trained.settings.model, trained.tokenizer
+        known: Values = {
+            **{setting: (usual,) for setting, usual in asdict(ModelConfig()).items()},
+            **dict.fromkeys(("heads", *SEEN_IN_WEIGHTS, *ONLY_IN_TRAINING), ANY),
+            "d_k": (model.d_model // model.heads,),
+            "d_v": (model.key_size,),
+            "kv_heads": (model.heads,),
+            **self.expresses,
+        }
+        lacks = [
+            f"model.{setting}={model.meaning(setting)}, only {' or '.join(map(str, values))}"
+            for setting, values in known.items()
+            if values is not ANY and model.meaning(setting) not in values
+        ]
+        kinds = {piece.kind for piece in read_pieces(tokenizer.contents[0])}
+        if self.vocabulary != "any" and (len(tokenizer.files) > 1 or USER_DEFINED in kinds):
+            lacks.append("tokenizer.joint=false, or tags before sentences")
+        if self.vocabulary == "plain BPE" and (model_type(tokenizer.contents[0]) != BPE or BYTE in kinds):
+            lacks.append("a tokenizer that is not BPE, or has pieces for bytes")
+        if lacks:
+            raise UserError(
+                f"export.target={name} cannot express {lacks[0]}: "
+                "choose another export.target, or train a model that it can express"
+            )
 
-
-def _unknown_settings(target: Target, config: ModelConfig) -> Iterator[str]:
-    """Yield the settings of a model that a format cannot express.
-
-    A setting that nothing here names may only have its default, so that an option that was added to the model later is
-    refused until the format declares it.
-    """
-    resolved = {"d_k": config.key_size, "d_v": config.value_size, "kv_heads": config.key_value_heads}
-    known: Values = {
-        **dict.fromkeys(("heads", *SEEN_IN_WEIGHTS, *ONLY_IN_TRAINING), ANY),
-        "d_k": (config.d_model // config.heads,),
-        "d_v": (config.key_size,),
-        "kv_heads": (config.heads,),
-        **target.expresses,
-    }
-    for name in (each.name for each in fields(config)):
-        value, allowed = resolved.get(name, getattr(config, name)), known.get(name, (getattr(type(config)(), name),))
-        if allowed is not ANY and value not in allowed:
-            yield f"model.{name}={value}, only {' or '.join(map(str, allowed))}"
-
-
-def _unknown_pieces(target: Target, tokenizer: Tokenizer) -> Iterator[str]:
-    """Yield what in a tokenizer a format cannot express."""
-    kinds = {piece.kind for piece in read_pieces(tokenizer.contents[0])}
-    if target.vocabulary != "any" and (len(tokenizer.files) > 1 or USER_DEFINED in kinds):
-        yield "tokenizer.joint=false, or tags before sentences"
-    if target.vocabulary == "plain BPE" and (model_type(tokenizer.contents[0]) != BPE or BYTE in kinds):
-        yield "a tokenizer that is not BPE, or has pieces for bytes"
-
-
-def searching_as_users(target: Target, engine: TorchEngine, trained: TrainedModel) -> TorchEngine:
-    """Return our model with the search of the export's users, given the model with the search of `eval`."""
-    if target.search == "eval":
-        return engine
-    beam = trained.decoding.beam if target.search == "beam" else 1
-    search = replace(engine.config, beam=beam, alpha=0.0, extra_length=trained.longest)
-    found = TorchEngine(engine.models, engine.tokenizer, search, engine.device)
-    found.max_target_tokens = trained.longest
-    return found
+    def searching(self, engine: TorchEngine, trained: TrainedModel) -> TorchEngine:
+        """Return our model with the search of the export's users, given the model with the search of `eval`."""
+        if self.search == "eval":
+            return engine
+        beam = trained.decoding.beam if self.search == "beam" else 1
+        search = replace(engine.config, beam=beam, alpha=0.0, extra_length=trained.longest)
+        found = TorchEngine(engine.models, engine.tokenizer, search, engine.device)
+        found.max_target_tokens = trained.longest
+        return found
