@@ -70,15 +70,13 @@ def read_marian(folder: Path, settings: Config) -> ImportedModel:
         weights = dict(_converted(model, theirs, matrices, source, target))
         with torch.device("meta"):
             expected = build_model(model, tokenizer.source_size, tokenizer.target_size).state_dict()
-        if any(weights[name].shape != each.shape for name, each in expected.items()):
-            raise IndexError
-    except KeyError as error:
+        for name, each in expected.items():
+            if weights[name].shape != each.shape:
+                raise IndexError(f"{name} is {list(weights[name].shape)}, not {list(each.shape)}")
+    except (KeyError, IndexError, RuntimeError, OverflowError) as error:  # config.json may claim any size
         raise UserError(
-            f"{folder} has no weight {error.args[0]}, which config.json promises: fetch it again"
-        ) from error
-    except (IndexError, RuntimeError, OverflowError) as error:  # config.json may claim any size
-        raise UserError(
-            f"{folder}: the weights do not have the sizes that config.json and the vocabulary say: fetch all again"
+            f"{folder}: the weights are not those that config.json and the vocabulary promise "
+            f"({str(error).partition(chr(10))[0]:.200}): fetch all files again"
         ) from error
     used = {f"{name}.{kind}" for each in layer_weights(model) for name in each.theirs for kind in ("weight", "bias")}
     if left := theirs.keys() - used - {BIAS, *IGNORED, *(name for names in MATRICES.values() for name in names)}:
@@ -140,16 +138,13 @@ def _read_weights(file: Path) -> dict[str, Tensor]:
 
 def _model(marian: Mapping[str, Any], tied: bool, has_bias: bool) -> ModelConfig:
     """Return the settings of our model."""
-    encoder_layers, decoder_layers, d_model, d_ff, heads = (
-        marian.get(name, 0)  # which our settings refuse
-        for name in ("encoder_layers", "decoder_layers", "d_model", "encoder_ffn_dim", "encoder_attention_heads")
-    )
+    layers = marian.get("encoder_layers", 0)  # our settings refuse 0
     return ModelConfig(
-        layers=encoder_layers,
-        decoder_layers=0 if decoder_layers == encoder_layers else decoder_layers,
-        d_model=d_model,
-        d_ff=d_ff,
-        heads=heads,
+        layers=layers,
+        decoder_layers=0 if marian.get("decoder_layers") == layers else marian.get("decoder_layers", 0),
+        d_model=marian.get("d_model", 0),
+        d_ff=marian.get("encoder_ffn_dim", 0),
+        heads=marian.get("encoder_attention_heads", 0),
         activation=ACTIVATIONS[marian["activation_function"]],
         tie_embeddings=tied,
         output_bias=has_bias,
