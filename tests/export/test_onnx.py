@@ -6,27 +6,14 @@ import numpy as np
 import pytest
 
 from nmt.export.onnx import fast_tokenizer
-from nmt.export.onnx_graphs import DECODER, ENCODER, OPSET, quantize, write_graphs
+from nmt.export.onnx_graphs import DECODER, ENCODER, OPSET, quantize
 from nmt.text.special import EOS, UNK
 from tests.export.models import make_plain_tokenizer
-from tests.unit.small_models import LINES, make_model, make_tokenizer
+from tests.unit.small_models import LINES
 
 onnx_library = pytest.importorskip("onnx", reason="needs the extra onnx")
 runtime = pytest.importorskip("onnxruntime", reason="needs the extra onnx")
 pytest.importorskip("tokenizers", reason="needs the extra onnx")
-
-
-def test_the_graphs_have_the_inputs_and_outputs_that_clients_expect(tmp_path: Path) -> None:
-    write_graphs(tmp_path, make_model(make_tokenizer()), 64)
-    encoder, decoder = (
-        runtime.InferenceSession(tmp_path / f"{name}.onnx") for name in ("encoder_model", "decoder_model_merged")
-    )
-    assert [each.name for each in encoder.get_inputs()] == ["input_ids", "attention_mask"]
-    assert [each.name for each in encoder.get_outputs()] == ["last_hidden_state"]
-    cache = [f"{i}.{side}.{kind}" for i in (0, 1) for side in ("decoder", "encoder") for kind in ("key", "value")]
-    given = {"encoder_attention_mask", "input_ids", "encoder_hidden_states", "use_cache_branch"}
-    assert {each.name for each in decoder.get_inputs()} == given | {f"past_key_values.{name}" for name in cache}
-    assert [each.name for each in decoder.get_outputs()] == ["logits", *(f"present.{name}" for name in cache)]
 
 
 def test_large_products_of_quantized_numbers_are_not_cut_off(tmp_path: Path) -> None:
