@@ -4,7 +4,7 @@
     .venv/bin/python scripts/bench setup              # create the peers' environments in .bench/
     .venv/bin/python scripts/bench train              # training: tokens/s, fraction of the peak, memory
     .venv/bin/python scripts/bench train --device cuda --shapes base,big --batch-tokens 25000 --engines ours,huggingface
-    .venv/bin/python scripts/bench minutes --minutes 10        # sacreBLEU after some minutes of training
+    .venv/bin/python scripts/bench minutes --minutes 10        # a peer's sacreBLEU after some minutes of training
     .venv/bin/python scripts/bench decode --run outputs/demo --threads 1,2 --cpus native,avx2
 
 Settings after the options choose the corpus, which is prepared as by `make data`; the default is the demo corpus.
@@ -90,13 +90,13 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     command.add_argument("--seconds", type=float, default=30.0, help="length of the measurement")
     command.add_argument("--warmup", type=float, default=5.0, help="seconds of training before the measurement")
-    command = add("minutes", minutes.measure, "sacreBLEU after some minutes of training")
+    command = add("minutes", minutes.measure, "a peer's sacreBLEU after some minutes of training")
     command.add_argument("--engines", type=_some_of(minutes.TRAINERS), default=minutes.TRAINERS)
     command.add_argument("--minutes", type=float, default=10.0)
     command.add_argument("--precision", choices=PRECISIONS, default="fp32")
-    command.add_argument("--shape", choices=SHAPES, default="small", help="of the peer")
-    command.add_argument("--batch-tokens", type=int, default=1024, help="of the peer")
-    command.add_argument("--rate", type=float, default=7e-4, help="peak learning rate of the peer")
+    command.add_argument("--shape", choices=SHAPES, default="small")
+    command.add_argument("--batch-tokens", type=int, default=1024)
+    command.add_argument("--rate", type=float, default=7e-4, help="peak learning rate")
     command.add_argument("--beam", type=int, default=5)
     command = add("decode", decode.measure, "translation from lines to lines")
     command.add_argument("--run", type=Path, required=True, help="folder of a run with averaged weights")

@@ -1,10 +1,11 @@
 """The cases: commands of `nmt` in one folder, the files whose content is their result, and the text for them."""
 
-import random
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from nmt.demo.source import draw
+from nmt.parsing.trees import bracketed
 
 Words = tuple[str, ...]
 
@@ -49,7 +50,7 @@ FINE = (
 )
 TREES = (
     "experiment=parsing/demo", "data.source=trees", "data.corpus=trees", "data.train=[text/train.mrg]",
-    "data.valid=[text/valid.mrg]", "data.test=[text/test.mrg]", "tokenizer.vocab_size=80", "evaluation.splits=[test]",
+    "data.valid=[text/valid.mrg]", "data.test=[text/test.mrg]", "tokenizer.vocab_size=200", "evaluation.splits=[test]",
     "training.valid_sentences=0",
 )  # fmt: skip
 CORPORA = {"toy": TOY, "mixture": MIXTURE, "fine": FINE, "trees": TREES}
@@ -160,51 +161,23 @@ def with_needed(names: Sequence[str]) -> dict[str, Case]:
     return {name: case for name, case in CASES.items() if name in chosen}
 
 
-NOUNS = {"man": "Mann", "king": "Koenig", "stone": "Stein", "tree": "Baum", "dog": "Hund", "letter": "Brief",
-         "table": "Tisch", "garden": "Garten"}  # fmt: skip
-ADJECTIVES = {"old": "alten", "young": "jungen", "red": "roten", "green": "gruenen", "small": "kleinen"}
-VERBS = {"sees": "gesehen", "finds": "gefunden", "paints": "gemalt", "sells": "verkauft", "seeks": "gesucht"}
-NEW_NOUNS = {"engine": "Motor", "wheel": "Reifen", "driver": "Fahrer", "lorry": "Lastwagen", "road": "Weg"}
-"""Nouns of the text on which a model of the other text is fine-tuned."""
-TRANSLATED = {**NOUNS, **NEW_NOUNS, **ADJECTIVES, **VERBS, "the": "den"}
-Sentence = tuple[str, str, str, str]
-"""Source, target, word alignment in Pharaoh format, and the tree of the source."""
-
-
-def sentences(count: int, seed: int, nouns: dict[str, str] = NOUNS) -> list[Sentence]:
-    """Return different sentences of a grammar whose target puts the verb last."""
-    adjectives = ["", *ADJECTIVES]
-    all_of_them = list(product(adjectives, nouns, VERBS, adjectives, nouns))
-    return [_sentence(*each) for each in random.Random(seed).sample(all_of_them, count)]
-
-
-def _sentence(adjective: str, noun: str, verb: str, other_adjective: str, other_noun: str) -> Sentence:
-    subject, object_ = f"the {adjective} {noun}".split(), f"the {other_adjective} {other_noun}".split()
-    target = [TRANSLATED[word] for word in (*subject, *object_, verb)]
-    target.insert(len(subject), "hat")
-    links = [*range(len(subject)), len(target) - 1, *range(len(subject) + 1, len(target) - 1), len(target)]
-    first, second = (f"(NP {' '.join(f'(X {word})' for word in phrase)})" for phrase in (subject, object_))
-    return (
-        f"{' '.join(subject)} {verb} {' '.join(object_)} .",
-        f"{' '.join(target)} .",
-        " ".join(f"{number}-{place}" for number, place in enumerate(links)),
-        f"(S {first} (VP (VBZ {verb}) {second}) (. .))",
-    )
-
-
 def write_text(folder: Path) -> None:
-    """Write the text of all cases."""
+    """Write the text of all cases: source, target, word alignments and trees of the demo's sentences."""
     folder.mkdir(parents=True)
 
-    def write(name: str, lines: Sequence[str]) -> None:
+    def write(name: str, lines: Iterable[str]) -> None:
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
-    made, fine = sentences(620, seed=1), sentences(150, seed=2, nouns=NEW_NOUNS)
-    shouted = [(source.upper(), target.upper(), links, tree) for source, target, links, tree in made[420:440]]
+    made, fine = draw(1, 620, 0, 0)["train"], draw(2, 150, 0, 0)["train"]
     parts = {"test": made[:8], "valid": made[8:20], "train": made[20:420], "more": made[420:], "fine": fine}
-    for name, part in {**parts, "shouted": shouted}.items():
-        for ending, lines in zip(("en", "de", "links", "mrg"), zip(*part, strict=True), strict=True):
-            write(f"{name}.{ending}", lines)
+    for name, part in parts.items():
+        write(f"{name}.en", [each.pair[0] for each in part])
+        write(f"{name}.de", [each.pair[1] for each in part])
+        links = (sorted(each.alignment().sure) for each in part)
+        write(f"{name}.links", [" ".join(f"{source}-{target}" for source, target in each) for each in links])
+        write(f"{name}.mrg", [bracketed(each.tree()) for each in part])
+    write("shouted.en", [each.pair[0].upper() for each in made[420:440]])
+    write("shouted.de", [each.pair[1].upper() for each in made[420:440]])
     write("terms.tsv", ["the\tdas", "old\turalten", "dog\tKoeter"])
-    write("scored.tsv", [f"{source}\t{target}" for source, target, *_ in made[:8]])
-    write("tagged.en", [f"{('@plain@', '@more@')[number % 2]} {each[0]}" for number, each in enumerate(made[:8])])
+    write("scored.tsv", ["\t".join(each.pair) for each in made[:8]])
+    write("tagged.en", [f"{('@plain@', '@more@')[index % 2]} {each.pair[0]}" for index, each in enumerate(made[:8])])
