@@ -25,7 +25,6 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from functools import partial
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
@@ -165,31 +164,26 @@ class Sandbox:
             import_module(COMMANDS[command].module)  # children have it from here
         compose([])
         self._write_corpus()
-        self.seconds: dict[str, float] = {}
-        self.file_calls: dict[str, int] = {}
+        self.file_calls: Any = get_context("fork").Value("q", 0)
+        """The file operations of the last command, in memory that child processes share."""
+        self.lasts: dict[str, tuple[float, int]] = {}
+        """The seconds and the file operations of each command."""
         self.state(0).mkdir(parents=True)
         for index, command in enumerate(CHAIN):
             shutil.copytree(self.state(index), self.state(index + 1), symlinks=True)
-            calls, started = get_context("fork").Value("q", 0), time.monotonic()
-            done = self.run(command, self.state(index + 1), partial(count_file_calls, calls))
+            started, self.file_calls.value = time.monotonic(), 0
+            done = self.run(command, self.state(index + 1))
             if done.code:
                 raise SystemExit(f"{command} fails even without a fault: {done.output}")
-            self.seconds[command], self.file_calls[command] = time.monotonic() - started, calls.value
+            self.lasts[command] = (time.monotonic() - started, self.file_calls.value)
         self.products = {command: _products(self.state(len(CHAIN)), command) for command in CHAIN}
 
     def state(self, length: int) -> Path:
         """Return the folder with the files of this many commands."""
         return self.folder / "states" / str(length)
 
-    def run(
-        self,
-        command: str,
-        folder: Path,
-        injection: Callable[[], object] = int,
-        sent: signal.Signals | None = None,
-        after: float = 0.0,
-    ) -> Result:
-        """Run a command in a child process on the files of a folder, and send it a signal after some seconds."""
+    def run(self, command: str, folder: Path, fault: Trial | None = None) -> Result:
+        """Run a command to its end in a child process, on the files of a folder, and let it meet a fault."""
         log = folder.with_name(f"{folder.name}.log")
         splits = (f"data.{each}=[{self.text}/{each}.en,{self.text}/{each}.de]" for each in ("train", "valid", "test"))
         own = (each.format(folder=folder, text=self.text) for each in OWN_SETTINGS.get(command, ()))
@@ -198,14 +192,60 @@ class Sandbox:
         sys.stderr.flush()
         pid = os.fork()
         if not pid:
-            _run_child([command, *words], log, injection)
-        if sent:
-            time.sleep(after)
-            os.kill(pid, sent)
+            self._run_child([command, *words], log, fault)
+        if fault and fault.kind in SIGNALS:
+            time.sleep(fault.place * self.lasts[command][0])
+            os.kill(pid, SIGNALS[fault.kind])
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         output = log.read_text(errors="replace")
         require(code != -signal.SIGALRM, f"{command} hangs: {output[-300:]}")
         return Result(code, output)
+
+    def _run_child(self, arguments: list[str], log: Path, fault: Trial | None) -> None:
+        """Run the command in the child process, which ends here."""
+        code: str | int | None = 1
+        try:
+            signal.alarm(HANG_SECONDS)
+            file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+            for number in (1, 2):
+                os.dup2(file, number)
+            sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+            sys.modules["__main__"] = ModuleType("__main__")  # worker processes need not import this script
+            self._inject(fault)
+            code = nmt(arguments)
+        except SystemExit as error:
+            code = error.code
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError):  # the injected limit of files is also that of these
+                    stream.flush()
+            os._exit(code if isinstance(code, int) else 1)
+
+    def _inject(self, fault: Trial | None) -> None:
+        """Count the file operations of this process from now on; act before one, or limit the size of files."""
+        counter = self.file_calls if not fault else get_context("fork").Value("q", 0)
+        number = int(fault.place * self.lasts[fault.command][1]) if fault and fault.kind in (KILLED, FULL) else -1
+
+        def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+            def counting(*words: Any, **options: Any) -> Any:
+                counter.value += 1
+                if fault and counter.value == number + 1:
+                    if fault.kind == KILLED:
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                return call(*words, **options)
+
+            return counting
+
+        for name in FILE_CALLS:
+            setattr(os, name, counted(getattr(os, name)))
+        if fault and fault.kind == FULL_WRITING:
+            size = SMALLEST_LIMIT + int(fault.place * (LARGEST_LIMIT - SMALLEST_LIMIT))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
     def _write_corpus(self) -> None:
         self.text.mkdir()
@@ -219,46 +259,6 @@ class Sandbox:
 
 
 _sandbox: Sandbox
-
-
-def count_file_calls(counter: Any, number: int = -1, act: Callable[[], object] = int) -> None:
-    """Count the file operations of this process from now on, and act before the one of this number, from 0."""
-
-    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
-        def counting(*words: Any, **options: Any) -> Any:
-            counter.value += 1
-            if counter.value == number + 1:
-                act()
-            return call(*words, **options)
-
-        return counting
-
-    for name in FILE_CALLS:
-        setattr(os, name, counted(getattr(os, name)))
-
-
-def _run_child(arguments: list[str], log: Path, injection: Callable[[], object]) -> None:
-    """Run the command in the child process, which ends here."""
-    code: str | int | None = 1
-    try:
-        signal.alarm(HANG_SECONDS)
-        file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
-        for number in (1, 2):
-            os.dup2(file, number)
-        sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-        sys.modules["__main__"] = ModuleType("__main__")  # worker processes need not import this script
-        injection()
-        code = nmt(arguments)
-    except SystemExit as error:
-        code = error.code
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError):  # the injected limit of files is also that of these
-                stream.flush()
-        os._exit(code if isinstance(code, int) else 1)
 
 
 def judge(trial: Trial) -> tuple[Trial, str, str]:
@@ -280,7 +280,7 @@ def _outcome(trial: Trial, folder: Path) -> tuple[str, str]:
         content[int(trial.place * len(content))] ^= 1 << trial.number % 8
         (folder / trial.file).write_bytes(content)
     else:
-        done = _with_fault(trial, folder)
+        done = _sandbox.run(trial.command, folder, trial)
         if not done.code and os.strerror(errno.EFBIG) not in done.output and trial.kind not in (KILLED, FULL):
             return MISSED, "the command succeeded"
         require("Traceback" not in done.output, f"traceback: {done.output}")
@@ -306,30 +306,6 @@ def _outcome(trial: Trial, folder: Path) -> tuple[str, str]:
     left = [str(path.relative_to(folder)) for path in folder.rglob(f"*{PARTIAL}*")]
     require(not left, f"leftovers: {', '.join(left)}")
     return (REFUSED, complaint) if complaint else (RECOVERED, "")
-
-
-def _with_fault(trial: Trial, folder: Path) -> Result:
-    """Run a command that meets a fault."""
-    if trial.kind in SIGNALS:
-        after = trial.place * _sandbox.seconds[trial.command]
-        return _sandbox.run(trial.command, folder, sent=SIGNALS[trial.kind], after=after)
-    return _sandbox.run(trial.command, folder, partial(_inject, trial))
-
-
-def _inject(trial: Trial) -> None:
-    """Prepare the fault in the process of the command."""
-    if trial.kind in (KILLED, FULL):
-        number = int(trial.place * _sandbox.file_calls[trial.command])
-        act = partial(os.kill, os.getpid(), signal.SIGKILL) if trial.kind == KILLED else _fail
-        count_file_calls(get_context("fork").Value("q", 0), number, act)
-    else:  # a longer write fails
-        size = SMALLEST_LIMIT + int(trial.place * (LARGEST_LIMIT - SMALLEST_LIMIT))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-
-def _fail() -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _delete_as_asked(complaint: str) -> bool:
