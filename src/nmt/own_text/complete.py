@@ -1,12 +1,12 @@
 """Complete the settings of every command: with the values of the run once it has begun, else with those of its text."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from dataclasses import replace
 from itertools import chain, islice
 
 from nmt.config.commands import DERIVED, HOLD_OUT, LANGUAGES, OF_DATA, SHAPE, VOCABULARY
 from nmt.config.compose import compose
-from nmt.config.data import NOT_OF_THE_TEXT, DataConfig
+from nmt.config.data import NOT_OF_THE_TEXT
 from nmt.config.keys import all_keys, value_of, with_values
 from nmt.config.saved import Settings, flatten, load_config
 from nmt.config.tree import Config
@@ -14,7 +14,6 @@ from nmt.data.filters import pipeline
 from nmt.data.manifest import Collected, collect_task, read_manifest
 from nmt.data.sources import registry
 from nmt.data.sources.files import named_languages
-from nmt.data.sources.source import Pair
 from nmt.errors import UserError
 from nmt.runs.layout import SETTINGS, RunLayout
 
@@ -138,23 +137,18 @@ def share_to_hold_out(pairs: int) -> float:
 
 
 def measure_text(config: Config) -> tuple[int, int, int]:
-    """Return the characters, different words and different characters of the text; of one side if each has its pieces.
+    """Return the characters, different words and different characters of the training text that quick filters keep.
 
-    Of two sides, the numbers are those of the smaller one, except for the larger alphabet.
+    If each side has pieces of its own, the numbers are those of the smaller side, except for the larger alphabet.
     """
-    sides = 1 if config.tokenizer.joint else 2
+    data, sides = config.data, 1 if config.tokenizer.joint else 2
+    quick = [name for name in pipeline.filters_of(data, "train") if name in pipeline.QUICK]
+    kept = pipeline.apply(quick, data, islice(registry.pairs(data, "train"), MAX_PAIRS), Collected())
     characters, words, alphabets = [0] * sides, [set[str]() for _ in range(sides)], [set[str]() for _ in range(sides)]
-    for number, (source, target, *_) in enumerate(_training_pairs(config.data)):
+    for number, (source, target, *_) in enumerate(chain.from_iterable(kept)):
         for side, text in enumerate([f"{source} {target}"] if sides == 1 else [source, target]):
             characters[side] += len(text)
             if number < MAX_PAIRS_OF_WORDS:
                 words[side].update(text.split())
                 alphabets[side].update(text)
     return min(characters), min(map(len, words)), max(map(len, alphabets))
-
-
-def _training_pairs(data: DataConfig) -> Iterator[Pair]:
-    """Yield the first training pairs that are not held out, and that the quick filters of pairs keep."""
-    quick = [name for name in pipeline.filters_of(data, "train") if name in pipeline.QUICK]
-    pairs = islice(registry.pairs(data, "train"), MAX_PAIRS)
-    return chain.from_iterable(pipeline.apply(quick, data, pairs, Collected()))

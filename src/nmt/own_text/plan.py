@@ -100,14 +100,9 @@ class Plan(NamedTuple):
 
 
 def plan(text: Text, minutes: float, speed: Speed, given: Values = NOTHING, longest_sentence: int = 1) -> Plan:
-    """Return the best run within the minutes; 0 minutes let the text decide.
+    """Return the best run within the minutes of training steps; with 0 minutes the text decides.
 
-    Args:
-        text: The training text.
-        minutes: Minutes of training steps.
-        speed: What a step takes on this machine.
-        given: The settings that are not derived.
-        longest_sentence: Tokens of the longest sentence, which must fit into a batch.
+    `given` are the settings that are not derived. A batch must hold `longest_sentence` tokens.
 
     Raises:
         CommonError: The memory is too small for a step.
@@ -161,13 +156,10 @@ def _largest_shape(text: Text, steps_of: Callable[[Shape, int], float], batch: i
 def settings_of(
     chosen: Plan, given: Values = NOTHING, *, ends_by_time: bool = False, with_bpe: bool = True
 ) -> dict[str, object]:
-    """Return the values of all settings that follow from a plan.
+    """Return the values of all settings that follow from a plan, except for those that are given.
 
-    Args:
-        chosen: The plan.
-        given: The settings that are not derived.
-        ends_by_time: Whether the minutes end the run, so that it may make more steps than planned.
-        with_bpe: Whether the word pieces are those of byte-pair encoding, and BPE-dropout may change them.
+    If the minutes end the run (`ends_by_time`), it may make more steps than planned. BPE-dropout needs word pieces of
+    byte-pair encoding (`with_bpe`).
     """
     steps, passes = chosen.steps, chosen.passes
     rate = BPE_DROPOUT if with_bpe and passes >= MIN_PASSES_OF_BPE_DROPOUT else 0.0
