@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Sequence
+from itertools import repeat
 
 import torch
 from starlette.exceptions import HTTPException
 
 from nmt.compute.machine import free_cached_memory, is_out_of_memory, prepare_machine
 from nmt.config.tree import Config
-from nmt.decoding.attention import word_attention
+from nmt.decoding.attention import ATTENTION_TOKENS, word_attention
+from nmt.decoding.batches import batches_by_length
 from nmt.decoding.load import LoadedModel, load, load_engine
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.decoding.translation import Candidate, Request, word_probabilities
@@ -82,33 +84,40 @@ def _answers(model: LoadedModel, task: Task, requests: Sequence[Request]) -> lis
         seed=model.engine.seed,
         **({"beam": max(config.beam, task.nbest)} if config.strategy == "beam" else {}),
     )
+    candidates = [
+        (request.text, each) for request, found in zip(requests, translations, strict=True) for each in found.candidates
+    ]
+    details = iter(_details(model, candidates)) if task.details else repeat(Answer())
     return [
-        {
-            "candidates": [
-                {"text": each.text, "score": each.score} | (_details(model, request.text, each) if task.details else {})
-                for each in translation.candidates
-            ]
-        }
-        for request, translation in zip(requests, translations, strict=True)
+        {"candidates": [{"text": each.text, "score": each.score} | next(details) for each in found.candidates]}
+        for found in translations
     ]
 
 
-def _details(model: LoadedModel, source: str, candidate: Candidate) -> Answer:
-    """Return the words of a sentence and of a candidate, and how much these attend to those."""
-    tokenizer, pieces = model.engine.tokenizer, [token.piece for token in candidate.tokens]
-    (ids,) = tokenizer.encode_input([source])
-    read = ids[: model.engine.max_source_tokens - 1]
-    source_words = match_words(
-        tokenizer.source_pieces(read), source if len(read) == len(ids) else tokenizer.decode_source(read)
-    )
-    words = match_words(pieces, candidate.text)
-    found: Answer = {
-        "source_words": [word.text for word in source_words],
-        "words": [
-            {"text": word.text, "probability": word.probability} for word in word_probabilities(words, candidate.tokens)
-        ],
-    }
-    if source.strip() and candidate.text.strip() and model.engine.shows_attention:
-        (weights,) = model.engine.cross_attention([[*read, EOS]], [[BOS, *tokenizer.target_ids(pieces)]])
-        found["attention"] = word_attention(weights, source_words, words).astype("float64").round(4).tolist()
+def _details(model: LoadedModel, candidates: Sequence[tuple[str, Candidate]]) -> list[Answer]:
+    """Return the words of each sentence and of its candidate, and how much these attend to those."""
+    engine, tokenizer = model.engine, model.engine.tokenizer
+    read = [ids[: engine.max_source_tokens - 1] for ids in tokenizer.encode_input([text for text, _ in candidates])]
+    pieces = [[token.piece for token in each.tokens] for _, each in candidates]
+    source_words = [
+        match_words(tokenizer.source_pieces(ids), text) for ids, (text, _) in zip(read, candidates, strict=True)
+    ]
+    words = [match_words(said, each.text) for said, (_, each) in zip(pieces, candidates, strict=True)]
+    found: list[Answer] = [
+        {
+            "source_words": [word.text for word in of_source],
+            "words": [
+                {"text": word.text, "probability": word.probability} for word in word_probabilities(said, each.tokens)
+            ],
+        }
+        for of_source, said, (_, each) in zip(source_words, words, candidates, strict=True)
+    ]
+    if engine.shows_attention:
+        lengths = [1 + max(len(ids), len(said)) if ids and said else 0 for ids, said in zip(read, pieces, strict=True)]
+        for batch in batches_by_length(lengths, ATTENTION_TOKENS):
+            targets = [[BOS, *tokenizer.target_ids(pieces[index])] for index in batch]
+            weights = engine.cross_attention([[*read[index], EOS] for index in batch], targets)
+            for index, each in zip(batch, weights, strict=True):
+                attention = word_attention(each, source_words[index], words[index])
+                found[index]["attention"] = attention.astype("float64").round(4).tolist()
     return found
