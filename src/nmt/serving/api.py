@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 
 from nmt.decoding.translation import Request
 from nmt.serving.messages import RETRY, Answer, Task
+from nmt.serving.process import ModelProcess
 from nmt.serving.queue import Queue
 from nmt.serving.text import MAX_CHARACTERS, Span, html_sentences, join, sentences
 from nmt.text.language import identified_code, language_identifier, language_name
@@ -175,14 +176,23 @@ class Api:
 
     def health(self) -> Json:
         """Say whether all models are loaded."""
-        if not all(each.model.ready for each in self.queues):
+        if not all(each.model.loaded.is_set() for each in self.queues):
             raise HTTPException(503, "a model is being loaded", RETRY)
         return {"status": "ok"}
 
     def models(self) -> Json:
         """List the models; the first is the default."""
-        models = [each.model for each in self.queues]
-        return {"models": [{"name": each.name, **each.facts.shown, "default": each is models[0]} for each in models]}
+
+        def shown(model: ModelProcess) -> dict[str, Any]:
+            facts = {name: getattr(model.facts, name) for name in ("source", "target", "engine", "attention")}
+            return {
+                "name": model.name,
+                **facts,
+                "choices": facts["attention"],
+                "default": model is self.queues[0].model,
+            }
+
+        return {"models": [shown(each.model) for each in self.queues]}
 
     async def translate(self, body: TranslateBody, client: str) -> Json:
         """Translate `text`, a text or a list of texts."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from prometheus_client import generate_latest
+from prometheus_client import Counter, Histogram, generate_latest
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -24,10 +24,11 @@ from nmt.config.folders import expanded
 from nmt.errors import UserError
 from nmt.serving.api import Api, Body, ChoicesBody, Json, LibreBody, TranslateBody
 from nmt.serving.messages import RETRY, report_error
-from nmt.serving.metrics import REQUEST_SECONDS, REQUESTS
 from nmt.text.lines import read_lines
 
 B = TypeVar("B", bound=Body)
+REQUESTS = Counter("nmt_requests", "Answers by route and status", ["route", "status"])
+REQUEST_SECONDS = Histogram("nmt_request_seconds", "Seconds until the answer", ["route"])
 PAGE = Path(__file__).parent / "page"
 FORM = "application/x-www-form-urlencoded"
 MAX_FIELDS = 50

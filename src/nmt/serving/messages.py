@@ -37,12 +37,6 @@ class ModelFacts:
     hypotheses: int
     """Hypotheses per sentence of its search."""
 
-    @property
-    def shown(self) -> dict[str, object]:
-        """What clients are told."""
-        names = ("source", "target", "engine", "attention")
-        return {name: getattr(self, name) for name in names} | {"choices": self.attention}
-
 
 def report_error(error: BaseException) -> None:
     """Print where an error happened, but not its message, which may contain the text of a client."""

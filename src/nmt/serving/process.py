@@ -7,6 +7,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children
 from typing import TYPE_CHECKING
 
+from prometheus_client import Counter
 from starlette.exceptions import HTTPException
 
 from nmt.compute.processes import SPAWN, end_with_parent
@@ -15,11 +16,11 @@ from nmt.config.tree import Config
 from nmt.decoding.translation import Request
 from nmt.errors import UserError
 from nmt.serving.messages import Answer, ModelFacts, Task, log
-from nmt.serving.metrics import RESTARTS
 
 if TYPE_CHECKING:
     from nmt.decoding.load import LoadedModel
 
+RESTARTS = Counter("nmt_worker_restarts", "Processes that were replaced", ["model"])
 MAX_REASON = 500
 """The largest number of characters of an unexpected error that is shown; torch adds pages to some."""
 PAUSE_SECONDS = 5
@@ -39,11 +40,6 @@ class ModelProcess:
         # A link is followed once, so that a process that is started later has the same model.
         self.name, self.config, self.folder = name, config, str(expanded(folder).resolve()) if folder else ""
         self.loaded = asyncio.Event()
-
-    @property
-    def ready(self) -> bool:
-        """Whether the model is loaded."""
-        return self.loaded.is_set()
 
     async def start(self) -> None:
         """Load the model, or raise the UserError of one that cannot be loaded."""
@@ -75,7 +71,7 @@ class ModelProcess:
             return [HTTPException(500, "the model failed, and is being started again")] * len(requests)
 
     async def _start_again(self) -> None:
-        while not self.ready:
+        while not self.loaded.is_set():
             log(f"starting model {self.name} again")
             try:
                 await self.start()

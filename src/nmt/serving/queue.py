@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import prometheus_client as prometheus
 from starlette.exceptions import HTTPException
 
 from nmt.decoding.translation import Request
 from nmt.serving.messages import RETRY, Answer, Task, report_error
-from nmt.serving.metrics import BATCH_SECONDS, SENTENCES
 from nmt.serving.process import ModelProcess
 
+SENTENCES = prometheus.Counter("nmt_sentences", "Sentences accepted", ["model"])
+BATCH_SECONDS = prometheus.Histogram("nmt_batch_seconds", "Seconds per batch", ["model"])
 MAX_WAITING = 2_000
 """Most sentences that wait for a model."""
 MAX_BATCH = 64
@@ -89,7 +91,7 @@ class Queue:
 
     async def ask(self, client: str, task: Task, requests: Sequence[Request]) -> list[Answer]:
         """Return an answer per sentence; if the caller is cancelled, its sentences are dropped."""
-        if not self.model.ready:
+        if not self.model.loaded.is_set():
             raise HTTPException(503, "the model is being restarted: try again", RETRY)
         answers = [each.answer for each in self.add(client, task, requests)]
         try:
@@ -109,7 +111,7 @@ class Queue:
         if now - mine.heard > RECENT_SECONDS:
             mine.served = max(mine.served, self.all.clock)
         mine.heard, part = now, Share(mine.clock)
-        hypotheses = max(self.model.facts.hypotheses, task.nbest, task.choices) * (2 if task.details else 1)
+        hypotheses = max(self.model.facts.hypotheses, task.nbest, task.choices) * (4 if task.details else 1)
         added = []
         for each in requests:
             cost = (20 + len(each.text) + BEGINNING_COST * len(each.beginning)) * hypotheses

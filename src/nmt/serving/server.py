@@ -71,11 +71,7 @@ async def _serve(config: Config) -> None:
         try:
             await asyncio.gather(*(each.model.start() for each in queues))
             app = application(Api(queues, load_detector()), config.serve, keys)
-            listening.listen(MAX_NOT_ACCEPTED)  # only now: a proxy takes it as a sign that the server answers
             working = [asyncio.ensure_future(each.work()) for each in queues]
-            host, port = listening.getsockname()[:2]
-            address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            print(f"serving {', '.join(each.model.name for each in queues)} at http://{address}", flush=True)
             await _Uvicorn(app, queues).serve(sockets=[listening])
             for each in working:
                 each.cancel()
@@ -217,10 +213,13 @@ class _Uvicorn(uvicorn.Server):
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer."""
+        """Listen, only now: a proxy takes it as a sign that the server answers."""
         await super().startup(sockets)
         for each in sockets or []:
             each.listen(MAX_NOT_ACCEPTED)
+            host, port = each.getsockname()[:2]
+            address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            print(f"serving {', '.join(each.model.name for each in self.queues)} at http://{address}", flush=True)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
