@@ -16,6 +16,7 @@ import pytest
 from nmt.compute.cores import usable_cores
 from tests.browser import Browser, start
 
+pytest_plugins = ["tests.integration.toy_run"]
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 << 30
 """Bytes that the temporary folders of all tests may take together."""

@@ -123,6 +123,17 @@ def model_processes(server: Server) -> set[int]:
     return set(processes_of_models(server.process.pid))
 
 
+@pytest.fixture(scope="module")
+def slow_clients(server: Server) -> list[socket.socket]:
+    """Open connections that say nothing, or only the beginning of a request; the server closes each after seconds."""
+    slow = [socket.create_connection(server.address) for _ in range(5)]
+    for each in slow[:3]:
+        each.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le")
+    slow[3].sendall(b"POST /v1/translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
+    return slow
+
+
+@pytest.mark.usefixtures("slow_clients")
 def test_many_clients_at_the_same_time_get_the_translations_of_the_model(server: Server, expected: list[str]) -> None:
     with ThreadPoolExecutor(16) as pool:
         found = list(pool.map(lambda line: translate(server, line), LINES * 8))
@@ -172,11 +183,7 @@ def test_an_export_answers_as_it_does_without_a_server_and_says_what_it_lacks(se
     assert (status, answer) == (400, {"error": "model exported cannot name its next words with engine=ctranslate2"})
 
 
-def test_slow_vanishing_and_junk_clients_disturb_nobody(server: Server, expected: list[str]) -> None:
-    slow = [socket.create_connection(server.address) for _ in range(5)]
-    for each in slow[:3]:
-        each.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le")
-    slow[3].sendall(b"POST /v1/translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
+def test_vanishing_and_junk_clients_disturb_nobody(server: Server, expected: list[str]) -> None:
     for junk in (
         b"\x16\x03\x01" + os.urandom(200),
         b"GET / HTTP/9.9\r\n\r\n",
@@ -191,10 +198,6 @@ def test_slow_vanishing_and_junk_clients_disturb_nobody(server: Server, expected
             head = f"POST /v1/translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
             connection.sendall(head.encode() + body)  # and is gone
     assert translate(server, LINES[0]) == expected[0]
-    for each in slow:
-        each.settimeout(20)
-        received = b"".join(iter(lambda each=each: each.recv(4096), b""))  # type: ignore[misc]  # until it is closed
-        assert received == b""
 
 
 @pytest.mark.slow
@@ -236,6 +239,13 @@ def test_killed_server_takes_its_models_along_and_frees_its_port(run_folder: Pat
         for server in (started, again):
             server.process.kill()
             server.process.communicate()
+
+
+def test_connections_of_slow_clients_are_closed(slow_clients: list[socket.socket]) -> None:
+    for each in slow_clients:
+        each.settimeout(20)
+        received = b"".join(iter(lambda each=each: each.recv(4096), b""))  # type: ignore[misc]  # until it is closed
+        assert received == b""
 
 
 def test_sigterm_finishes_open_requests_and_exits_with_0(server: Server, expected: list[str]) -> None:

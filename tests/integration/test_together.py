@@ -6,11 +6,8 @@ import torch
 
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import TRAINER
-from tests.integration.conftest import corpus, settings
 from tests.integration.test_training import events, losses, weights
 from tests.integration.toy import succeed
-
-__all__ = ["corpus", "settings"]
 
 EVERYTHING = [
     *(

@@ -12,13 +12,10 @@ from nmt.errors import UserError
 from nmt.training.divided import DividedWeights
 from nmt.training.memory_check import tokens_that_fit
 from nmt.training.trainer import Trainer
-from tests.integration.conftest import corpus, settings
 from tests.integration.test_training import events, losses, weights
 from tests.integration.toy import refuse, succeed
 from tests.quick_processes import run_together
 from tests.unit.training.test_memory_check import SmallMemoryTrainer, store
-
-__all__ = ["corpus", "settings"]
 
 
 def test_a_run_with_divided_weights_is_that_of_one_process_and_resumes_there(

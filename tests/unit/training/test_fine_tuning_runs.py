@@ -12,10 +12,7 @@ from safetensors.torch import load_file
 from nmt.config.saved import from_yaml
 from nmt.runs.layout import RunLayout
 from nmt.text.tokenizer import Tokenizer
-from tests.integration.conftest import corpus, settings, whole
 from tests.integration.toy import refuse, succeed
-
-__all__ = ["corpus", "settings", "whole"]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A small corpus that a small model learns, prepared once for all tests of this folder."""
+"""A small corpus that a small model learns, prepared once for all tests that train on it."""
 
 from pathlib import Path
 
