@@ -127,7 +127,7 @@ def test_validation_and_eval_score_with_the_same_tokenizer(
     settings = EvaluationConfig(bleu_tokenizer=setting)
     found = score_text(CHINESE, [CHINESE_REFERENCES], "zh", settings=settings)["bleu"]
     assert (found.score, found.signature) == (expected, str(own.get_signature()))
-    monkeypatch.setattr(validation, "TorchEngine", lambda *_: None)
+    monkeypatch.setattr(validation, "TorchEngine", lambda *_, **__: None)
     monkeypatch.setattr(validation, "translate_together", lambda *_, **__: CHINESE)
     config = Config(data=DataConfig(target_lang="zh"), training=TrainingConfig(valid_sentences=2), evaluation=settings)
     split, machine = Split("valid", ["a", "b"], CHINESE_REFERENCES), Machine(torch.device("cpu"), torch.float32)
