@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain, compress, islice
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,12 +29,9 @@ Flat = tuple[Ids, LengthArray]
 """The numbers of sentences in one array, and how many each sentence has."""
 
 
-class EncodedChunk(NamedTuple):
-    """The pairs of a chunk as numbers, and how many were dropped because of their length."""
-
-    columns: list[Flat]
-    """The ids of the source side, of the target side, and the links if there are alignments."""
-    dropped: int
+EncodedChunk = tuple[list[Flat], int]
+"""The ids of the source side, of the target side, and the links if there are alignments; and how many pairs were
+dropped because of their length."""
 
 
 def encode_split(
@@ -55,15 +51,16 @@ def encode_split(
     vocabulary = max(tokenizer.source_size, tokenizer.target_size)
     dropped, tokens, longest, unknown = 0, [0, 0], [0, 0], [0, 0]
     with writing(folder, split.name, split.languages, vocabulary, split.columns) as writer:
-        chunk: EncodedChunk
-        for chunk in map_chunks(engine, "encodes text", _chunks(paths), encoding, tokenizer.models, max_pieces):
-            writer.append(*chain.from_iterable(chunk.columns))
-            dropped += chunk.dropped
-            for side, (ids, lengths) in enumerate(chunk.columns[:2]):
+        for columns, count in map_chunks(
+            engine, "encodes text", _chunks(paths), encoding, tokenizer.models, max_pieces
+        ):
+            writer.append(*chain.from_iterable(columns))
+            dropped += count
+            for side, (ids, lengths) in enumerate(columns[:2]):
                 tokens[side] += len(ids)
                 longest[side] = max(longest[side], int(lengths.max(initial=0)))
                 unknown[side] += int(np.count_nonzero(ids == UNK))
-            advance(len(chunk.columns[0][1]) + chunk.dropped)
+            advance(len(columns[0][1]) + count)
         if not writer.pairs:
             raise UserError(
                 f"no pair of {split.name} has {max_pieces} pieces or fewer per side: raise data.max_pieces."
@@ -92,15 +89,13 @@ def encoding(models: tuple[bytes, ...], max_pieces: int) -> Callable[[Chunk], En
         source, target = tokenizer.encode_source(lines[0]), tokenizer.encode_target(lines[1])
         limit = max_pieces or sys.maxsize
         kept = [len(left) <= limit and len(right) <= limit for left, right in zip(source, target, strict=True)]
-        dropped = len(kept) - sum(kept)
-        if dropped:
-            source, target = list(compress(source, kept)), list(compress(target, kept))
-            lines = [list(compress(column, kept)) for column in lines]
+        source, target = list(compress(source, kept)), list(compress(target, kept))
+        lines = [list(compress(column, kept)) for column in lines]
         columns = [_flat(source, tokenizer.source_size), _flat(target, tokenizer.target_size)]
         if len(lines) > 2:
             links = encode_alignments(tokenizer, (source, target), (lines[0], lines[1], lines[2]))
             columns.append(_flat(links, LINK_NUMBERS))
-        return EncodedChunk(columns, dropped)
+        return columns, len(kept) - sum(kept)
 
     return encode
 

@@ -35,23 +35,18 @@ class Engine(NamedTuple):
         return cls(config.data.engine, config.runtime.workers or usable_cores())
 
 
-def map_chunks(
-    engine: Engine | None, purpose: str, chunks: Iterable[Any], make: MakeFunction, *args: Any
-) -> Iterator[Any]:
+def map_chunks(engine: Engine, purpose: str, chunks: Iterable[Any], make: MakeFunction, *args: Any) -> Iterator[Any]:
     """Yield the result of `make(*args)` for each chunk, in order, from an engine's workers.
 
-    This process does the work if there is no engine, or one process, or one chunk. Errors say the `purpose`.
+    This process does the work if there is only one process or chunk. Errors say the `purpose`.
     """
     function = make(*args)  # also refuses arguments, before workers are started
     first = list(islice(chunks := iter(chunks), 2))
-    if engine is None or len(first) < 2 or engine == Engine():
+    if len(first) < 2 or engine == Engine():
         yield from map(function, chain(first, chunks))
         return
-    if engine.name == "ray":
-        results = _map_with_ray(engine.workers, purpose, chain(first, chunks), make, *args)
-    else:
-        results = map_in_processes(engine.workers, purpose, chain(first, chunks), make, *args)
-    with closing(results):
+    run = _map_with_ray if engine.name == "ray" else map_in_processes
+    with closing(run(engine.workers, purpose, chain(first, chunks), make, *args)) as results:
         yield from results
 
 

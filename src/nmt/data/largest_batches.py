@@ -29,20 +29,16 @@ def largest_micro_batches(
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     tokens, longest = np.add(*lengths, dtype=np.int64), np.maximum(*lengths)
-    measures: list[Callable[[IntArray], int]] = [
-        lambda pairs: int(tokens[pairs].sum()),
-        lambda pairs: int(tokens[pairs].sum()) * int(longest[pairs].max(initial=0)),
-        len,
-    ]
     plan = plan_epoch(lengths, batching, epoch=0)
     batches = [plan[index] for index in range(len(plan))]
 
     def largest(measure: Callable[[IntArray], int]) -> MicroBatch:
-        micro_batches = (
-            micro_batch
-            for batch in sorted(batches, key=measure)[-CANDIDATE_BATCHES:]
-            for micro_batch in split_batch(batch, lengths, devices * threads, device_tokens // threads)
-        )
-        return assemble(store, max(micro_batches, key=measure), shapes=shapes)
+        candidates = sorted(batches, key=measure)[-CANDIDATE_BATCHES:]
+        parts = (split_batch(batch, lengths, devices * threads, device_tokens // threads) for batch in candidates)
+        return assemble(store, max((pairs for part in parts for pairs in part), key=measure), shapes=shapes)
 
-    return list(map(largest, measures))
+    return [
+        largest(lambda pairs: int(tokens[pairs].sum())),
+        largest(lambda pairs: int(tokens[pairs].sum()) * int(longest[pairs].max(initial=0))),
+        largest(len),
+    ]

@@ -6,7 +6,7 @@ prefer few sizes.
 
 import sys
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -20,8 +20,8 @@ from torch.nn import functional as F
 from nmt.data import alignments
 from nmt.data.batches import Batching, IntArray, PairLengths, planned_batches, split_batch
 from nmt.data.noise import Noise
-from nmt.data.shapes import Shapes, changed_micro_batch_tokens
-from nmt.data.store import SOURCE, TARGET, Ids, PairStore
+from nmt.data.shapes import ROOM_TO_GROW, Shapes
+from nmt.data.store import SIDES, Ids, PairStore
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 
@@ -63,14 +63,15 @@ class MicroBatch:
     def to(self, device: torch.device) -> "MicroBatch":
         """Return this micro-batch on another device."""
         asynchronous = device.type == "cuda"
-        links = self.links and Links(*(each.to(device, non_blocking=asynchronous) for each in self.links))
-        labels = self.labels.to(device, non_blocking=asynchronous)
-        return MicroBatch(self.source.to(device), self.target.to(device), labels, self.sentences, links)
+        return self._with(lambda each: each.to(device), lambda each: each.to(device, non_blocking=asynchronous))
 
     def pinned(self) -> "MicroBatch":
         """Return this micro-batch in page-locked memory."""
-        links = self.links and Links(*(each.pin_memory() for each in self.links))
-        return MicroBatch(self.source.pinned(), self.target.pinned(), self.labels.pin_memory(), self.sentences, links)
+        return self._with(Packed.pinned, Tensor.pin_memory)
+
+    def _with(self, packed: Callable[[Packed], Packed], tensor: Callable[[Tensor], Tensor]) -> "MicroBatch":
+        links = self.links and Links(*map(tensor, self.links))
+        return MicroBatch(packed(self.source), packed(self.target), tensor(self.labels), self.sentences, links)
 
 
 class DataPosition(NamedTuple):
@@ -118,26 +119,20 @@ def assemble(
     """
     links = None
     if len(sentences):
-        source_pieces, source_lengths = store.gather(SOURCE, sentences, max_pieces[0])
-        target_pieces, target_lengths = store.gather(TARGET, sentences, max_pieces[1])
-        source = _with_mark(source_pieces, source_lengths, EOS, at_end=True)
-        target = _with_mark(target_pieces, target_lengths, BOS, at_end=False)
-        labels = _with_mark(target_pieces, target_lengths, EOS, at_end=True)
-        source_lengths, target_lengths = source_lengths + 1, target_lengths + 1
+        pieces, lengths = zip(*map(store.gather, SIDES, [sentences] * 2, max_pieces), strict=True)
+        source = _with_mark(pieces[0], lengths[0], EOS, at_end=True)
+        target = _with_mark(pieces[1], lengths[1], BOS, at_end=False)
+        labels = _with_mark(pieces[1], lengths[1], EOS, at_end=True)
+        real = [each + 1 for each in lengths]
         if link_weight is not None:
-            links = _links(store, sentences, target_lengths, link_weight)
+            links = _links(store, sentences, real[1], link_weight)
     else:
         source, target, labels = torch.tensor([EOS]), torch.tensor([BOS]), torch.tensor([PAD])
-        source_lengths = target_lengths = np.array([1])
-    source_filler, target_filler = shapes.filler(source_lengths, target_lengths)
-    packed_target = _packed(target, np.append(target_lengths, target_filler), shapes)
-    return MicroBatch(
-        _packed(source, np.append(source_lengths, source_filler), shapes),
-        packed_target,
-        _filled(labels, len(packed_target.tokens)),
-        sentences,
-        links,
-    )
+        real = [np.array([1])] * 2
+    filled = [np.append(*each) for each in zip(real, shapes.filler(*real), strict=True)]
+    decoder_input = _packed(target, filled[1], shapes)
+    labels = _filled(labels, len(decoder_input.tokens))
+    return MicroBatch(_packed(source, filled[0], shapes), decoder_input, labels, sentences, links)
 
 
 def _with_mark(pieces: Ids, lengths: IntArray, mark: int, *, at_end: bool) -> Tensor:
@@ -228,7 +223,8 @@ def global_batches(
             text = noise(store, sentences, epoch)
             pairs = np.arange(len(text))
             sizes = PairLengths.with_marks(text.source_lengths, text.target_lengths)
-            limit = changed_micro_batch_tokens(batching.tokens, device_tokens, devices)
+            # micro-batches that became too long are split, so that none needs more memory than was checked
+            limit = device_tokens or int(-(-batching.tokens // devices) * ROOM_TO_GROW)
         on_this_device = split_batch(pairs, sizes, devices * threads, limit // threads)[rank::devices]
         target_tokens = int(sizes.target[pairs].sum())
         tokens = target_tokens + int(sizes.source[pairs].sum())

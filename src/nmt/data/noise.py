@@ -45,42 +45,16 @@ class Sentences(NamedTuple):
         return np.cumsum(self.lengths) - self.lengths
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """Changes the training text of a global batch."""
-
-    bpe_dropout: float
-    seed: int
-    max_pieces: int
-    """It is left out for a pair of which it makes a side longer than this."""
-    merges: "tuple[Merges, Merges]"
-    """Those of the source and of the target side."""
-    is_tag: Flags
-    """Whether a piece of the source vocabulary is a symbol, such as the tag of a corpus, whose place does not count."""
-
-    def __call__(self, text: PairStore, pairs: IntArray, epoch: int) -> PairStore:
-        """Return some pairs of the training text, changed and in their order; sides may become longer.
-
-        The result is a function of the arguments alone, so that a resumed run, and each of several processes, gets the
-        same text.
-        """
-        gathered = (text.gather(side, pairs) for side in SIDES)
-        source, target = clean = [Sentences(ids.astype(np.int64), lengths) for ids, lengths in gathered]
-        tagged = source.lengths > 0
-        tagged[tagged] = self.is_tag[source.tokens[source.starts()[tagged]]]
-        keys = [keys_of(self.seed, epoch, pairs, kind) for kind in ("source pieces", "target pieces")]
-        noisy = [
-            bpe_dropout(source, self.merges[0], self.bpe_dropout, keys[0], -tagged.astype(int)),
-            bpe_dropout(target, self.merges[1], self.bpe_dropout, keys[1]),
-        ]
-        too_long = np.maximum(noisy[0].lengths, noisy[1].lengths) > self.max_pieces
-        if too_long.any():
-            noisy = [_choose(too_long, *sides) for sides in zip(clean, noisy, strict=True)]
-        return in_memory(*noisy)
+Noise = Callable[[PairStore, IntArray, int], PairStore]
+"""Returns some pairs of the training text, changed and in their order, given their numbers and the epoch."""
 
 
 def make_noise(config: NoiseConfig, tokenizer: Tokenizer, seed: int, max_pieces: int) -> Noise | None:
-    """Return the noise that the settings ask for; None if it is off."""
+    """Return the noise that the settings ask for; None if it is off.
+
+    It is a function of its arguments alone, so that a resumed run, and each of several processes, gets the same text.
+    Sides may become longer, but a pair of which one would have more than `max_pieces` stays as it is.
+    """
     if not config.bpe_dropout:
         return None
     if any(model_type(model) != BPE for model in tokenizer.contents):
@@ -88,9 +62,26 @@ def make_noise(config: NoiseConfig, tokenizer: Tokenizer, seed: int, max_pieces:
             "noise.bpe_dropout needs a BPE tokenizer, and that of the data is of another type: prepare the data with "
             "tokenizer.model_type=bpe, or set noise.bpe_dropout=0"
         )
-    source, target = map(read_pieces, tokenizer.contents)
-    is_tag = np.array([piece.kind == USER_DEFINED for piece in source])
-    return Noise(config.bpe_dropout, seed, max_pieces, (Merges.of(source), Merges.of(target)), is_tag)
+    vocabularies = list(map(read_pieces, tokenizer.contents))
+    merges = [Merges.of(pieces) for pieces in vocabularies]
+    is_tag = np.array([piece.kind == USER_DEFINED for piece in vocabularies[0]])
+
+    def noise(text: PairStore, pairs: IntArray, epoch: int) -> PairStore:
+        gathered = (text.gather(side, pairs) for side in SIDES)
+        source, target = clean = [Sentences(ids.astype(np.int64), lengths) for ids, lengths in gathered]
+        tagged = source.lengths > 0  # the place of a tag does not count
+        tagged[tagged] = is_tag[source.tokens[source.starts()[tagged]]]
+        keys = [keys_of(seed, epoch, pairs, kind) for kind in ("source pieces", "target pieces")]
+        noisy = [
+            bpe_dropout(source, merges[0], config.bpe_dropout, keys[0], -tagged.astype(int)),
+            bpe_dropout(target, merges[1], config.bpe_dropout, keys[1]),
+        ]
+        too_long = np.maximum(noisy[0].lengths, noisy[1].lengths) > max_pieces
+        if too_long.any():
+            noisy = [_choose(too_long, *sides) for sides in zip(clean, noisy, strict=True)]
+        return in_memory(*noisy)
+
+    return noise
 
 
 def _choose(chosen: Flags, first: Sentences, second: Sentences) -> Sentences:

@@ -55,11 +55,6 @@ class Shapes:
         if machine.device.type != "cuda":
             return cls()
         padded = needs_padded_attention(model) or not has_flash_attention(machine.device, machine.precision)
-        return cls.on_gpu(tokens, padded=padded)
-
-    @classmethod
-    def on_gpu(cls, tokens: int, *, padded: bool = False) -> "Shapes":
-        """Return the shapes of micro-batches of at most about `tokens` source and target tokens on a GPU."""
         full = _round_up(tokens, GPU_TOKEN_MULTIPLE)
         step = full // GPU_TOKEN_STEPS // GPU_TOKEN_MULTIPLE * GPU_TOKEN_MULTIPLE
         return cls(full, max(step, GPU_TOKEN_MULTIPLE), buckets=not padded)
@@ -114,14 +109,6 @@ def micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> i
     """Return the limit of source tokens, and of target tokens, for which a micro-batch is planned."""
     share = -(-batch_tokens // devices)
     return min(device_tokens or share, share)
-
-
-def changed_micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:
-    """Return the limit for a micro-batch whose sentences may have become longer than planned.
-
-    A longer micro-batch is split, so that it never needs more memory than was checked.
-    """
-    return device_tokens or int(-(-batch_tokens // devices) * ROOM_TO_GROW)
 
 
 def full_micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:

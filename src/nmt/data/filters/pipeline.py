@@ -64,15 +64,15 @@ def apply(
     pairs: Iterator[Pair],
     counts: Collected,
     held_out: HeldOut | None = None,
-    engine: Engine | None = None,
+    engine: Engine = Engine(),  # noqa: B008 (it does not change)
 ) -> Iterator[list[Pair]]:
     """Yield chunks of the pairs that pass all filters; count pairs in `counts` as they are read, dropped and kept.
 
-    An engine's workers share the work, unless all filters are quick; otherwise this process does it.
+    The engine's workers share the work, unless all filters are quick.
     """
     counts.dropped.update(dict.fromkeys(filters, 0))
     if {*filters} <= {*QUICK}:
-        engine = None  # to send the text would take as long
+        engine = Engine()  # to send the text would take as long
     in_order = filters.index(DUPLICATES) if DUPLICATES in filters else None
     first_seen = FirstSeen()
     chunks, sent = tee(_chunks(pairs, counts))

@@ -101,13 +101,7 @@ def test_dropped_pairs_are_counted_and_the_warning_goes_away(
     train = pairs(200, 1)
     test = [(f"{source} .", target) for source, target in train[:20]]
     texts = {"train": train, "valid": [*pairs(9, 7), (train[30][0], "new")], "test": test}
-    files: dict[str, Any] = {name: write(tmp_path, name, text) for name, text in texts.items()}
-    config = Config(
-        data=DataConfig(corpus="toy", source="files", **files),
-        tokenizer=TokenizerConfig(vocab_size=90),
-        runtime=RuntimeConfig(workers=1),
-        paths=PathsConfig(data=str(tmp_path / "data")),
-    )
+    config = config_with(tmp_path, **texts)
     for drop, count, warned in (("", 0, True), ("pair", 20, True), ("side", 21, False)):
         config = replace(config, data=replace(config.data, drop_overlap=drop))
         command.run(config)

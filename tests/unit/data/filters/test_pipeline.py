@@ -17,9 +17,11 @@ from nmt.data.sources.source import Pair
 from nmt.errors import ConfigError, UserError
 from nmt.text.language import OTHER_CODES, language_identifier
 
+ONE = Engine()
+
 
 def run(
-    pairs: list[Pair], data: DataConfig, size: int = 3, held_out: HeldOut | None = None, engine: Engine | None = None
+    pairs: list[Pair], data: DataConfig, size: int = 3, held_out: HeldOut | None = None, engine: Engine = ONE
 ) -> tuple[list[Pair], dict[str, int]]:
     """Return the pairs that the filters of training text keep, and how many each drops."""
     counts = Collected()
