@@ -137,14 +137,11 @@ def read_pairs(paths: Sequence[Path], sides: Languages, columns: Sequence[str] =
 
 def _line_by_line(source: Path, target: Path) -> Iterator[Pair]:
     """Yield pairs of sentences from two files; refuse files of different lengths."""
-    found = zip_longest(_sentences(source), _sentences(target))
-    for count, pair in enumerate(found):
+    for count, pair in enumerate(zip_longest(_sentences(source), _sentences(target))):
         if None in pair:
-            longer = count + 1 + sum(1 for _ in found)
-            counts = (count, longer) if pair[0] is None else (longer, count)
+            short, long = (source, target) if pair[0] is None else (target, source)
             raise UserError(
-                f"{source} has {counts[0]} sentences, but {target} has {counts[1]}: the two sides must match line by "
-                "line."
+                f"{short} has {count} sentences, but {long} has more: the two sides must match line by line."
             )
         yield pair
 
