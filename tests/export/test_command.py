@@ -129,7 +129,7 @@ def test_the_hugging_face_export_is_verified_with_its_own_search(run: Run, capsy
         ("export", ["input=-"], "valid.en is missing or empty, so the export cannot be verified: name a text"),
         ("export", ["export=huggingface", "export.quantization=int8"], "export.target=huggingface has float32 only"),
         ("translate", ["engine=ctranslate2"], "run `make export` first"),
-        ("translate", ["engine=ctranslate2", "decoding.strategy=sample"], "remove decoding.strategy"),
+        ("translate", ["engine=ctranslate2", "decoding.strategy=sample"], "cannot be used with decoding.strategy"),
     ],
 )
 def test_export_and_its_engine_refuse_bad_input(
