@@ -85,10 +85,6 @@ class ExportConfig(Group):
     """Destination: a new or empty folder, or one with an earlier export, which is replaced; empty is
     `<paths.outputs>/<name>/export/<target>-<quantization>`."""
 
-    def _check(self) -> None:
-        if self.quantization == "int8" and self.target == "huggingface":
-            raise ConfigError("export.target=huggingface has float32 only: remove export.quantization=int8")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeConfig(Group):

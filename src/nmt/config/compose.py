@@ -12,7 +12,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -36,7 +36,7 @@ from nmt import DISTRIBUTION
 from nmt.config import registry
 from nmt.config.checks import MAX_NAME_CHARACTERS
 from nmt.config.folders import local_folder
-from nmt.config.keys import EXPERIMENT, settings_name, unknown_setting, value_of
+from nmt.config.keys import EXPERIMENT, all_keys, settings_name, unknown_setting, value_of
 from nmt.config.saved import to_config
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, explained, nearest
@@ -103,8 +103,8 @@ def _folder_name(path: str) -> str:
 def compose(overrides: Sequence[str]) -> Config:
     """Return the settings that `conf/` and these overrides (`training.steps=3`, `model=big`) give."""
     register()
-    parsed, usual = _parsed(overrides), Config()
-    values = [each for each in parsed if _is_plain_value(each, usual)]
+    parsed = _parsed(overrides)
+    values = [each for each in parsed if each.key_or_group in all_keys() and _is_plain(each)]
     others = tuple(str(each.input_line) for each in parsed if each not in values)
     with _one_line_errors():
         tree = deepcopy(_of_files(others, tuple(own_folders())))
@@ -113,14 +113,9 @@ def compose(overrides: Sequence[str]) -> Config:
         return _checked(tree)
 
 
-def _is_plain_value(override: Override, usual: Config) -> bool:
-    """Tell whether an override gives a setting a value, and does not choose a file, add a key or sweep."""
-    try:
-        is_group = is_dataclass(value_of(usual, override.key_or_group))
-    except AttributeError:
-        return False
-    is_change = override.type == OverrideType.CHANGE and override.package is None
-    return is_change and not override.is_sweep_override() and not is_group
+def _is_plain(override: Override) -> bool:
+    """Return whether an override replaces one value by another, and does not sweep over several."""
+    return override.type == OverrideType.CHANGE and override.package is None and not override.is_sweep_override()
 
 
 @cache

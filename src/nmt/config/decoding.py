@@ -89,12 +89,6 @@ class DecodingConfig(Group):
         """The same settings without those that name files: a model from a stranger must not choose what is read."""
         return replace(self, terms="")
 
-    @property
-    def torch_only(self) -> list[str]:
-        """The names of the settings in use that only engine=torch offers."""
-        usual = DecodingConfig()
-        return [name for name in ONLY_TORCH if getattr(self, name) != getattr(usual, name)]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationConfig(Group):

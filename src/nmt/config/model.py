@@ -78,22 +78,6 @@ class ModelConfig(Group):
             raise ConfigError(f"model.d_model={self.d_model} must be even for sinusoidal positions")
         if self.positions == "rotary" and self.key_size % 2:
             raise ConfigError(f"model.d_k={self.key_size} must be even for rotary positions")
-        self._check_architecture()
-
-    def _check_architecture(self) -> None:
-        """Refuse settings that do not fit the architecture."""
-        if self.architecture != DECODER_ONLY:
-            return
-        if self.encoder_layers:
-            raise ConfigError(
-                f"model.encoder_layers={self.encoder_layers}, but model.architecture=decoder_only has no encoder: "
-                "set model.decoder_layers or model.layers"
-            )
-        if self.positions == "learned":
-            raise ConfigError(
-                "model.positions=learned counts the positions of each side, but model.architecture=decoder_only has "
-                "one stream: choose other positions, such as sinusoidal"
-            )
 
     @property
     def encoder_depth(self) -> int:

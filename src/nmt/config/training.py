@@ -94,12 +94,10 @@ class TrainingConfig(Group):
     @property
     def warmup_warning(self) -> str:
         """A warning if training ends before the warmup does, else an empty string."""
-        if self.warmup_steps <= self.steps:
-            return ""
-        return (
-            f"training.warmup_steps={self.warmup_steps} is above training.steps={self.steps}: the learning rate only "
-            f"rises, to {self.steps / self.warmup_steps:.0%} of its peak; lower training.warmup_steps"
+        rises_only = (
+            f"training.warmup_steps={self.warmup_steps} is above training.steps={self.steps}: the rate only rises"
         )
+        return f"{rises_only}; lower training.warmup_steps" if self.warmup_steps > self.steps else ""
 
     @property
     def uses_old_vocabulary(self) -> bool:

@@ -23,7 +23,7 @@ from nmt.config.commands import (
     TranslateConfig,
 )
 from nmt.config.data import DataConfig, NoiseConfig, TokenizerConfig, corpora_of, is_text
-from nmt.config.decoding import DecodingConfig, EvaluationConfig
+from nmt.config.decoding import ONLY_TORCH, DecodingConfig, EvaluationConfig
 from nmt.config.folders import local_folder
 from nmt.config.model import DECODER_ONLY, ModelConfig
 from nmt.config.training import AveragingConfig, TrainingConfig
@@ -164,7 +164,9 @@ def _pairs(config: Config) -> tuple[tuple[object, str, str], ...]:
     trees, dropping, compiling = not is_text(data.target_lang), config.noise.bpe_dropout, config.runtime.compile
     guided, sharded = training.guided_weight > 0, config.runtime.shard == "weights"
     target, dropout = f"data.target_lang={data.target_lang}", f"noise.bpe_dropout={dropping}"
-    only_torch = config.decoding.torch_only if config.engine == "ctranslate2" else []
+    to_huggingface, in_int8 = config.export.target == "huggingface", config.export.quantization == "int8"
+    decoder_only, search, usual = model.architecture == DECODER_ONLY, config.decoding, DecodingConfig()
+    of_torch = [f"decoding.{name}" for name in ONLY_TORCH if getattr(search, name) != getattr(usual, name)]
     return (
         (model.tie_embeddings and not tokenizer.joint, "model.tie_embeddings=true", "tokenizer.joint=false"),
         (data.source == "trees" and not trees, "data.source=trees", target),
@@ -180,9 +182,12 @@ def _pairs(config: Config) -> tuple[tuple[object, str, str], ...]:
             f"tokenizer.model_type={tokenizer.model_type}",
         ),
         (guided and dropping, "training.guided_weight", dropout),
-        (guided and model.architecture == DECODER_ONLY, "training.guided_weight", "model.architecture=decoder_only"),
+        (guided and decoder_only, "training.guided_weight", "model.architecture=decoder_only"),
+        (decoder_only and model.encoder_layers, "model.encoder_layers", "model.architecture=decoder_only"),
+        (decoder_only and model.positions == "learned", "model.positions=learned", "model.architecture=decoder_only"),
         (guided and compiling, "training.guided_weight", "runtime.compile=true"),
         (sharded and compiling, "runtime.shard=weights", "runtime.compile=true"),
         (sharded and training.optimizer == "muon", "runtime.shard=weights", "training.optimizer=muon"),
-        (only_torch, "engine=ctranslate2", f"decoding.{''.join(only_torch[:1])}"),
+        (config.engine == "ctranslate2" and of_torch, "engine=ctranslate2", ", ".join(of_torch)),
+        (to_huggingface and in_int8, "export.target=huggingface", "export.quantization=int8"),
     )
