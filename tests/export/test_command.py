@@ -19,6 +19,7 @@ from nmt.export.ctranslate2_engine import CTranslate2Engine
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.runs.checkpoints import Checkpoints
+from tests.export.models import target
 from tests.unit import small_models as models
 from tests.unit.commands.conftest import REFERENCES, SOURCES, Run, content, run, write_split
 
@@ -34,10 +35,10 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def give_model(config: Config) -> TranslationModel:
+def give_model(config: Config, **options: object) -> TranslationModel:
     """Save a checkpoint of a model that ends its translations, as trained ones do; return the model."""
     pieces = models.make_tokenizer()
-    ours = models.make_model(pieces)
+    ours = models.make_model(pieces, **options)
     settings = replace(config, model=ours.config, data=replace(config.data, max_pieces=12))
     checkpoint = Checkpoint(
         meta=CheckpointMeta(step=8), weights=ours.state_dict(), config_text=to_yaml(settings), trainer={},
@@ -112,12 +113,16 @@ def test_the_card_states_the_scored_search_and_the_effect_of_rounding(
     assert shown == next(exported.translate(LINES[:1])).text
 
 
-@pytest.mark.skipif(not find_spec("transformers"), reason="needs the extra huggingface")
-def test_the_hugging_face_export_is_verified_with_its_own_search(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("name", "options"), [("huggingface", {}), ("onnx", {"positions": "rotary", "d_model": 128})])
+def test_exports_are_verified_with_the_search_of_their_users(
+    run: Run, name: str, options: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    target(name)
     config, overrides = run
     write_split(config, "valid", SOURCES, REFERENCES)
-    give_model(config)
-    assert main(["export", *overrides, "export=huggingface", "decoding.beam=3"]) == 0
+    give_model(config, **options)
+    words = [f"export.target={name}", "decoding.beam=3", "runtime.kernels=true"]
+    assert main(["export", *overrides, *words]) == 0
     assert " MB, 4 of 4 translations identical (100.0%)" in printed(capsys).splitlines()[-1]
 
 

@@ -48,7 +48,7 @@ def run(config: Config) -> None:
     checkpoint = load(resolve(config.run_folder, config.checkpoint))
     text = without_folders(checkpoint.config_text)
     settings, (lines, references) = from_yaml(text), map(list, zip(*_sample(config), strict=True))
-    choose(Machine(CPU, torch.float32), kernels=config.runtime.kernels, trains=False)
+    choose(Machine(CPU, torch.float32), kernels=False, trains=False)  # a trace sees only operations of PyTorch
     model, tokenizer = load_model(checkpoint, settings.model, CPU)
     usual = config.decoding  # of which every export can do this much: one model and a plain beam
     search = DecodingConfig(
