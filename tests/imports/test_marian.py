@@ -18,8 +18,8 @@ from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.export import huggingface
-from nmt.imports.command import import_model
-from nmt.runs.checkpoint import CheckpointRecord, load
+from nmt.imports import command
+from nmt.runs.checkpoint import Checkpoint, CheckpointRecord, load
 from nmt.runs.checkpoints import resolve
 from tests.export.models import make_trained
 from tests.imports.marian import generate, lines, make
@@ -32,8 +32,12 @@ def settings(tmp_path: Path, source: Path) -> Config:
     return with_values(Config(), {"name": "it", "input": str(source), "paths.outputs": str(tmp_path / "runs")})
 
 
-def engine(run_folder: Path, beam: int) -> TorchEngine:
-    checkpoint = load(resolve(run_folder, "averaged"))
+def imported(config: Config) -> Checkpoint:
+    command.run(config)
+    return load(resolve(config.run_folder, "averaged"))
+
+
+def engine(checkpoint: Checkpoint, beam: int) -> TorchEngine:
     model, tokenizer = load_model(checkpoint, from_yaml(checkpoint.config_text).model, CPU)
     found = TorchEngine([model], tokenizer, DecodingConfig(beam=beam, alpha=0.0, extra_length=LONGEST), CPU)
     found.max_target_tokens = LONGEST
@@ -61,11 +65,11 @@ def test_translations_are_those_of_transformers(
     tmp_path: Path, marian: Path, kind: str, shared: bool, changes: dict[str, Any]
 ) -> None:
     make(marian, kind, shared=shared, **changes)
-    run_folder, imported = import_model(settings(tmp_path, marian))
-    assert imported.settings.model.tie_embeddings == shared
+    run = imported(settings(tmp_path, marian))
+    assert from_yaml(run.config_text).model.tie_embeddings == shared
     sentences = lines(100)
     for beam in (1, 4):
-        ours = [each.text.strip() for each in engine(run_folder, beam).translate(sentences)]
+        ours = [each.text.strip() for each in engine(run, beam).translate(sentences)]
         assert ours == generate(marian, sentences, beam, LONGEST)
         assert len({*ours}) > 10
 
@@ -76,11 +80,12 @@ def test_a_language_tag_is_one_piece(tmp_path: Path, marian: Path) -> None:
     content = json.loads((marian / "vocab.json").read_text(encoding="utf-8"))
     renamed = {">>deu<<" if index == 5 else text: index for text, index in content.items()}
     (marian / "vocab.json").write_text(json.dumps(renamed), encoding="utf-8")
-    run_folder, imported = import_model(settings(tmp_path, marian))
+    run = imported(settings(tmp_path, marian))
     sentences = [f">>deu<< {line}" for line in lines(20)]
     assert 5 in transformers.MarianTokenizer.from_pretrained(marian)(sentences[0]).input_ids
-    assert imported.tokenizer.source_pieces(imported.tokenizer.encode_source(sentences)[0])[0] == "▁>>deu<<"
-    ours = [each.text.strip() for each in engine(run_folder, 2).translate(sentences)]
+    tokenizer = run.tokenizer()
+    assert tokenizer.source_pieces(tokenizer.encode_source(sentences)[0])[0] == "▁>>deu<<"
+    ours = [each.text.strip() for each in engine(run, 2).translate(sentences)]
     assert ours == generate(marian, sentences, 2, LONGEST)
 
 
@@ -113,8 +118,8 @@ def test_languages_are_those_of_the_files_or_the_settings(tmp_path: Path, marian
     export(marian)
     for name, expected in (("one", ("en", "de")), ("other", ("fr", "es"))):
         named = {"name": name, "data.source_lang": "fr", "data.target_lang": "es"}
-        _, imported = import_model(with_values(settings(tmp_path, marian), named))
-        assert (imported.settings.data.source_lang, imported.settings.data.target_lang) == expected
+        data = from_yaml(imported(with_values(settings(tmp_path, marian), named)).config_text).data
+        assert (data.source_lang, data.target_lang) == expected
         (marian / "tokenizer_config.json").unlink(missing_ok=True)
 
 
@@ -161,7 +166,7 @@ def test_what_cannot_be_imported_is_refused_in_one_line(tmp_path: Path, marian: 
     export(marian)
     change(marian)
     with pytest.raises(UserError, match=words) as error:
-        import_model(settings(tmp_path, marian))
+        command.run(settings(tmp_path, marian))
     assert "\n" not in str(error.value)
     assert not Path("attacked").exists()
     assert not (tmp_path / "runs").exists()
@@ -172,5 +177,5 @@ def test_a_pickle_of_tensors_is_read(tmp_path: Path, marian: Path) -> None:
     stored = load_file(marian / "model.safetensors")
     (marian / "model.safetensors").unlink()
     torch.save(stored, marian / "pytorch_model.bin")
-    _, imported = import_model(settings(tmp_path, marian))
-    assert all(torch.equal(imported.weights[name], weights[name]) for name in weights)
+    found = imported(settings(tmp_path, marian)).weights
+    assert all(torch.equal(found[name], weights[name]) for name in weights)

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -43,18 +43,11 @@ SILENT_BIAS = -100.0
 """The bias of a piece that is never generated: its probability is 0 in float32."""
 
 
-class ImportedModel(NamedTuple):
-    """A model that was read from files of another program."""
+def read_marian(folder: Path, settings: Config) -> tuple[Config, dict[str, Tensor], Tokenizer]:
+    """Read a folder that `MarianMTModel` and `MarianTokenizer` load.
 
-    settings: Config
-    """The settings of the run that it becomes."""
-    weights: dict[str, Tensor]
-    """The parameters under our names."""
-    tokenizer: Tokenizer
-
-
-def read_marian(folder: Path, settings: Config) -> ImportedModel:
-    """Read a folder that `MarianMTModel` and `MarianTokenizer` load; `settings` are those of the run it becomes."""
+    Return the settings of the run that it becomes, given those of the command; our parameters; and the tokenizer.
+    """
     marian, theirs = _read_settings(folder / "config.json"), _read_weights(weights_file(folder))
     source, target = read_vocabularies(folder, marian)
     models = [source.model] if source.model == target.model else [source.model, target.model]
@@ -81,7 +74,7 @@ def read_marian(folder: Path, settings: Config) -> ImportedModel:
     used = {f"{name}.{kind}" for each in layer_weights(model) for name in each.theirs for kind in ("weight", "bias")}
     if left := theirs.keys() - used - {BIAS, *IGNORED, *(name for names in MATRICES.values() for name in names)}:
         raise UserError(f"{folder} has weights that nmt has no place for, such as {min(left)}: import another model")
-    return ImportedModel(_run_settings(folder, settings, model, tokenizer), weights, tokenizer)
+    return _run_settings(folder, settings, model, tokenizer), weights, tokenizer
 
 
 def _run_settings(folder: Path, settings: Config, model: ModelConfig, tokenizer: Tokenizer) -> Config:
