@@ -4,6 +4,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.evaluation.record import read_evaluation, write_evaluation
 from nmt.report import command as report
+from nmt.runs.checkpoint import CheckpointRecord
 from nmt.runs.layout import RunLayout, scores_file
+from nmt.runs.scores import scores_folder
 from tests.report.runs import renamed
 from tests.report.test_pages import bleu_of
 
@@ -58,9 +61,31 @@ def test_p_values_are_printed_and_significant_differences_are_marked(
 
 def test_equal_runs_differ_by_chance(first: Config, copy: Config, capsys: pytest.CaptureFixture[str]) -> None:
     compare(first, "first", "copy")
-    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["copy"]]
+    *rows, speed = [line.split() for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["copy"]]
     assert rows
     assert {row[-1] for row in rows} == {"1.000"}
+    assert speed[1:] == ["0.00"]  # this record has none
+
+
+def test_engines_of_a_run_are_compared_by_scores_speed_and_size(
+    first: Config, copy: Config, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluation, weights = RunLayout(copy.run_folder).evaluation, copy.run_folder / "model.safetensors"
+    weights.write_bytes(bytes(4_000_000))
+    checkpoint = CheckpointRecord("averaged", 4, path=str(copy.run_folder))
+    change_scores(copy, sentences_per_second=20.0, checkpoint=checkpoint, machine="cpu in fp32")
+    in_int8 = scores_folder(with_values(copy, {"engine": "int8"}))
+    shutil.copytree(evaluation, in_int8)
+    file = scores_file(in_int8, "test")
+    write_evaluation(file, replace(read_evaluation(file), sentences_per_second=50.0, engine="int8"))
+    report.run(with_values(copy, {"compare": ["copy", "copy:int8"]}))
+    *found, same, page = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert same == ["no", "settings", "differ"]
+    assert "Megabytes" in Path(page[1]).read_text(encoding="utf-8")
+    assert found[-6:] == [
+        *(["test:", "Sentences", "per", "second", "(cpu", "in", "fp32)"], ["copy", "20.00"], ["copy:int8", "50.00"]),
+        *(["test:", "Megabytes", "(weights)"], ["copy", "4.00"], ["copy:int8", "1.00"]),
+    ]
 
 
 def test_translations_of_different_searches_are_named(

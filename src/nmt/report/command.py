@@ -6,7 +6,7 @@ from nmt.config.keys import plain_name
 from nmt.config.tree import Config
 from nmt.report.comparison import as_text, by_name, compare_scores, comparison
 from nmt.report.page import build_section, report
-from nmt.report.run import read_run
+from nmt.report.run import Run, read_run
 from nmt.runs.layout import RunLayout
 from nmt.runs.scores import scores_to_show
 from nmt.text.lines import STANDARD, open_output
@@ -14,17 +14,26 @@ from nmt.text.lines import STANDARD, open_output
 
 def run(config: Config) -> None:
     """Write the page and print its path; of a comparison, print the scores and the settings that differ, too."""
-    named = [replace(config, name=name) for name in config.compare or [config.name]]
-    runs = [read_run(each.runs_folder, each.name, each.corpora_folder, scores_to_show(each)) for each in named]
+    runs = [_read(config, entry) for entry in config.compare or [config.name]]
     if names := config.compare:
         compared = by_name(runs)
         scores = build_section(lambda: compare_scores(compared))
         print(as_text(compared, scores))
         page, others = comparison(compared, scores), "-".join(name.replace("/", "-") for name in names[1:])
-        usual_path = config.runs_folder / names[0] / f"compared-{plain_name(others)}.html"
+        usual_path = runs[0].folder / f"compared-{plain_name(others)}.html"
     else:
         page, usual_path = report(runs[0], config.checkpoint), RunLayout(config.run_folder).report
     output = str(usual_path) if config.output == STANDARD else config.output
     with open_output(output) as file:
         file.write(page.encode())
     print(f"report: {output}")
+
+
+def _read(config: Config, entry: str) -> Run:
+    """Read a run and its scores; an entry NAME:ENGINE names those of the run alone by another engine."""
+    name, _, engine = entry.partition(":")
+    named = replace(config, name=name)
+    if engine:
+        named = replace(named, engine=engine, decoding=replace(config.decoding, ensemble=[]))
+    run = read_run(named.runs_folder, name, named.corpora_folder, scores_to_show(named))
+    return replace(run, name=entry)

@@ -1,8 +1,10 @@
 """Compare runs: scores with their significance, settings, and the sentences that differ most."""
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
 from sacrebleu.significance import PairedTest, Result
@@ -11,10 +13,12 @@ from nmt.config.data import is_text
 from nmt.config.keys import written
 from nmt.errors import UserError, for_this_installation
 from nmt.evaluation.metrics import SACREBLEU_METRICS, TITLES, sacrebleu_metric
+from nmt.evaluation.record import EvaluationRecord
 from nmt.report import about, charts
 from nmt.report.page import SENTENCES, Absent, build_section, render
 from nmt.report.run import Evaluated, Run
 from nmt.report.sentences import Sentence, sentences
+from nmt.runs.layout import WEIGHTS
 from nmt.runs.scores import search_settings
 
 BOOTSTRAP_SAMPLES = 1000
@@ -68,7 +72,8 @@ def compare_scores(runs: Runs) -> list[ScoreComparison]:
     shared = _shared_splits(runs)
     if not shared:
         raise UserError("there is no split that all of these runs have translated: run `make eval` for each")
-    return [each for split in shared for each in _compare_split(split, _read_same_text(runs, split))]
+    texts = {split: _read_same_text(runs, split) for split in shared}
+    return [each for split, text in texts.items() for each in (*_compare_split(split, text), *_costs(split, text))]
 
 
 def _shared_splits(runs: Runs) -> list[str]:
@@ -109,6 +114,29 @@ def _compare_split(split: str, evaluated: Mapping[str, Evaluated]) -> list[Score
             scores.append(RunScore(run, float(each.score), float(each.ci or 0.0), p_value))
         compared.append(ScoreComparison(split, TITLES[metric], str(signature), scores))
     return compared
+
+
+def _costs(split: str, evaluated: Mapping[str, Evaluated]) -> list[ScoreComparison]:
+    """Compare the speed of the models, and the size of their weights if all of them are there."""
+    records = {name: each.scores for name, each in evaluated.items()}
+    machines = ", ".join(dict.fromkeys(each.machine for each in records.values()))
+    speeds = [RunScore(name, each.sentences_per_second) for name, each in records.items()]
+    sizes = [RunScore(name, _megabytes(each)) for name, each in records.items()]
+    return [
+        ScoreComparison(split, "Sentences per second", machines, speeds),
+        *([ScoreComparison(split, "Megabytes", "weights", sizes)] if all(each.score for each in sizes) else []),
+    ]
+
+
+def _megabytes(record: EvaluationRecord) -> float:
+    """Return the size of the weights that translated, all models of an ensemble together; 0 if it is not known."""
+    if (checkpoint := record.checkpoint) is None:
+        return 0.0
+    files = [Path(each.path) / WEIGHTS for each in (checkpoint, *checkpoint.ensemble)]
+    if checkpoint.export:
+        files = [Path(checkpoint.export) / "model.bin"]
+    size = sum(file.stat().st_size if file.is_file() else -math.inf for file in files)
+    return max(0.0, size / 1e6 / (4 if record.engine == "int8" else 1))
 
 
 def _search_warnings(runs: Runs) -> list[str]:
