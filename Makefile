@@ -95,14 +95,14 @@ train: ## Train, or resume training, on all GPUs or the CPU
 average: ## Average checkpoints, as the development set chooses or as in the paper
 eval: ## Translate and score the test set, on all GPUs or the CPU
 translate: ## Translate standard input, or a file: ARGS="input=FILE"
-synthesize: ## Translate a file of any size into a corpus to train on: ARGS="input=FILE"
+synthesize: ## Translate a file of any size into a corpus to train on, also by a teacher of others: ARGS="input=FILE"
 # the first start installs the packages of the server
 serve: export NMT_INSTALL = $(PIP_INSTALL) --constraint constraints.lock
 serve: ## Serve models over HTTP: a page, and APIs for programs: ARGS="experiment=multi30k"
 parse: ## Print the trees of sentences: ARGS="experiment=parsing/demo parse.format=drawn"
 score: ## Score given translations: lines of source, tab, translation
 # installs a package that only some settings need, such as that of the export's target
-data export: export NMT_INSTALL = $(PIP_INSTALL) --constraint constraints.lock
+data export synthesize: export NMT_INSTALL = $(PIP_INSTALL) --constraint constraints.lock
 export: ## Export a model for CTranslate2, Argos, Hugging Face, ONNX or a web page, and verify it
 import: ## Make a run of a Hugging Face Marian model (opus-mt): ARGS="input=FOLDER name=NAME"
 report: ## Write an HTML page about a run, or how several differ: ARGS="compare=[a,b]"

@@ -103,7 +103,7 @@ COMMANDS = {
     "synthesize": Command(
         "nmt.synthesis.command",
         "translate a file of any size into a corpus, which later runs train on",
-        ("input", "output", "synthesize", "data.engine", *SEARCH),
+        ("input", "output", "synthesize", "teacher", "data.engine", *SEARCH),
         distributed=True,
         copies=("run",),
     ),

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from nmt.config.checks import ADJUSTABLE, Count, Group, check_plain_name, one_of, within
+from nmt.config.checks import ADJUSTABLE, Amount, Count, Group, check_plain_name, one_of, within
 from nmt.config.folders import is_address
 from nmt.errors import ConfigError, nearest
 
@@ -31,6 +31,7 @@ DERIVED = (
 """All settings that are derived."""
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]_-]+")
 """As browsers write it in the header Origin, which is compared letter by letter."""
+_ENDPOINT = re.compile(r"https?://[^\s/?#@]+(/[^\s?#@]*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +143,50 @@ class SynthesizeConfig(Group):
 
     shard_lines: Annotated[int, within(at_least=1, at_most=10_000_000)] = 5000
     """Lines per file; after an interruption, only files that are not complete are translated again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeacherConfig(Group):
+    """A model of others, which `synthesize` asks for translations in place of the run."""
+
+    model: str = ""
+    """Name of the model at `teacher.url`; without an address, the folder of a model for transformers or CTranslate2."""
+    url: str = ""
+    """Address of an API like OpenAI's for chats, such as http://localhost:8000/v1. A key is read from the environment
+    variable NMT_TEACHER_KEY only."""
+    prompt: str = (
+        "Translate this {source} sentence into {target}. Answer with nothing but the translation, on one line: no "
+        "comments, no quotation marks around it.\n\n{text}"
+    )
+    """What is asked. {source} and {target} are the names of the languages, {text} is the sentence; the terms of
+    decoding.terms are put before it."""
+    examples: str = ""
+    """File with a sentence, a tab and its translation per line: at most five, which are shown to the teacher."""
+    requests: Annotated[int, within(at_least=1, at_most=1000)] = 16
+    """Requests that are sent simultaneously."""
+    price: list[str] = field(default_factory=list)
+    """Price of a million tokens: of prompts, and of answers if it differs, such as [0.15,0.6]."""
+    budget: Amount = 0.0
+    """Stop before the answers cost more than this, in the currency of the price; 0 for no limit."""
+
+    def _check(self) -> None:
+        """Refuse values that contradict each other."""
+        if self.url and not _ENDPOINT.fullmatch(self.url):  # without a name and a password, which files would keep
+            raise ConfigError("teacher.url must be http://HOST/PATH or https://HOST/PATH: a key is read from the "
+                              "environment variable NMT_TEACHER_KEY")  # fmt: skip
+        if self.url and not self.model:
+            raise ConfigError("teacher.url needs the name of a model there: set teacher.model")
+        if "{text}" not in self.prompt:
+            raise ConfigError("teacher.prompt must contain {text}, in place of which the sentence is put")
+        if len(self.price) > 2 or not all(re.fullmatch(r"\d+(\.\d+)?(e-\d+)?", each) for each in self.price):
+            raise ConfigError(f"teacher.price=[{','.join(self.price)}] must be one or two numbers, such as [0.15,0.6]")
+        if self.budget and not self.price:
+            raise ConfigError("teacher.budget needs teacher.price, the price of a million tokens")
+
+    def cost(self, prompt_tokens: int, answer_tokens: int) -> float:
+        """Return what these tokens cost."""
+        prices = list(map(float, self.price)) or [0.0]
+        return (prompt_tokens * prices[0] + answer_tokens * prices[-1]) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

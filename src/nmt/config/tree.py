@@ -19,6 +19,7 @@ from nmt.config.commands import (
     ServeConfig,
     SynthesizeConfig,
     Table3Config,
+    TeacherConfig,
     TrackingConfig,
     TranslateConfig,
 )
@@ -87,7 +88,7 @@ class Config(Group):
     """File to write. By default (-), translate and score write to standard output, report and attention to a file
     in the run's folder, and synthesize to `<paths.data>/synthetic/<name>`. `describe` also accepts json."""
     compare: list[str] = field(default_factory=list, metadata=ADJUSTABLE)
-    """Runs to compare, by name; the first is the baseline."""
+    """Runs to compare, by name, or NAME:ENGINE for the scores of another engine; the first is the baseline."""
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
@@ -103,6 +104,7 @@ class Config(Group):
     export: ExportConfig = field(default_factory=ExportConfig, metadata=ADJUSTABLE)
     serve: ServeConfig = field(default_factory=ServeConfig, metadata=ADJUSTABLE)
     synthesize: SynthesizeConfig = field(default_factory=SynthesizeConfig, metadata=ADJUSTABLE)
+    teacher: TeacherConfig = field(default_factory=TeacherConfig, metadata=ADJUSTABLE)
     table3: Table3Config = field(default_factory=Table3Config, metadata=ADJUSTABLE)
     tracking: TrackingConfig = field(default_factory=TrackingConfig, metadata=ADJUSTABLE)
     parse: ParseConfig = field(default_factory=ParseConfig, metadata=ADJUSTABLE)

@@ -29,6 +29,16 @@ def comet_score(
     return 100 * float(found.system_score), signature
 
 
+def comet_quality(name: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """Return what a model of COMET that needs no reference thinks of sources and translations, as percentages."""
+    model = load(find_checkpoint(name))
+    if model.requires_references():
+        raise UserError(f"evaluation.comet={name} needs references: name a model without, or leave it out")
+    data, gpus = [{"src": source, "mt": translation} for source, translation in pairs], int(torch.cuda.is_available())
+    found = model.predict(data, batch_size=BATCH_SENTENCES, gpus=gpus, progress_bar=False, num_workers=0)
+    return [100 * float(score) for score in found.scores]
+
+
 def find_checkpoint(name: str) -> Path:
     """Return the checkpoint of a model, given its folder or its name in the cache of Hugging Face."""
     folder = Path(name)

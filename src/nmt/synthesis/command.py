@@ -13,7 +13,6 @@ from hashlib import sha256
 from itertools import islice, tee
 from pathlib import Path
 
-import numpy as np
 from tqdm import tqdm
 
 from nmt.compute import distributed
@@ -24,19 +23,24 @@ from nmt.config.tree import Config
 from nmt.decoding.engine import Done
 from nmt.decoding.load import LoadedModel, load_engine
 from nmt.errors import UserError
+from nmt.launched import is_main_process
 from nmt.storage.files import checksum, replacing
 from nmt.storage.remote import local_file
+from nmt.synthesis import teacher
 from nmt.synthesis.folder import SynthesisFolder
-from nmt.text.lines import STANDARD, is_device, read_input, read_lines
+from nmt.text.lines import STANDARD, is_device, read_input
 
 SCORE, SCORE_DIGITS = "score", 4
 """Column of the log-probability per word piece, and the decimals that it has."""
-SHARES = (0.1, 0.5, 0.9)
-"""Shares of the pairs for which the scores are printed that they do not reach."""
 
 
 def run(config: Config) -> None:
     """Write the shards that are not there yet; each process that torchrun has started translates its share of them."""
+    if config.teacher.model:
+        if is_main_process():
+            count, _ = _scan(config.input)
+            teacher.run(config, SynthesisFolder(_path(config), count, shard_lines=count))
+        return
     with distributed.session(config.runtime) as machine, ExitStack() as stack:
         with distributed.together():
             lines, text = _scan(config.input)
@@ -58,7 +62,7 @@ def run(config: Config) -> None:
             _translate(config.input, loaded, folder, own, bar.update)
         # No process waits for the others, which may take longer than runtime.timeout_minutes: the last one reports.
         if not folder.missing():
-            _report(folder)
+            print(f"{folder.path}: all {lines:,} lines are translated", flush=True)
 
 
 def _scan(name: str) -> tuple[int, str]:
@@ -121,11 +125,3 @@ def _translate(name: str, loaded: LoadedModel, folder: SynthesisFolder, shards: 
                     score = round(each.mean_log_probability, SCORE_DIGITS)
                     row = {source_lang: line, target_lang: each.text, SCORE: score}
                     file.write(json.dumps(row, ensure_ascii=False) + "\n")
-
-
-def _report(folder: SynthesisFolder) -> None:
-    """Print the number of pairs, and how their scores are distributed."""
-    lines = (line for number in range(folder.shards) for line in read_lines(folder.shard(number)))
-    scores = np.sort(np.fromiter((json.loads(line)[SCORE] for line in lines), np.float64))
-    below = ", ".join(f"{share:.0%} below {scores[int(share * len(scores))]:.2f}" for share in SHARES)
-    print(f"{folder.path}: {len(scores):,} pairs; score (log-probability per word piece): {below}", flush=True)

@@ -1,16 +1,20 @@
-"""The folder of a translated file: shards that are a corpus, and a manifest that says how they are made."""
+"""The folder of a translated file: shards that are a corpus, how they are made, and the answers of a teacher."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.errors import UserError
 from nmt.storage.files import LOCK, PARTIAL, exclusive_folder, read_json, seal, write_json
 
-MANIFEST = "manifest.json"
+MANIFEST, JOURNAL = "manifest.json", "answers.journal"
 CHECKSUMS = ("input", "checkpoint", "decoding.ensemble", "decoding.terms")
 """Entries of the manifest that are checksums, which an error does not show."""
+
+Answer = tuple[str, str]
+"""What a teacher wrote, and why it ended: stop, length, content_filter, refusal, or unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,35 +50,49 @@ class SynthesisFolder:
         """Lock the folder; refuse it if its shards are made with other settings, or if it is something else."""
         taken = "is being written by another process: wait until it is done, or choose another output"
         with exclusive_folder(self.path, taken=taken, setting="output"):
-            before = self._read_manifest()
-            if before is not None and any(self.path.glob("train-*.jsonl")):
-                self._check_same(before, made_with)
-            else:
-                write_json(self.path / MANIFEST, {"made_with": made_with, "seal": seal(made_with)})
+            names = {file.name for file in self.path.iterdir() if file.name != LOCK and PARTIAL not in file.name}
+            if MANIFEST in names:
+                self._check_same(made_with)
+            elif names:  # which `data.train` might take for a shard
+                raise UserError(f"{self.path} holds {min(names)} and no {MANIFEST}: choose another output")
+            write_json(self.path / MANIFEST, {"made_with": made_with, "seal": seal(made_with)})
             yield
 
-    def _read_manifest(self) -> Mapping[str, object] | None:
-        """Return with what the folder was begun; None if it is new."""
-        manifest, remedy = self.path / MANIFEST, f"delete {self.path}, or choose another output"
-        if not manifest.is_file():
-            for file in self.path.iterdir():  # which `data.train` might take for a shard
-                if file.name != LOCK and PARTIAL not in file.name:
-                    raise UserError(f"{self.path} holds {file.name} and no {MANIFEST}: choose another output")
-            return None
-        content = read_json(manifest, remedy)
-        if not isinstance(content, dict) or "made_with" not in content:  # such as a prepared corpus
-            raise UserError(
-                f"{self.path} is no folder of translations, though it has a {MANIFEST}: choose another output"
-            )
-        made_with: Mapping[str, object] = content["made_with"]
-        if content.get("seal") != seal(made_with):
-            raise UserError(f"{manifest} is damaged: {remedy}")
-        return made_with
-
-    def _check_same(self, before: Mapping[str, object], now: Mapping[str, object]) -> None:
-        for key in sorted({*before, *now}):
+    def _check_same(self, now: Mapping[str, object]) -> None:
+        manifest = read_json(self.path / MANIFEST, f"delete {self.path}, or choose another output")
+        before = manifest.get("made_with", {}) if isinstance(manifest, dict) else {}  # {} of a prepared corpus
+        if not before or manifest.get("seal") != seal(before):
+            raise UserError(f"{self.path / MANIFEST} is damaged, or not of translations: choose another output")
+        for key in sorted({*before, *now}) if any(self.path.glob("train-*.jsonl")) else ():
             if before.get(key) != now.get(key):
                 values = f" ({before.get(key)}, not {now.get(key)})" if key not in CHECKSUMS else ""
                 raise UserError(
                     f"{self.path} was begun with another {key}{values}: use the same, or choose another output"
                 )
+
+
+class Journal:
+    """The answers of a teacher by the keys of requests, written as soon as they are there, so that none is lost."""
+
+    def __init__(self, path: Path) -> None:
+        """Read what was written before, except for lines that a kill has cut short."""
+        self.path, self.answers, self.tokens = path, dict[str, list[Answer]](), (0, 0)
+        content = path.read_bytes() if path.is_file() else b""
+        for line in content.splitlines():
+            with suppress(ValueError, TypeError):
+                self._note(**json.loads(line))
+        self._file = path.open("ab")
+        self._file.write(b"" if content[-1:] in b"\n" else b"\n")
+
+    def add(self, key: str, answers: Sequence[Answer], tokens: Sequence[int] = (0, 0)) -> None:
+        """Write the answers to a request, and how many tokens the prompt and the answers have."""
+        try:
+            self._file.write(json.dumps({"key": key, "answers": answers, "tokens": tokens}).encode() + b"\n")
+            self._file.flush()
+        except OSError as error:
+            raise UserError(f"cannot write {self.path}: {error.strerror}. Free some space, and run again.") from error
+        self._note(key, answers, tokens)
+
+    def _note(self, key: str, answers: Sequence[Answer], tokens: Sequence[int]) -> None:
+        self.answers[key] = [(text, end) for text, end in answers]
+        self.tokens = (self.tokens[0] + tokens[0], self.tokens[1] + tokens[1])
