@@ -77,7 +77,7 @@ def _start(name: str, command: Command, words: list[str]) -> None:
         return _best_loss(config) if is_search else None
 
     line = parse([*command.defaults, *words])
-    if command.composes:
+    if command.composes and not any(word.startswith(("--cfg", "--info")) for word in line.of_hydra):
         if line.of_hydra:
             raise UserError(f"`nmt {name}` does several runs itself: leave out {line.of_hydra[0]}")
         import_module(command.module).run(line.settings)

@@ -104,5 +104,7 @@ class EvaluationConfig(Group):
     It needs the package unbabel-comet."""
 
     def _check(self) -> None:
+        if not self.splits:
+            raise ConfigError("evaluation.splits is empty: name at least one, such as [test]")
         for split in self.splits:
             check_plain_name("evaluation.splits", split)
