@@ -58,8 +58,6 @@ class Bench(NamedTuple):
     """A file that gets a line of JSON per job, as soon as it is done."""
     cpu: str = "native"
     """The kind of CPU whose instructions are used; see `CPUS`."""
-    timeout: float = 3600.0
-    """Seconds after which a driver is killed."""
     resume: bool = False
     """Whether to take results from the record."""
 
@@ -95,13 +93,9 @@ class Bench(NamedTuple):
             result = Path(folder) / "result.json"
             Path(folder, "job.json").write_text(json.dumps({**job, "folder": folder, "result": str(result)}))
             command = [str(python), str(HERE / "drivers" / engine.driver), f"{folder}/job.json"]
-            try:
-                done = subprocess.run(
-                    command, env=self.environment(), capture_output=True, text=True, errors="replace",
-                    timeout=self.timeout, check=False,
-                )  # fmt: skip
-            except subprocess.TimeoutExpired:
-                return {"refused": f"had no result after {self.timeout:g} s, and was ended"}
+            done = subprocess.run(
+                command, env=self.environment(), capture_output=True, text=True, errors="replace", check=False
+            )
             if result.exists():
                 return dict(json.loads(result.read_text(encoding="utf-8")))
         last = (done.stdout + done.stderr).strip().splitlines()[-1:]

@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -115,14 +115,11 @@ async def _measure_all(arguments: argparse.Namespace, lines: Sequence[str]) -> N
         expected: Texts = {}
         await measure(port, lines, WARM_UP_SECONDS, arguments.clients, expected)
         print("| hostile clients | answers/s | p50 | p99 | errors | MiB |\n|---|---|---|---|---|---|")
-        quiet = await measure(port, lines, arguments.seconds / 4, arguments.clients, expected)
-        print(quiet.row("none", pid), flush=True)
-        for name in kinds:
-            with attacking(port, *languages, name):
-                found = await measure(port, lines, arguments.seconds / len(kinds), arguments.clients, expected)
-            print(found.row(name, pid), flush=True)
-        again = await measure(port, lines, arguments.seconds / 4, arguments.clients, expected)
-        print(again.row("none, afterwards", pid), flush=True)
+        for title in ("none", *kinds, "none, afterwards"):
+            seconds = arguments.seconds / (len(kinds) if title in kinds else 4)
+            with attacking(port, *languages, title) if title in kinds else nullcontext():
+                found = await measure(port, lines, seconds, arguments.clients, expected)
+            print(found.row(title, pid), flush=True)
 
 
 def main() -> None:
