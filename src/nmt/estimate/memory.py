@@ -57,16 +57,6 @@ class Storage(NamedTuple):
         """Bytes per coordinate of a dropout mask: random numbers of 16 bits in C, torch's own on GPUs."""
         return 1 if self.gpu else 2
 
-    @property
-    def slack(self) -> float:
-        """Bytes held per byte in use, as measured: free blocks only partly fit later requests."""
-        return 1.0 if self.least else 1.05 if self.gpu else 1.4
-
-    def logits(self, count: int) -> int:
-        """Return the bytes of the loss's scores of words; a CPU also holds them in float32."""
-        held = min(count, LOGITS_PER_GPU_CHUNK if self.gpu else LOGITS_PER_CHUNK)
-        return held * (self.width if self.gpu else 2 * FLOAT32_BYTES)
-
 
 def training_memory(
     config: ModelConfig, parameters: int, vocabulary: int, tokens: tuple[int, int], length: int, on: Storage, state: int
@@ -91,19 +81,18 @@ def training_memory(
         layer, cross, keys_values = _saved_bytes(config, length, on)
         saved = config.encoder_depth * source * layer
         saved += config.decoder_depth * (target * (layer + cross) + source * keys_values)
-    activations = (
-        saved
-        + (source + target) * config.d_model * (on.mask if config.dropout else 0)
-        + widest * on.width * (2 * config.d_ff + 3 * config.d_model)  # gradients inside a layer, and of the stream
-        + 2 * FLOAT32_BYTES * vocabulary * config.d_model  # the projection's gradient, before and after scaling
-        + on.logits(target * vocabulary)
-    )
-    copies = on.width if on.half else 0
+    saved += (source + target) * config.d_model * (on.mask if config.dropout else 0)
+    # gradients inside a layer, and of the stream; the projection's gradient, before and after scaling; logits
+    temporary = widest * on.width * (2 * config.d_ff + 3 * config.d_model)
+    temporary += 2 * FLOAT32_BYTES * vocabulary * config.d_model
+    logits = min(target * vocabulary, LOGITS_PER_GPU_CHUNK if on.gpu else LOGITS_PER_CHUNK)
+    temporary += logits * (on.width if on.gpu else 2 * FLOAT32_BYTES)  # a CPU also holds them in float32
+    slack = 1.0 if on.least else 1.05 if on.gpu else 1.4  # measured: free blocks only partly fit later requests
     return Memory(
-        parameters=(FLOAT32_BYTES + copies) * parameters,
+        parameters=(FLOAT32_BYTES + (on.width if on.half else 0)) * parameters,
         gradients=FLOAT32_BYTES * parameters,
         optimizer=FLOAT32_BYTES * state,
-        activations=round(on.slack * activations),
+        activations=round(slack * (saved + temporary)),
         process=600_000_000 if on.gpu else 320_000_000,
     )
 

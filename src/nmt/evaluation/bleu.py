@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from nmt.config.tree import Config
@@ -14,19 +13,15 @@ from nmt.text.language import base_code
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
 
-AUTO = "auto"
-"""The setting that takes sacreBLEU's default for the target language."""
 LANGUAGE_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 """sacreBLEU's defaults for languages that are written without spaces, or whose words are many morphemes."""
 PLAIN_QUOTES = str.maketrans(dict.fromkeys("„“”‟«»", '"') | dict.fromkeys("‚‘’‛‹›", "'"))
 """Maps typographic quotes to plain ones."""
-COMPOUND_LANGUAGES = ("de",)
-"""Languages whose hyphenated compounds are split."""
 
 
-def bleu_tokenizer(target_lang: str, setting: str = AUTO) -> str:
+def bleu_tokenizer(target_lang: str, setting: str = "auto") -> str:
     """Return the name of BLEU's tokenizer, given the target language and `evaluation.bleu_tokenizer`."""
-    return LANGUAGE_TOKENIZERS.get(base_code(target_lang), "13a") if setting == AUTO else setting
+    return LANGUAGE_TOKENIZERS.get(base_code(target_lang), "13a") if setting == "auto" else setting
 
 
 def bleu_tokenizer_of(config: Config, split: str) -> str:
@@ -71,7 +66,7 @@ def paper_tokenizer(language: str) -> Callable[[str], str]:
 
     def tokenize(line: str) -> str:
         tokens: str = moses.tokenize(line.translate(PLAIN_QUOTES), aggressive_dash_splits=False, return_str=True)
-        return split_compounds(tokens) if language in COMPOUND_LANGUAGES else tokens
+        return split_compounds(tokens) if language == "de" else tokens
 
     return tokenize
 
@@ -82,9 +77,3 @@ def split_compounds(line: str) -> str:
     It searches from left to right and uses no letter twice, so a-b-c is split once.
     """
     return re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", line)
-
-
-def paper_signature(language: str) -> str:
-    """Return what a signature says of these tokens."""
-    compounds = "atat" if language in COMPOUND_LANGUAGES else "whole"
-    return f"moses-{language}-{version('sacremoses')}|quotes:plain|compounds:{compounds}"

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from nmt import __version__
 from nmt.config.data import is_text
 from nmt.config.decoding import EvaluationConfig
 from nmt.errors import UserError
-from nmt.evaluation.bleu import bleu_tokenizer, make_bleu, paper_signature, paper_tokenizer
+from nmt.evaluation.bleu import bleu_tokenizer, make_bleu, paper_tokenizer
 from nmt.evaluation.comet import comet_score
 from nmt.parsing.bracket_score import score_trees
 from nmt.parsing.linearise import parse_line
@@ -104,7 +105,9 @@ def _paper_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], 
     tokenize = paper_tokenizer(language)
     tokens, *others = [[tokenize(line) for line in lines] for lines in (hypotheses, *references)]
     found = _corpus_score(BLEU(tokenize="none", force=True), tokens, others)
-    return Score(found.score, found.signature.replace("tok:none", f"tok:{paper_signature(language)}"))
+    compounds = "atat" if language == "de" else "whole"
+    tokens_by = f"tok:moses-{language}-{version('sacremoses')}|quotes:plain|compounds:{compounds}"
+    return Score(found.score, found.signature.replace("tok:none", tokens_by))
 
 
 def _bracket_scores(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Score]:
@@ -120,9 +123,6 @@ def _bracket_scores(hypotheses: Sequence[str], references: Sequence[str]) -> dic
         f"evalb|params:COLLINS|len:all|roots:not-counted|sentences:{counts.sentences}|errors:{counts.errors}"
         f"|skipped:{counts.skipped}|version:nmt-{__version__}"
     )
-    return {
-        "bracket_f1": Score(counts.f1, signature),
-        "bracket_precision": Score(counts.precision, signature),
-        "bracket_recall": Score(counts.recall, signature),
-        "complete_match": Score(counts.complete_match, signature),
-    }
+    figures = (counts.f1, counts.precision, counts.recall, counts.complete_match)
+    names = ("bracket_f1", "bracket_precision", "bracket_recall", "complete_match")
+    return {name: Score(figure, signature) for name, figure in zip(names, figures, strict=True)}

@@ -148,7 +148,7 @@ def test_the_formula_is_near_what_is_saved(config: ModelConfig, half: bool) -> N
         training_memory(config, size, WORDS, (count, count), LENGTH, on, 0).activations for count in (tokens, 0)
     )
     widest = tokens * (2 if config.architecture == "decoder_only" else 1)
-    temporary = widest * on.width * (2 * config.d_ff + 3 * config.d_model) + on.logits(tokens * WORDS)
+    temporary = widest * on.width * (2 * config.d_ff + 3 * config.d_model) + 8 * tokens * WORDS
     sublayers = 2 * config.encoder_depth + 3 * config.decoder_depth
     if config.architecture == "decoder_only":
         sublayers = 2 * 2 * config.decoder_depth

@@ -14,7 +14,7 @@ from nmt.data.manifest import MANIFEST, TaskRecord
 from nmt.decoding.attention import align
 from nmt.decoding.engine import Engine
 from nmt.decoding.load import load
-from nmt.evaluation.alignment_error import count_links, score_links
+from nmt.evaluation.alignment_error import score_links
 from nmt.storage.files import checksum, seal, write_json
 from nmt.text.alignments import read_gold
 from tests.unit.small_models import LINES
@@ -61,7 +61,7 @@ def test_eval_scores_alignments_if_the_true_ones_are_known(run: Path, capsys: py
             assert "test.alignments is not what was prepared" in capsys.readouterr().err
             assert not (run / "eval").exists()
     found = align(engine_of(run), SOURCES, REFERENCES)
-    score = score_links(*count_links((line, read_gold(truth)) for line, truth in zip(found, gold, strict=True)))
+    score = score_links((line, read_gold(truth)) for line, truth in zip(found, gold, strict=True))
     assert json.loads((run / "eval" / "test.json").read_text(encoding="utf-8"))["alignments"] == asdict(score)
     assert f"error rate {score.error_rate:.1f}%" in capsys.readouterr().out
 
