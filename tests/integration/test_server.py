@@ -151,6 +151,25 @@ def test_small_answers_are_sent_immediately(server: Server) -> None:
     assert min(seconds[-10:]) < 0.03
 
 
+def test_requests_may_come_in_pieces_together_or_after_the_server_agrees(server: Server) -> None:
+    body = json.dumps({"text": LINES[0]}).encode()
+    head = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n" % len(body)
+    first, second = head + b"\r\n" + body, b"GET /health HTTP/1.1\nHost: localhost\n\n"
+    for sent, agreed, answers in (
+        ([head, b"\r\n" + body[:9], body[9:]], 0, 1),
+        ([first + second + first[:30], first[30:]], 0, 3),
+        ([head + b"Expect: 100-continue\r\n\r\n", body], 1, 1),
+    ):
+        with socket.create_connection(server.address, timeout=30) as connection:
+            for each in sent:
+                connection.sendall(each)
+                time.sleep(0.1)
+            received = b""
+            while received.count(b"HTTP/1.1 ") < agreed + answers or not received.endswith(b"}"):
+                received += connection.recv(65_536)
+        assert [received.count(b"HTTP/1.1 %d" % status) for status in (100, 200)] == [agreed, answers]
+
+
 def test_libretranslatepy_works_unchanged(server: Server, expected: list[str]) -> None:
     api = pytest.importorskip("libretranslatepy", reason="needs the extra dev").LibreTranslateAPI(server.url)
     assert [api.translate(line, "en", "de", timeout=60) for line in LINES] == expected

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 import signal
 import socket
 import sys
@@ -34,6 +35,11 @@ HEADERS = {
 """Sent with every answer: the page loads nothing from other hosts, runs no inline script, and is not framed."""
 MAX_HEADER_BYTES = 16_384
 """The largest head of a request."""
+MAX_HELD_BYTES = 200_000
+"""The longest body that is kept until it is whole; a longer one is read or refused by the application."""
+HEAD_END = re.compile(rb"\n\r?\n")
+LENGTH = re.compile(rb"\ncontent-length:[ \t]*(\d{1,9})[ \t]*\r?\n", re.IGNORECASE)
+NO_LENGTH = re.compile(rb"\n(expect|transfer-encoding):", re.IGNORECASE)
 MAX_CONNECTIONS = 900
 """Below the 1,024 files that many systems let a process have open."""
 MAX_ACCEPTED = 16
@@ -109,10 +115,13 @@ class Protocol(H11Protocol):
     timer: asyncio.TimerHandle | None = None
     begun = False
     """Whether a part of the next request has come."""
+    needed = 0
+    """The bytes to wait for."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Take a connection, in the place of another if there are too many."""
         super().connection_made(transport)
+        self.held = bytearray()  # what has come of a request that is not whole
         transport.max_size = READ_BYTES  # type: ignore[attr-defined] # asyncio's own attribute, of 256 KiB
         if len(self.connections) > MAX_CONNECTIONS:
             crowd = max(self.waiting.values(), key=len, default={})
@@ -129,8 +138,13 @@ class Protocol(H11Protocol):
         if not self.begun:
             self.begun = True
             self._set_timer(READ_SECONDS)
-        super().data_received(data)
-        self._note_whole_request()
+        self.held += data
+        if len(self.held) >= self.needed:
+            self.needed = _length_of_request(self.held)
+        if len(self.held) >= self.needed:
+            whole, self.held, self.needed = bytes(self.held), bytearray(), 0
+            super().data_received(whole)
+            self._note_whole_request()
 
     def on_response_complete(self) -> None:
         """Wait for the next request, which may have come already."""
@@ -184,6 +198,20 @@ class Protocol(H11Protocol):
         if self.timer:
             self.timer.cancel()
         self.timer = self.loop.call_later(seconds, self.transport.abort) if seconds else None
+
+
+def _length_of_request(beginning: bytearray) -> int:
+    """Return the bytes for which reading a request waits, because an unfinished one is cheap only before it is parsed.
+
+    They are 0 if the length is not told, or the client waits for an answer to the head.
+    """
+    end = HEAD_END.search(beginning)
+    if not end:
+        return len(beginning) + (beginning[:1].isalpha() and len(beginning) < MAX_HEADER_BYTES)
+    length = LENGTH.search(beginning, 0, end.end())
+    if not length or int(length[1]) > MAX_HELD_BYTES or NO_LENGTH.search(beginning, 0, end.end()):
+        return 0
+    return end.end() + int(length[1])
 
 
 class _Uvicorn(uvicorn.Server):
