@@ -1,10 +1,17 @@
-"""Importing this compiles the operations in C, so that copies of the process need not compile them again."""
+"""Importing this prepares a process to be copied: copies need not compile the operations in C again.
+
+Nor does the garbage collector of each copy search, and so copy to memory of its own, all that was imported before.
+"""
+
+import gc
 
 from nmt.model.kernels.c import compile as compile_c
 from nmt.model.kernels.c import library
 
 library.use_operations(library.DEFINITIONS)
 library.use_operations(())
+gc.collect()
+gc.freeze()
 
 
 def compile_again(options: tuple[str, ...]) -> bool:
