@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from nmt import __version__
-from nmt.commands import COMMANDS, Command
+from nmt.commands import COMMANDS, MAIN_SETTINGS, Command
 from nmt.errors import (
     CLOSED_PIPE,
     INTERRUPTED,
@@ -25,7 +25,10 @@ from nmt.launched import is_main_process, launched_rank
 if TYPE_CHECKING:
     from nmt.config.tree import Config
 
-_HELP = ("-h", "--help")
+_ALL = "--help=all"
+_HELP = ("-h", "--help", _ALL)
+MAX_SETTINGS = 30
+"""The most settings that the help of a command describes unless it is asked for all."""
 SECONDS_FOR_FIRST_RANK = 1
 """How long other ranks leave the first one to print an error that all share: torchrun ends it when one exits."""
 
@@ -139,7 +142,7 @@ def _usage() -> str:
     return (
         "usage: nmt COMMAND [KEY=VALUE ...] [GROUP=NAME ...]\n\n"
         f"commands:\n{commands}\n\n"
-        "`nmt COMMAND --help` lists the settings of a command.\n"
+        "`nmt COMMAND --help` lists the main settings of a command, and --help=all each of them.\n"
         "`nmt COMMAND -m KEY=A,B` runs it once per value: in turn, or as hydra/launcher=... says.\n"
         "`nmt COMMAND --cfg job` prints the settings, and --info defaults the files that they come from.\n"
         "Files in conf/experiment/ here, or in the folder of --config-dir, are experiments, too.\n"
@@ -160,12 +163,20 @@ def _print_command_usage(name: str, words: list[str]) -> None:
     for group in (EXPERIMENT, *command.settings):
         if files := options(group):
             print(_wrap(f"{group}=", ", ".join(files)))
+    keys = [
+        key
+        for key in all_keys().values()
+        if key.name in command.settings or key.name.partition(".")[0] in command.settings
+    ]
+    in_full = _ALL in words or len(keys) <= MAX_SETTINGS
+    shown = keys if in_full else [key for key in keys if key.name in MAIN_SETTINGS]
     print("\nsettings (type, value with these words; * may change when a run is resumed):")
-    for key in all_keys().values():
-        if key.name in command.settings or key.name.partition(".")[0] in command.settings:
-            value = written(value_of(config, key.name)) or "empty"
-            print(f"{'*' if key.adjustable else ' '} {key.name} ({key.type}, {value})")
-            print(_wrap("", key.meaning))
+    for key in shown:
+        value = written(value_of(config, key.name)) or "empty"
+        print(f"{'*' if key.adjustable else ' '} {key.name} ({key.type}, {value})")
+        print(_wrap("", key.meaning if in_full else key.meaning.partition(". ")[0]))
+    if len(shown) < len(keys):
+        print(f"\n`nmt {name} {_ALL}` describes {len(keys) - len(shown)} more, and `--cfg job` prints all values.")
     print("\nEvery command accepts the settings of all others, so the same overrides serve the whole chain;")
     print(f"`nmt {name} experiment=multi30k --help` shows the values of an experiment.")
 

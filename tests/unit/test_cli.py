@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from nmt import __version__, cli
-from nmt.commands import COMMANDS, local_copies
+from nmt.commands import COMMANDS, MAIN_SETTINGS, local_copies
 from nmt.config.keys import all_keys
 from nmt.config.tree import Config
 from nmt.errors import CommonError, UserError
@@ -181,7 +181,7 @@ def test_version_is_printed(words: list[str], capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_describes_its_settings(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([name, "model.layers=3", "--help"]) == 0
+    assert cli.main([name, "model.layers=3", "--help=all"]) == 0
     usage = capsys.readouterr().out
     assert "table3/a1" in usage
     for prefix in COMMANDS[name].settings:
@@ -200,11 +200,14 @@ def test_help_of_a_command_describes_its_settings(name: str, capsys: pytest.Capt
         (["train", "-m", "training.steps=3,4", "--help"], "* training.steps (int, 100000)\n"),
     ],
 )
-def test_help_shows_the_values_that_the_overrides_give(
+def test_help_is_short_and_shows_the_values_that_the_overrides_give(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(words) == 0
-    assert said in capsys.readouterr().out
+    usage = capsys.readouterr().out
+    assert said in usage
+    assert len(usage.split()) <= 900
+    assert {*MAIN_SETTINGS} <= all_keys().keys()
 
 
 def test_one_of_several_processes_ends_without_the_interpreters_exit() -> None:

@@ -30,6 +30,19 @@ class Command(NamedTuple):
 
 COMMON = ("name", "seed", "paths", "runtime")
 """Settings that nearly every command reads."""
+MAIN_SETTINGS = (
+    *("name", "seed", "checkpoint", "engine", "paths.data", "paths.outputs"),
+    *("runtime.device", "runtime.precision"),
+    *("data.corpus", "data.source", "data.source_lang", "data.target_lang", "data.train", "data.valid", "data.test"),
+    *("data.hold_out", "tokenizer.vocab_size", "tokenizer.joint", "own.minutes"),
+    *("model.layers", "model.d_model", "model.d_ff", "model.heads", "model.dropout", "model.positions"),
+    *("training.steps", "training.batch_tokens", "training.device_tokens", "training.warmup_steps"),
+    *("training.learning_rate", "training.label_smoothing", "training.optimizer", "training.schedule"),
+    *("training.weight_decay", "training.valid_every", "training.save_every", "training.keep_last"),
+    *("training.max_training_minutes", "training.init_from"),
+    *("averaging.last", "evaluation.splits", "decoding.beam", "decoding.alpha", "decoding.strategy", "tracking.wandb"),
+)
+"""Settings that people turn, which the help of a command with many settings describes."""
 SEARCH = ("checkpoint", "engine", "decoding", *COMMON)
 """Settings that commands read which translate."""
 LEARNING = ("model", "training", "noise", "own", "tracking")

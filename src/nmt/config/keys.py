@@ -16,6 +16,16 @@ from nmt.config import registry
 from nmt.config.checks import ADJUSTABLE, MAX_NAME_CHARACTERS, base_type
 from nmt.config.tree import Config
 
+ELSEWHERE = {
+    "batch_size": "training.batch_tokens",
+    "beam_size": "decoding.beam",
+    "epochs": "training.steps",
+    "hidden_size": "model.d_model",
+    "length_penalty": "decoding.alpha",
+    "lr": "training.learning_rate",
+    "max_length": "data.max_pieces",
+}
+"""What other toolkits call settings, where the nearest name does not tell."""
 EXPERIMENT = "experiment"
 """The group whose files may set any setting."""
 _DIGEST_CHARACTERS = 8
@@ -97,11 +107,13 @@ def unknown_setting(key: str) -> str:
     """Return the message for a key that does not exist, with the key that the user probably meant."""
     if key == EXPERIMENT:
         hint = "make `# @package _global_` the first line of its file, which names groups: `model:`"
+    elif ours := ELSEWHERE.get(_ending(key)):
+        hint = f"it is {ours} here"
     else:
         names = [*all_keys(), *group_names()]
         endings = get_close_matches(_ending(key), {_ending(name) for name in names}, n=1, cutoff=0.7)
         meant = get_close_matches(key, [name for name in names if _ending(name) in endings], n=1, cutoff=0)
-        hint = f"did you mean {meant[0]}?" if meant else "`nmt COMMAND --help` lists the settings"
+        hint = f"did you mean {meant[0]}?" if meant else "`nmt COMMAND --help=all` lists the settings"
     return f"there is no setting {key}; {hint}"
 
 
