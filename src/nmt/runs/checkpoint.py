@@ -214,18 +214,14 @@ def read_meta(path: Path) -> CheckpointMeta:
 
 def check_weights(expected: Mapping[str, torch.Size], weights: Mapping[str, Tensor], path: Path) -> None:
     """Refuse the weights of the checkpoint at `path` if their names or shapes are not those that the model expects."""
-    found = {name: weight.shape for name, weight in weights.items()}
-    faults = [name for name in {**expected, **found} if expected.get(name) != found.get(name)]
-    if faults:
-        shown = "; ".join(f"{name} is {_shape(found, name)}, not {_shape(expected, name)}" for name in faults[:3])
-        raise UserError(
-            f"{path} is a checkpoint of another vocabulary or model shape: {shown}. "
-            "Use the model and tokenizer settings it was trained with (its config.yaml), or another name="
-        )
-
-
-def _shape(shapes: Mapping[str, torch.Size], name: str) -> str:
-    return str(list(shapes[name])) if name in shapes else "missing"
+    shapes = {name: weight.shape for name, weight in weights.items()}
+    for name in {**expected, **shapes}:
+        if shapes.get(name) != expected.get(name):
+            found, right = (str(list(each[name])) if name in each else "missing" for each in (shapes, expected))
+            raise UserError(
+                f"{path} is a checkpoint of another vocabulary or model shape: {name} is {found}, not {right}. "
+                "Use the model and tokenizer settings it was trained with (its config.yaml), or another name="
+            )
 
 
 def _unshared(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -73,14 +73,12 @@ def _commit(repository: Path) -> str | None:
     """Return the commit of the code, with `-dirty` after it if files differ; None outside of a clone."""
     if not (repository / ".git").exists():
         return None
-    # a lock would outlive a killed run
     describe = ("describe", "--always", "--abbrev=40", "--exclude=*", "--dirty")
-    command = ["git", "--no-optional-locks", "-C", str(repository), *describe]
+    command = ("git", "--no-optional-locks", "-C", str(repository), *describe)  # a lock would outlive a killed run
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
 
 
 def _data(corpus: Path) -> dict[str, object] | None:

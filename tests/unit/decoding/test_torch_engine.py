@@ -232,7 +232,7 @@ def checkpoint(folder: Path, model: TranslationModel, tokenizer: Tokenizer) -> C
 def test_a_checkpoint_of_another_vocabulary_or_shape_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
     model = random_model(tokenizer)
     larger = build_model(model.config, tokenizer.source_size + 8, tokenizer.target_size + 8)
-    with pytest.raises(UserError, match=r"vectors\.source is \[52, 16\], not \[44, 16\]"):
+    with pytest.raises(UserError, match=r"vectors\.projection is \[52, 16\], not \[44, 16\]"):
         load_model(checkpoint(tmp_path, larger, tokenizer), model.config, CPU)
     with pytest.raises(UserError, match="another vocabulary or model shape"):
         load_model(checkpoint(tmp_path, model, tokenizer), ModelConfig(layers=3, d_model=16, d_ff=32, heads=2), CPU)
