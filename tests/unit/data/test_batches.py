@@ -70,6 +70,15 @@ def test_micro_batches_hold_all_sentences_within_their_budget(devices: int, devi
                 assert max(lengths.source[micro_batch].sum(), lengths.target[micro_batch].sum()) <= device_tokens
 
 
+@pytest.mark.parametrize(
+    ("tokens", "devices", "sizes"), [([4, 4, 4, 4], 1, [2, 2]), ([9], 1, [1]), ([9, 1, 1], 2, [1, 1, 1, 0])]
+)
+def test_there_are_no_more_micro_batches_than_needed(tokens: list[int], devices: int, sizes: list[int]) -> None:
+    lengths = PairLengths(*(np.array(tokens, np.int32) for _ in range(2)))
+    found = split_batch(np.arange(len(tokens)), lengths, devices, device_tokens=8)
+    assert [len(each) for each in found] == sizes
+
+
 def test_fewer_sentences_than_devices_leave_empty_micro_batches() -> None:
     micro_batches = split_batch(np.arange(3), random_lengths(3), devices=8, device_tokens=0)
     assert [len(micro_batch) for micro_batch in micro_batches] == [1, 1, 1, 0, 0, 0, 0, 0]
