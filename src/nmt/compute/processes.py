@@ -1,7 +1,9 @@
 """Run functions in helper processes, which never outlive the main process."""
 
+import ctypes
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -19,12 +21,25 @@ R = TypeVar("R")
 
 SPAWN = get_context("spawn")
 """Starts fresh processes. Forking a process that has threads, such as Arrow's, can deadlock."""
+PR_SET_PDEATHSIG = 1
+"""Linux's number of the request to be told of the parent's end."""
 
 
 def end_with_parent() -> None:
-    """End this process when its parent does, for whatever reason, and leave Ctrl-C to the parent."""
+    """End this process when its parent does, for whatever reason, and leave Ctrl-C to the parent.
+
+    Linux kills this process then, whatever it does; but it does so as soon as the thread that has started this process
+    ends. Elsewhere, or if another process has started this one for its parent, a thread waits for the parent.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if parent := parent_process():
+    parent = parent_process()
+    if parent is None:
+        return
+    if sys.platform == "linux" and os.getppid() == parent.pid:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent.pid:  # it has ended meanwhile
+            os._exit(1)
+    else:
         Thread(target=_exit_after, args=(parent,), daemon=True).start()
 
 
