@@ -1,6 +1,8 @@
 """Which sentences are translated together, whose turn it is, and which requests are refused."""
 
 import asyncio
+import math
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -102,9 +104,22 @@ async def test_who_has_had_more_is_translated_alone_and_waits_for_one_that_was_j
     add(queue, "hostile", "z")
     add(queue, "honest", "y")
     assert taken(queue) == ["y"]
+    queue.clients["honest"].answered = time.monotonic()
     assert taken(queue) == []
     add(queue, "honest", "a" * 300)
     assert taken(queue) == ["a" * 300]
+    queue.clients["honest"].answered = -math.inf
+    assert taken(queue) == ["z"]
+
+
+@scenario
+async def test_most_clients_do_not_wait_for_one_that_asks_little(queue: Queue) -> None:
+    for name in ("one", "two", "three"):
+        add(queue, name, "x")
+        queue.clients[name].served += 10
+    add(queue, "little", "y")[0].cancel()
+    queue.clients["little"].answered = time.monotonic()
+    assert taken(queue) == ["x"] * 3
 
 
 @scenario

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.serving.text import MAX_CHARACTERS, html_sentences, join, sentences, texts_between_tags
+from nmt.serving.text import MAX_CHARACTERS, MAX_LETTERS, html_sentences, join, sentences, texts_between_tags
 
 
 def split(text: str) -> list[str]:
@@ -35,7 +35,7 @@ def test_long_text_without_punctuation_is_cut_between_words() -> None:
     found = split("word " * 1000)
     assert max(map(len, found)) <= MAX_CHARACTERS
     assert " ".join(found).split() == ["word"] * 1000
-    assert [len(each) for each in split("x" * (2 * MAX_CHARACTERS + 1))] == [MAX_CHARACTERS, MAX_CHARACTERS, 1]
+    assert [len(each) for each in split("x" * (MAX_CHARACTERS + 1))] == [MAX_LETTERS, MAX_CHARACTERS + 1 - MAX_LETTERS]
 
 
 @given(st.text(alphabet="aA1.!? \n\r\t\"'()。」\u2028é😀\x85", max_size=200))

@@ -1,10 +1,12 @@
 """The sentences that wait for a model: clients take turns, and sentences of similar length are translated together."""
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import median_low
 
 import prometheus_client as prometheus
 from starlette.exceptions import HTTPException
@@ -24,7 +26,7 @@ TURN_SECONDS, LONE_TURN_SECONDS = 0.1, 0.5
 RECENT_SECONDS = 1.0
 """For this long after its last request or answer a client counts as one that asks."""
 QUIET_SECONDS = 0.1
-"""For this long after its last request or answer, a client that has had less is waited for."""
+"""For this long after an answer to a client that has had less, one that has had more than most waits for it."""
 DEBT_SECONDS = 60.0
 """For this long it is remembered how much of the model's time a client has had."""
 GATHER_SECONDS = 0.005
@@ -47,6 +49,7 @@ class Share:
     """`served` of the part whose turn was last."""
     heard: float = field(default_factory=time.monotonic)
     """When it last asked or was answered."""
+    answered: float = -math.inf
 
 
 @dataclass(slots=True, eq=False)
@@ -132,10 +135,13 @@ class Queue:
         self.waiting = sorted((each for each in self.waiting if not each.answer.done()), key=lambda each: each.turn)
         if not self.waiting:
             return []
-        now, first, clients = time.monotonic(), self.waiting[0], self.clients.values()
-        several = sum(now - each.heard < RECENT_SECONDS for each in clients) > 1
-        seconds = TURN_SECONDS if several else LONE_TURN_SECONDS
-        if any(now - each.heard < QUIET_SECONDS and each.served + seconds < first.client.served for each in clients):
+        now, first = time.monotonic(), self.waiting[0]
+        clients = [each for each in self.clients.values() if now - each.heard < RECENT_SECONDS]
+        seconds = TURN_SECONDS if len(clients) > 1 else LONE_TURN_SECONDS
+        excess = first.client.served - seconds
+        if any(now - each.answered < QUIET_SECONDS and each.served < excess for each in clients) and (
+            excess > median_low(each.served for each in clients)
+        ):
             return []  # a client that has had less was just answered, and may ask again in a moment
         self.all.clock, first.client.clock = first.turn
         chosen, cost = [first], first.cost
@@ -181,6 +187,7 @@ class Queue:
                 each.refuse(found.status_code, found.detail)
             elif not each.answer.done():
                 each.answer.set_result(found)
+                each.client.answered = now
 
     def refuse_all(self) -> None:
         """Refuse all sentences that wait, because the server ends."""

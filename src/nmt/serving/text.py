@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from html import escape, unescape
 
 MAX_CHARACTERS = 600
-"""The longest sentence; text without punctuation is cut at a space before it is longer, and within a longer word."""
+"""The longest sentence; text without punctuation is cut at a space before it is longer."""
+MAX_LETTERS = 150
+"""A longer word is cut into parts of this length: with a piece per letter, they take as long as many words."""
 OPENING, CLOSING = "\"'“”„‚‘’«»‹›([{¿¡", "\"'“”’«»‹›)]}」』）"
 BREAK = re.compile(
     rf"[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]+|(?<![.!?…])[.!?…]++[{re.escape(CLOSING)}]*+(?=\s)|[。！？]+[”’」』）]*"
@@ -14,7 +16,7 @@ BREAK = re.compile(
 """Where a sentence may end: at a line end, at a mark before white space, and at Chinese and Japanese marks."""
 FOLLOWING = re.compile(rf"\s*+[{re.escape(OPENING)}]*+(.?)")
 """The first letter after the end of a sentence."""
-PART = re.compile(rf"\S(?:.{{0,{MAX_CHARACTERS - 2}}}\S)?(?!\S)|\S{{1,{MAX_CHARACTERS}}}", re.DOTALL)
+PART = re.compile(rf"\S(?:.{{0,{MAX_CHARACTERS - 2}}}\S)?(?!\S)|\S{{1,{MAX_LETTERS}}}", re.DOTALL)
 """As many whole words as may be translated together."""
 LONGEST_ABBREVIATION = 20
 _ABBREVIATIONS = """
