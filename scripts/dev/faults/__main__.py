@@ -190,9 +190,11 @@ class Sandbox:
         words = [*SETTINGS, *splits, f"paths.data={folder}/data", f"paths.outputs={folder}/outputs", *own]
         sys.stdout.flush()
         sys.stderr.flush()
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS.values())  # for the child, until the command begins
         pid = os.fork()
         if not pid:
             self._run_child([command, *words], log, fault)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS.values())
         if fault and fault.kind in SIGNALS:
             time.sleep(fault.place * self.lasts[command][0])
             os.kill(pid, SIGNALS[fault.kind])
@@ -213,6 +215,7 @@ class Sandbox:
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
             sys.modules["__main__"] = ModuleType("__main__")  # worker processes need not import this script
             self._inject(fault)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS.values())
             code = nmt(arguments)
         except SystemExit as error:
             code = error.code
