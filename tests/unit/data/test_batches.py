@@ -21,6 +21,7 @@ def test_batches_of_random_lengths_are_full_samples_of_the_text() -> None:
     tokens = np.array([[side[epoch[i]].sum() for side in (lengths.source, lengths.target)] for i in range(len(epoch))])
     assert tokens.max() <= 2000
     assert np.mean(tokens.max(axis=1)) > 0.95 * 2000
+    assert all(np.all(np.diff(lengths.target[epoch[i]]) >= 0) for i in range(len(epoch)))  # for equal micro-batches
     means = [lengths.target[epoch[i]].mean() for i in range(len(epoch))]
     pairs_per_batch = 20_000 / len(epoch)
     assert np.std(means) < 1.3 * lengths.target.std() / pairs_per_batch**0.5  # as of independent draws

@@ -217,6 +217,17 @@ def test_training_resumed_from_a_checkpoint_is_exact(
     assert resumed.trainer.step == 9
 
 
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_the_trial_of_a_batch_computes_as_much_as_a_step_and_changes_nothing(store: PairStore, parallel: int) -> None:
+    ours, batch = trainer(parallel=parallel), batches_of(store, TRAINING, 1)[0].micro_batches[0]
+    before, computed = weights(ours), list[int]()
+    next(iter(ours.model.parameters())).register_hook(lambda _: computed.append(1))
+    ours.try_out(batch)
+    assert len(computed) == parallel
+    assert all(torch.equal(value, before[name]) for name, value in weights(ours).items())
+    assert all(each.grad is None for each in ours.model.parameters())
+
+
 def test_dropout_masks_differ_between_steps_and_micro_batches(store: PairStore) -> None:
     ours = trainer(replace(TRAINING, learning_rate=1e-30), replace(MODEL, dropout=0.5))
     ours.model.eval()  # as after a validation
