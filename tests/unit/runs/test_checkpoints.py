@@ -99,6 +99,12 @@ def test_the_last_and_the_best_are_kept_and_linked(
     assert [load(tmp_path / "moved/checkpoints" / name).step for name in ("last", "best")] == [6, best]
 
 
+def test_no_link_leads_to_a_checkpoint_that_is_gone(run: Path, save: Save) -> None:
+    save(1, Checkpoints(run, keep_last=1), loss=1.0)
+    save(2, Checkpoints(run, keep_last=1))
+    assert names(run / "checkpoints") == ["last", "step-00000002"]
+
+
 def test_checkpoints_that_are_not_scheduled_take_no_place_of_the_last(run: Path, save: Save) -> None:
     for step in range(25, 325, 25):
         save(step, Checkpoints(run, keep_last=3, keep_best=1), only_best=step % 100 > 0, loss=1000 / step)
@@ -214,9 +220,11 @@ def test_a_kill_at_any_moment_loses_no_saved_checkpoint(tmp_path: Path) -> None:
         assert all(load(saved.path, trainer=True).step == saved.step for saved in Checkpoints(run).steps())
         assert load(run / "checkpoints" / "last").step in (told, told + 1)
         start = checkpoint.step + 1
-    averaged = run / "checkpoints" / "averaged.partial"
+    averaged, leftover = (run / "checkpoints" / f"{name}.partial" for name in ("averaged", "step-00000001"))
     averaged.mkdir()  # another command may be writing it
+    leftover.mkdir(exist_ok=True)
     Checkpoints(run).remove_leftovers()
+    assert not leftover.exists()
     averaged.rmdir()
     Checkpoints(run, 2, 1).save(checkpoint_of(start))
     assert len(names(run / "checkpoints")) in (4, 5)  # two links, two last, one best that may be one of them
