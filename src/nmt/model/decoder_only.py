@@ -59,8 +59,9 @@ class DecoderOnly(TranslationModel):
     def advance(self, tokens: Tensor, parents: Tensor, state: KVCache) -> Tensor:
         """See `TranslationModel.advance`."""
         state.begin_step(parents)
-        embedded = self.embed("target", tokens.to(state.device, non_blocking=True), state.places)
-        stream = self._run(embedded, state.places, lambda layer: state.attention(layer)[0])
+        places = state.places
+        embedded = self.embed("target", tokens.to(state.device, non_blocking=True), places)
+        stream = self._run(embedded, places, lambda layer: state.attention(layer)[0])
         state.end_step()
         return self.logits(self.decoder_norm(stream))
 

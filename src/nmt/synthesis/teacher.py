@@ -15,7 +15,7 @@ from nmt.errors import UserError
 from nmt.packages import import_optional
 from nmt.storage.files import replacing
 from nmt.synthesis.chat import Chat
-from nmt.synthesis.folder import Answer, Journal, SynthesisFolder
+from nmt.synthesis.folder import JOURNAL, Answer, Journal, SynthesisFolder
 from nmt.synthesis.kept import Fault, best, fault_finder
 from nmt.text.lines import read_input
 
@@ -29,7 +29,7 @@ def run(config: Config, folder: SynthesisFolder) -> None:
         fault = fault_finder(config)  # before anything is paid for, because it may fail
         source: Chat | Local = Chat(config) if teacher.url else Local(config)
         keys = {line: _digest(source.request(line)) for line in read_input(config.input) if line.strip()}
-        journal = Journal(folder.path / "answers.journal")
+        journal = Journal(folder.path / JOURNAL)
         missing = [(key, line) for line, key in keys.items() if key not in journal.answers]
         print(f"{folder.path}: {len(keys):,} different lines, {len(missing):,} to translate", flush=True)
         with tqdm(missing, unit=" pairs", leave=False, disable=None) as bar:
