@@ -46,7 +46,7 @@ class ChatStub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
         self.failures: dict[str, list[Any]] = {}
-        """By line: what goes wrong before the answer. A tuple is status, body and Retry-After; a text is a body."""
+        """By line: what goes wrong before the answer: a body, or status, body and Retry-After, or functions."""
         self.always: Any = None
         """What always goes wrong, if anything does."""
         self.answers: dict[str, Any] = {}
@@ -90,19 +90,17 @@ class Handler(BaseHTTPRequestHandler):
             stub.busy -= 1
 
     def _fail(self, failure: Any) -> None:
+        self.close_connection = failure in (HANG, RESET, CUT)
         if failure == HANG:
             self.server.over.wait(5)
-            self.close_connection = True
         elif failure == RESET:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.connection.close()
         elif failure == CUT:
             self._send(200, '{"choices": [{"mess', extra=100)
-            self.close_connection = True
         elif isinstance(failure, str):
             self._send(200, failure)
         else:
-            self._send(*failure)
+            self._send(*(part() if callable(part) else part for part in failure))
 
     def _answer(self, body: dict[str, Any], line: str) -> None:
         stub = self.server

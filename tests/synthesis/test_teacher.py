@@ -3,6 +3,8 @@
 import json
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,7 +35,6 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setitem(sys.modules, name, SimpleNamespace(LanguageIdentifier=made, MODEL_FILE=""))
     language_identifier.cache_clear()
     monkeypatch.setattr(chat, "FIRST_WAIT", 0.01)
-    monkeypatch.setattr(chat, "MAX_SECONDS", 0.5)
     monkeypatch.setenv(chat.KEY, SECRET)
     yield
     language_identifier.cache_clear()
@@ -67,7 +68,10 @@ def expected(lines: Words = LINES) -> list[dict[str, Any]]:
     return [{"en": line, "de": german(line)} for line in lines]
 
 
-def test_what_fails_is_asked_again_and_nothing_else(stub: ChatStub, words: Words, tmp_path: Path) -> None:
+def test_what_fails_is_asked_again_and_nothing_else(
+    stub: ChatStub, words: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat, "MAX_SECONDS", 0.5)
     failures = [
         (429, "slow down"), (500, "oops"), (503, "<html>"), HANG, RESET, CUT, "nonsense", "{}", "[]", '{"choices": []}',
         '{"choices": [{"message": null}]}', '{"choices": [{"message": {"content": 7}}]}', "[" * 100_000, (408, ""),
@@ -89,11 +93,16 @@ def test_what_fails_is_asked_again_and_nothing_else(stub: ChatStub, words: Words
     assert SECRET not in said.stdout + said.stderr
 
 
+def in_two_seconds() -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)
+
+
 def test_all_requests_wait_as_long_as_the_server_asks(stub: ChatStub, words: Words, tmp_path: Path) -> None:
-    stub.failures = {LINES[0]: [(429, "slow down", "0.4")]}
+    stub.failures = {LINES[0]: [(429, "slow down", "0.4")], LINES[1]: [(503, "", in_two_seconds)]}
     succeed([*words, "teacher.requests=1"])
-    first, second = stub.times[LINES[0]]
+    (first, second), (third, fourth) = stub.times[LINES[0]], stub.times[LINES[1]]
     assert 0.4 <= second - first < 2
+    assert 0.9 <= fourth - third < 5  # a date has whole seconds
     assert rows(tmp_path) == expected()
 
 

@@ -7,6 +7,9 @@ import random
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from itertools import islice
 from typing import Any
 
@@ -117,7 +120,7 @@ class Chat:
                     raise self._error("refuses requests")
                 if code < 500 and code not in TEMPORARY:
                     return None
-                wait = float(response.headers.get("Retry-After", 0))  # a date instead of seconds is a ValueError
+                wait = _seconds(response.headers.get("Retry-After", "0"))
                 if wait > MAX_RETRY_AFTER:
                     raise self._error(f"asks to wait {wait:,.0f} s")
                 self.not_before = max(self.not_before, time.monotonic() + wait)  # for all workers
@@ -147,3 +150,10 @@ class Chat:
     def _error(self, what: str) -> UserError:
         reason = " ".join(self.failure.split())[:SHOWN_CHARACTERS]
         return UserError(f"{self.teacher.url} {what} ({reason}): run the same command again, which asks for the rest")
+
+
+def _seconds(retry_after: str) -> float:
+    """Return the seconds that a server asks to wait, by their number or by a date."""
+    with suppress(ValueError):
+        return float(retry_after)
+    return (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds()

@@ -90,11 +90,6 @@ def _path(config: Config) -> Path:
 def _made_with(config: Config, text: str, loaded: LoadedModel, machine: Machine) -> dict[str, object]:
     """Return everything on which the translations depend, as JSON: settings by name, and checksums of files."""
     checkpoint, terms = loaded.checkpoint, config.decoding.terms
-    decoding = {
-        **asdict(config.decoding),
-        "ensemble": [member.sha256 for member in checkpoint.ensemble],
-        "terms": checksum(local_file(terms, "decoding.terms")) if terms else "",
-    }
     return {
         "input": text,
         "checkpoint": checkpoint.sha256,
@@ -103,7 +98,9 @@ def _made_with(config: Config, text: str, loaded: LoadedModel, machine: Machine)
         "engine": loaded.engine.name,
         "seed": config.seed,
         "synthesize.shard_lines": config.synthesize.shard_lines,
-        **flatten({"decoding": decoding}),
+        **flatten({"decoding": asdict(config.decoding)}),
+        "decoding.ensemble": [member.sha256 for member in checkpoint.ensemble],
+        "decoding.terms": checksum(local_file(terms, "decoding.terms")) if terms else "",
     }
 
 

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.errors import UserError
-from nmt.storage.files import LOCK, PARTIAL, exclusive_folder, read_json, seal, write_json
+from nmt.storage.files import LOCK, PARTIAL, exclusive_folder, read_json, write_json
 
 MANIFEST, JOURNAL = "manifest.json", "answers.journal"
-CHECKSUMS = ("input", "checkpoint", "decoding.ensemble", "decoding.terms")
-"""Entries of the manifest that are checksums, which an error does not show."""
-
 Answer = tuple[str, str]
 """What a teacher wrote, and why it ended: stop, length, content_filter, refusal, or unknown."""
 
@@ -55,19 +52,19 @@ class SynthesisFolder:
                 self._check_same(made_with)
             elif names:  # which `data.train` might take for a shard
                 raise UserError(f"{self.path} holds {min(names)} and no {MANIFEST}: choose another output")
-            write_json(self.path / MANIFEST, {"made_with": made_with, "seal": seal(made_with)})
+            write_json(self.path / MANIFEST, {"made_with": made_with})
             yield
 
     def _check_same(self, now: Mapping[str, object]) -> None:
         manifest = read_json(self.path / MANIFEST, f"delete {self.path}, or choose another output")
-        before = manifest.get("made_with", {}) if isinstance(manifest, dict) else {}  # {} of a prepared corpus
-        if not before or manifest.get("seal") != seal(before):
-            raise UserError(f"{self.path / MANIFEST} is damaged, or not of translations: choose another output")
+        before = manifest.get("made_with") if isinstance(manifest, dict) else None
+        if not isinstance(before, dict):
+            raise UserError(f"{self.path / MANIFEST} is not of translations: choose another output")
         for key in sorted({*before, *now}) if any(self.path.glob("train-*.jsonl")) else ():
             if before.get(key) != now.get(key):
-                values = f" ({before.get(key)}, not {now.get(key)})" if key not in CHECKSUMS else ""
+                values = f"{before.get(key)!s:.20}, not {now.get(key)!s:.20}"  # checksums are long
                 raise UserError(
-                    f"{self.path} was begun with another {key}{values}: use the same, or choose another output"
+                    f"{self.path} was begun with another {key} ({values}): use the same, or choose another output"
                 )
 
 

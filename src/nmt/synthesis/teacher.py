@@ -28,7 +28,11 @@ def run(config: Config, folder: SynthesisFolder) -> None:
     with folder.exclusive({"teacher.model": teacher.model, "languages": languages}):
         fault = fault_finder(config)  # before anything is paid for, because it may fail
         source: Chat | Local = Chat(config) if teacher.url else Local(config)
-        keys = {line: _digest(source.request(line)) for line in read_input(config.input) if line.strip()}
+        keys = {
+            line: sha256(json.dumps(source.request(line)).encode()).hexdigest()[:32]
+            for line in read_input(config.input)
+            if line.strip()
+        }
         journal = Journal(folder.path / JOURNAL)
         missing = [(key, line) for line, key in keys.items() if key not in journal.answers]
         print(f"{folder.path}: {len(keys):,} different lines, {len(missing):,} to translate", flush=True)
@@ -41,10 +45,6 @@ def run(config: Config, folder: SynthesisFolder) -> None:
         more = f", with more than teacher.budget={teacher.budget:g}" if teacher.budget else ""
         price += f"; {left:,} have none: run the same command again{more}"
     print(f"{len(answered):,} lines have an answer{price}", flush=True)
-
-
-def _digest(request: dict[str, Any]) -> str:
-    return sha256(json.dumps(request).encode()).hexdigest()[:32]
 
 
 def _write(config: Config, folder: SynthesisFolder, fault: Fault, answered: dict[str, list[Answer]]) -> None:
