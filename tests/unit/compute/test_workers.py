@@ -1,10 +1,9 @@
 """Tasks in threads: results, errors and interrupts; and training steps in threads."""
 
-import os
-import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 import torch
@@ -84,49 +83,13 @@ def test_results_come_in_order_from_simultaneous_calls() -> None:
     assert torch.get_num_threads() == 6
 
 
-class LongTasks:
-    """Tasks of half a minute, but for task 0, which report that they have begun and that they were abandoned."""
+def test_tasks_that_have_not_begun_are_left_out_when_the_results_are_no_longer_wanted() -> None:
+    begun = list[int]()
 
-    def __init__(self) -> None:
-        self.begun = threading.Semaphore(0)
-        self.abandoned: list[int] = []
+    def work(task: int) -> None:
+        begun.append(task)
+        time.sleep(0.05)
 
-    def __call__(self, task: int) -> None:
-        try:
-            self.begun.release()
-            for _ in range(3000 if task else 0):
-                time.sleep(0.01)
-        finally:
-            self.abandoned.append(task)
-
-
-class InterruptError(BaseException):
-    """Raised by a signal in the main thread."""
-
-
-def test_an_interrupt_abandons_the_tasks(capfd: pytest.CaptureFixture[str]) -> None:
-    tasks = LongTasks()
-    interrupted = threading.Event()
-
-    def interrupt(*_: object) -> None:
-        if not interrupted.is_set():
-            interrupted.set()
-            raise InterruptError
-
-    def interrupt_main_thread() -> None:
-        for _ in range(2):
-            tasks.begun.acquire()
-        while not interrupted.wait(0.01):  # a signal that comes just before the main thread waits does not wake it
-            os.kill(os.getpid(), signal.SIGUSR1)
-
-    helper = threading.Thread(target=interrupt_main_thread)
-    before = signal.signal(signal.SIGUSR1, interrupt)
-    try:
-        helper.start()
-        with pytest.raises(InterruptError):
-            run_in_threads(tasks, [1, 2], 2)
-    finally:
-        helper.join()
-        signal.signal(signal.SIGUSR1, before)
-    assert sorted(tasks.abandoned) == [1, 2]
-    assert capfd.readouterr().err == ""
+    with closing(in_parallel(work, range(20), 2)) as finished:
+        next(finished)
+    assert len(begun) < 20
