@@ -24,13 +24,10 @@ from nmt.errors import CommonError, UserError
 from nmt.launched import launched_processes
 
 T = TypeVar("T")
-SLOW_HOURS = 2
-"""How long processes wait for one that writes a checkpoint."""
 SIGNS_OF_LOST_CONNECTION = ("gloo", "caused pair closure")
 """Parts of the messages of gloo's errors, which have no type: the second one, if an earlier operation timed out."""
 POLL_SECONDS = 0.05
 """Seconds between rank 0's checks for processes that have not answered yet."""
-_patient_group: dist.ProcessGroup | None = None
 
 
 def rank() -> int:
@@ -51,7 +48,6 @@ def is_main() -> bool:
 @contextmanager
 def session(config: RuntimeConfig) -> Iterator[Machine]:
     """Choose this process's device, and join the other processes if torchrun started several."""
-    global _patient_group  # noqa: PLW0603 (there is one group of all processes)
     local_rank, local_processes = os.environ.get("LOCAL_RANK", "0"), os.environ.get("LOCAL_WORLD_SIZE", "1")
     machine = prepare_machine(config, int(local_rank), int(local_processes))
     if launched_processes() == 1:
@@ -62,7 +58,6 @@ def session(config: RuntimeConfig) -> Iterator[Machine]:
     timeout = timedelta(minutes=config.timeout_minutes)
     try:
         _join(backend, timeout)
-        _patient_group = dist.new_group(backend="gloo", timeout=timedelta(hours=SLOW_HOURS))
         yield machine
     except (SystemExit, CommonError):  # every process raises these, so all can leave the group
         dist.destroy_process_group()
@@ -119,19 +114,13 @@ def _attempt(store: Store, own_rank: int, size: int, timeout: timedelta) -> str:
 
 
 @contextmanager
-def together(*, slow: bool = False) -> Iterator[None]:
-    """Raise in all processes, with the same message, a UserError that any process meets in this block.
-
-    If it is `slow`, such as writing a checkpoint, the processes wait for the last one for SLOW_HOURS instead of
-    runtime.timeout_minutes. They notice immediately if one of them ends.
-    """
+def together() -> Iterator[None]:
+    """Raise in all processes, with the same message, a UserError that any process meets in this block."""
     message = ""
     try:
         yield
     except UserError as error:
         message = str(error)
-    if slow and dist.is_initialized():
-        dist.barrier(_patient_group)
     for each in gather_objects(message):
         if each:
             raise CommonError(each)

@@ -49,7 +49,7 @@ class CheckpointManager:
         meta = replace(self._template.meta, step=state.trainer.step, valid=valid, interim=interim, only_best=only_best)
         trainer = {**state.to_save(), **(self._template.trainer or {})}
         checkpoint = replace(self._template, meta=meta, weights=state.trainer.weights(), trainer=trainer)
-        with distributed.together(slow=True):
+        with distributed.together():
             if distributed.is_main():
                 self._wait_for_writer()
                 if self._writer is None:
@@ -66,7 +66,7 @@ class CheckpointManager:
 
     def wait_until_saved(self) -> None:
         """Wait until all checkpoints are on the disk, in all processes."""
-        with distributed.together(slow=True):
+        with distributed.together():
             self._wait_for_writer()
 
     def close(self) -> None:
