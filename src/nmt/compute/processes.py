@@ -5,18 +5,16 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
 from threading import Thread
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from nmt.errors import UserError
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 SPAWN = get_context("spawn")
@@ -29,18 +27,18 @@ def end_with_parent() -> None:
     """End this process when its parent does, for whatever reason, and leave Ctrl-C to the parent.
 
     Linux kills this process then, whatever it does; but it does so as soon as the thread that has started this process
-    ends. Elsewhere, or if another process has started this one for its parent, a thread waits for the parent.
+    ends. Elsewhere a thread waits for the parent.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is None:
         return
-    if sys.platform == "linux" and os.getppid() == parent.pid:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent.pid:  # it has ended meanwhile
-            os._exit(1)
-    else:
+    if sys.platform != "linux":
         Thread(target=_exit_after, args=(parent,), daemon=True).start()
+        return
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent.pid:  # it has ended meanwhile
+        os._exit(1)
 
 
 def _exit_after(parent: BaseProcess) -> None:
@@ -48,12 +46,33 @@ def _exit_after(parent: BaseProcess) -> None:
     os._exit(1)
 
 
-@contextmanager
-def _pool(count: int, purpose: str, prepare: Callable[..., object], *args: object) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool of processes, each of which calls `prepare` first; an error in this block kills them."""
-    pool = ProcessPoolExecutor(count, SPAWN, initializer=prepare, initargs=args)
+def run_in_process(function: Callable[..., R], *args: Any) -> R:
+    """Call a function in a new process, which can be killed at any time and whose memory is freed afterwards."""
+    results: list[R] = list(map_in_processes(1, "helps this one", [args], _calling, function))
+    return results[0]
+
+
+def _calling(function: Callable[..., R]) -> Callable[[tuple[Any, ...]], R]:
+    return lambda args: function(*args)
+
+
+def map_in_processes(
+    count: int, purpose: str, items: Iterable[Any], make: Callable[..., Callable[[Any], Any]], *args: Any
+) -> Generator[Any]:
+    """Yield a function's result for each item, in order, from `count` processes; only a few items are read ahead.
+
+    Each process calls `make` with the arguments to get the function. Errors say the `purpose` of the processes, and an
+    error or the end of this generator kills them.
+    """
+    waiting: deque[Future[Any]] = deque()
+    pool = ProcessPoolExecutor(count, SPAWN, initializer=_prepare, initargs=(make, *args))
     try:
-        yield pool
+        for item in items:
+            waiting.append(pool.submit(_apply, item))
+            if len(waiting) > 2 * count:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
     except BaseException as error:
         for process in list((pool._processes or {}).values()):  # Python 3.14 has kill_workers
             process.kill()
@@ -65,29 +84,6 @@ def _pool(count: int, purpose: str, prepare: Callable[..., object], *args: objec
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def run_in_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call a function in a new process, which can be killed at any time and whose memory is freed afterwards."""
-    with _pool(1, "helps this one", end_with_parent) as pool:
-        return pool.submit(function, *args, **kwargs).result()
-
-
-def map_in_processes(
-    count: int, purpose: str, items: Iterable[Any], make: Callable[..., Callable[[Any], Any]], *args: Any
-) -> Generator[Any]:
-    """Yield a function's result for each item, in order, from `count` processes; only a few items are read ahead.
-
-    Each process calls `make` with the arguments to get the function. Errors say the `purpose` of the processes.
-    """
-    waiting: deque[Future[Any]] = deque()
-    with _pool(count, purpose, _prepare, make, *args) as pool:
-        for item in items:
-            waiting.append(pool.submit(_apply, item))
-            if len(waiting) > 2 * count:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 _function: Callable[[Any], Any]
