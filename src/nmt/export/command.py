@@ -22,7 +22,7 @@ from nmt.model.backends.chosen import choose
 from nmt.runs.checkpoint import CheckpointRecord, load
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import EXPORT_RECORD, SETTINGS, RunLayout, export_folder
-from nmt.storage.files import replacing_folder, write_json, write_text
+from nmt.storage.files import replacing, write_json, write_text
 from nmt.text.lines import STANDARD, read_input, read_lines
 from nmt.text.special import UNKNOWN_MARK
 
@@ -56,7 +56,7 @@ def run(config: Config) -> None:
     )
     trained = TrainedModel(settings, checkpoint.weights, tokenizer, search, export.quantization)
     target.check(export.target, trained)
-    with replacing_folder(folder.resolve()) as partial:
+    with replacing(folder.resolve(), is_folder=True) as partial:
         target.write(partial, trained)
         engine = TorchEngine([model], tokenizer, search, CPU)
         program, searching = target.read(partial, trained), target.searching(engine, trained)

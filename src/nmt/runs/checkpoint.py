@@ -18,7 +18,7 @@ from torch import Tensor
 from nmt import __version__
 from nmt.errors import UserError
 from nmt.runs.layout import META, SETTINGS, TRAINER, WEIGHTS
-from nmt.storage.files import checksum, is_plain_name, record_of, replacing_folder, seal
+from nmt.storage.files import checksum, is_plain_name, record_of, replacing, seal
 from nmt.storage.remote import bring
 from nmt.text.tokenizer import Tokenizer
 
@@ -128,7 +128,7 @@ class Checkpoint:
 def write(folder: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint completely or not at all; the checksums in its meta.json are those of the files written."""
     weights = _unshared(checkpoint.weights)
-    with replacing_folder(folder) as partial:
+    with replacing(folder, is_folder=True) as partial:
         try:
             save_file(weights, partial / WEIGHTS)
             if checkpoint.trainer is not None:

@@ -10,7 +10,7 @@ from nmt.config.folders import expanded
 from nmt.errors import UserError, for_this_installation
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, DamagedError, load, read_meta, write
 from nmt.runs.layout import AVERAGED, BEST, LAST, META, RunLayout, step_folder_name, step_of_name
-from nmt.storage.files import PARTIAL, link, remove, remove_folder
+from nmt.storage.files import PARTIAL, link, remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Checkpoints:
         paths = {each.path for each in kept}
         for step, folder in RunLayout(self.run_folder).steps().items():
             if step > checkpoint.step or (self.keep_last is not None and folder not in paths):
-                remove_folder(folder)
+                remove(folder)
         return path
 
     def steps(self, *, strict: bool = False) -> list[CheckpointMeta]:

@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -27,19 +27,11 @@ WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 """Errors of a disk, which name no file if they arise while an open file is written."""
 
 
-def replacing(path: Path) -> AbstractContextManager[Path]:
-    """Yield a temporary path to write a file to; rename the file to `path` if the block succeeds."""
-    return _replacing(path, is_folder=False)
-
-
-def replacing_folder(path: Path) -> AbstractContextManager[Path]:
-    """Yield a temporary folder to fill; rename it to `path` if the block succeeds."""
-    return _replacing(path, is_folder=True)
-
-
 @contextmanager
-def _replacing(path: Path, *, is_folder: bool) -> Iterator[Path]:
+def replacing(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
+    """Yield a temporary path to write a file to, or a temporary folder; rename it to `path` if the block succeeds."""
     temporary = _temporary(path)
+    before = _temporary(temporary)
     with _explaining_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(temporary):
@@ -50,7 +42,11 @@ def _replacing(path: Path, *, is_folder: bool) -> Iterator[Path]:
             try:
                 yield temporary
                 _sync_all(temporary)
-                _put(temporary, path)
+                remove(before)
+                if is_folder and path.is_dir():
+                    path.replace(before)
+                temporary.replace(path)
+                remove(before)
                 sync(path.parent)
             finally:
                 with suppress(UserError):
@@ -88,37 +84,16 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _put(new: Path, path: Path) -> None:
-    """Rename a file or folder to `path`; a folder that was there is back if that fails."""
-    before = _temporary(new)
-    remove(before)
-    if new.is_dir() and path.is_dir():
-        path.replace(before)
-    try:
-        new.replace(path)
-    except OSError:
-        if before.is_dir():
-            before.replace(path)
-        raise
-    remove(before)
-
-
 def remove(path: Path) -> None:
-    """Delete a file, a link (not its target) or a folder, if there is one."""
+    """Delete a file, a link (not its target) or a folder, if there is one; no part of a folder stays under its name."""
     with _explaining_disk_errors(path, "delete"):
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
+            doomed = _temporary(path)
+            shutil.rmtree(doomed, ignore_errors=True)
+            path.replace(doomed)
+            shutil.rmtree(doomed)
         else:
             path.unlink(missing_ok=True)
-
-
-def remove_folder(path: Path) -> None:
-    """Delete a folder; if killed on the way, leave no part of it under its name."""
-    doomed = _temporary(path)
-    remove(doomed)
-    with _explaining_disk_errors(path, "delete"):
-        path.replace(doomed)
-    remove(doomed)
 
 
 def link(path: Path, target: str) -> None:
