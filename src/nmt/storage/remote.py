@@ -121,11 +121,15 @@ def _copy(system: Any, path: str) -> Path:
     return file
 
 
+Stamp = tuple[int, int]
+"""The size and the time of a file."""
+
+
 class FolderCopy:
     """The copy in `folder` of what is at `address`, which `setting` names. What differs is taken from the address.
 
-    A folder with a marker file, which is written last and names the checksums of the others, is complete if it has that
-    file, and unchanged if that file is.
+    A folder with a marker file, which is stored last and names the checksums of the others, is unchanged if that file
+    is.
     """
 
     def __init__(self, address: str, folder: Path, setting: str, marker: str) -> None:
@@ -135,10 +139,8 @@ class FolderCopy:
         self.address, self.folder, self._setting, self._marker = address, folder, setting, marker
         self._system, path = _file_system(address, setting)
         self._path = path.rstrip("/")
-        self._known = dict[str, tuple[int, int]]()
-        """The sizes and times of the files that are the same at the address."""
-        self._missing = set[str]()
-        """The files at the address that `bring` fetches when they are needed."""
+        self._known = dict[str, Stamp | None]()
+        """The files at the address: the stamps of their copies here, or None if they are fetched when needed."""
 
     def fetch(self, heavy: Collection[str] = ()) -> None:
         """Fetch what is missing here or has changed, except files of `heavy` names, and remove what is not there."""
@@ -149,16 +151,16 @@ class FolderCopy:
                 f"delete {self.folder / UNSTORED}, or delete {self.folder} to do without them"
             )
         with self._lock() as lock, _explaining_errors(self.address, self._setting):
-            there = self._names()
-            light = [name for name in there if PurePosixPath(name).name not in heavy]
+            found = (name.removeprefix(f"{self._path}/") for name in self._system.find(self._path))
+            there = {name for name in found if all(map(is_plain_name, name.split("/")))}  # nothing outside of the copy
             if take(lock, fcntl.LOCK_EX | fcntl.LOCK_NB):
                 self._remove_outdated(there)
-                for name in sorted(light, key=self._is_marker):
-                    self._get(name)
+                for name in sorted(there, key=self._is_marker):
+                    if PurePosixPath(name).name not in heavy:
+                        self._get(name)
             else:  # another process of this machine fetches the copy, or is changing it, which makes it the newest one
                 take(lock, fcntl.LOCK_SH)
-        self._known = self._files()
-        self._missing = there - self._known.keys()
+        self._known = dict.fromkeys(there) | self._files()
         _copies_here[self.folder] = self
 
     def _remove_outdated(self, there: Collection[str]) -> None:
@@ -167,7 +169,7 @@ class FolderCopy:
         same = {
             PurePosixPath(name).parent
             for name in filter(self._is_marker, here.keys() & there)
-            if (self.folder / name).read_bytes() == self._system.cat_file(self._remote(name))
+            if (self.folder / name).read_bytes() == self._system.cat_file(f"{self._path}/{name}")
         }
         for name in here:
             if name not in there or PurePosixPath(name).parent not in same:
@@ -176,17 +178,16 @@ class FolderCopy:
     def bring(self, path: Path) -> None:
         """Fetch a file that `fetch` has left out, unless another process has done so meanwhile."""
         name = path.relative_to(self.folder).as_posix()
-        if name in self._missing:
+        if name in self._known and self._known[name] is None:
             with (self.folder / ".bring.lock").open("a") as lock, _explaining_errors(self.address, self._setting):
                 take(lock, fcntl.LOCK_EX)
                 self._get(name)
-            self._missing.remove(name)
             self._known[name] = _stamp(path)
 
     def _get(self, name: str) -> None:
         if not (self.folder / name).exists():
             with replacing(self.folder / name) as partial:
-                self._system.get_file(self._remote(name), str(partial))
+                self._system.get_file(f"{self._path}/{name}", str(partial))
 
     @contextmanager
     def storing(self) -> Iterator[None]:
@@ -199,39 +200,31 @@ class FolderCopy:
                 self.store()
 
     def store(self) -> None:
-        """Store what has changed here since it was fetched or stored, marker files last."""
+        """Store what has changed here since it was fetched or stored, marker files last, and delete what is gone."""
         here = self._files()
-        changed = sorted((name for name in here if self._known.get(name) != here[name]), key=self._is_marker)
-        gone = self._known.keys() - here.keys()
+        changed = [name for name in here if self._known.get(name) != here[name]]
+        gone = [
+            name
+            for name in self._known.keys() - here.keys()
+            # a file that was never fetched is gone if its folder is
+            if self._known[name] or not (self.folder / name).parent.exists()
+        ]
         try:
             with _explaining_errors(self.address, self._setting):
-                for name in filter(self._is_marker, (*changed, *gone)):
-                    self._remove(name)  # the folder is incomplete until its marker is stored again
-                for name in changed:
-                    self._system.put_file(str(self.folder / name), self._remote(name))
+                for name in sorted(changed, key=self._is_marker):
+                    self._system.put_file(str(self.folder / name), f"{self._path}/{name}")
                     self._known[name] = here[name]
                 for name in gone:
-                    self._remove(name)
+                    with suppress(FileNotFoundError):
+                        self._system.rm(f"{self._path}/{name}")
                     del self._known[name]
         except UserError:
             (self.folder / UNSTORED).touch()
             raise
         (self.folder / UNSTORED).unlink(missing_ok=True)
 
-    def _remove(self, name: str) -> None:
-        """Remove a file there; with a marker file that is gone here, all of its folder."""
-        is_folder = self._is_marker(name) and not (self.folder / name).exists()
-        with suppress(FileNotFoundError):
-            path = self._remote(name)
-            self._system.rm(path.rpartition("/")[0] if is_folder else path, recursive=is_folder)
-
-    def _names(self) -> set[str]:
-        """Return the names of the files there, without those that would be outside of the copy."""
-        found = (name.removeprefix(f"{self._path}/") for name in self._system.find(self._path))
-        return {name for name in found if all(map(is_plain_name, name.split("/")))}
-
-    def _files(self) -> dict[str, tuple[int, int]]:
-        """Return the files here that are neither hidden nor unfinished, without links."""
+    def _files(self) -> dict[str, Stamp]:
+        """Return the stamps of the files here that are neither hidden nor unfinished, without links."""
         found = {}
         for path in self.folder.rglob("*"):
             name = path.relative_to(self.folder)
@@ -247,11 +240,8 @@ class FolderCopy:
     def _lock(self) -> TextIO:
         return (self.folder / ".copy.lock").open("a")
 
-    def _remote(self, name: str) -> str:
-        return f"{self._path}/{name}"
 
-
-def _stamp(path: Path) -> tuple[int, int]:
+def _stamp(path: Path) -> Stamp:
     found = path.stat()
     return found.st_size, found.st_mtime_ns
 

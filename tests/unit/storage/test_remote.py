@@ -17,7 +17,7 @@ from nmt.config.folders import CACHE, expanded, local_folder
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.errors import UserError
 from nmt.storage import remote
-from nmt.storage.files import checksum
+from nmt.storage.files import checksum, remove
 from nmt.storage.remote import FolderCopy, bring, store_changes
 from nmt.text.lines import open_output, read_input
 from tests.integration.toy import pairs, refuse, succeed, write_pairs
@@ -218,14 +218,14 @@ def test_a_copy_follows_the_address(memory: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["memory://run", "file://{}/there"])
-def test_a_folder_is_incomplete_there_until_all_of_it_is_stored(
+def test_the_marker_is_stored_after_the_files_that_it_describes(
     memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     folder = tmp_path / "copy"
     copy = copy_of(place.format(tmp_path), tmp_path)
     copy.fetch()
-    put = copy._system.put_file
-    for content in ("1", "longer"):
+    put, marker = copy._system.put_file, f"{copy._path}/x/meta.json"
+    for content, before in (("1", None), ("longer", b"1")):
         with copy.storing():
             (folder / "x").mkdir(exist_ok=True)
             for name in ("meta.json", "weights"):
@@ -233,12 +233,19 @@ def test_a_folder_is_incomplete_there_until_all_of_it_is_stored(
             with monkeypatch.context() as patch:
                 patch.setattr(copy._system, "put_file", lambda *paths: 1 / 0 if "weights" in paths[0] else put(*paths))
                 store_changes(folder)
-            assert not copy._system.exists(f"{copy._path}/x/meta.json")
-        assert copy._system.cat_file(f"{copy._path}/x/meta.json") == content.encode()
-    for name in ("meta.json", "weights"):
-        (folder / "x" / name).unlink()
-    copy.store()
-    assert copy._system.find(copy._path) == []
+            assert (copy._system.cat_file(marker) if before else copy._system.exists(marker)) == (before or False)
+        assert copy._system.cat_file(marker) == content.encode()
+
+
+def test_a_folder_that_is_deleted_here_is_deleted_there_with_files_that_were_never_here(
+    memory: Any, tmp_path: Path
+) -> None:
+    memory.pipe({f"/run/{name}": b"1" for name in ("x/meta.json", "x/weights", "y/meta.json", "y/weights")})
+    copy = copy_of("memory://run", tmp_path)
+    copy.fetch(["weights"])
+    with copy.storing():
+        remove(tmp_path / "copy" / "x")
+    assert memory.find("/run") == ["/run/y/meta.json", "/run/y/weights"]
 
 
 def test_a_copy_that_is_in_use_is_left_alone(memory: Any, tmp_path: Path) -> None:
