@@ -21,6 +21,7 @@ from nmt.export import huggingface
 from nmt.imports import command
 from nmt.runs.checkpoint import Checkpoint, CheckpointRecord, load
 from nmt.runs.checkpoints import resolve
+from nmt.text.tokenizer import Tokenizer
 from tests.export.models import make_trained
 from tests.imports.marian import generate, lines, make
 
@@ -83,7 +84,7 @@ def test_a_language_tag_is_one_piece(tmp_path: Path, marian: Path) -> None:
     run = imported(settings(tmp_path, marian))
     sentences = [f">>deu<< {line}" for line in lines(20)]
     assert 5 in transformers.MarianTokenizer.from_pretrained(marian)(sentences[0]).input_ids
-    tokenizer = run.tokenizer()
+    tokenizer = Tokenizer.load(run.path)
     assert tokenizer.source_pieces(tokenizer.encode_source(sentences)[0])[0] == "▁>>deu<<"
     ours = [each.text.strip() for each in engine(run, 2).translate(sentences)]
     assert ours == generate(marian, sentences, 2, LONGEST)

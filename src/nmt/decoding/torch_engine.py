@@ -202,7 +202,7 @@ def _label_scores(model: TranslationModel, output: Tensor, labels: Tensor) -> Te
 
 def load_model(checkpoint: Checkpoint, config: ModelConfig, device: torch.device) -> tuple[TranslationModel, Tokenizer]:
     """Return the model and the tokenizer of a checkpoint, given the model's settings."""
-    tokenizer = checkpoint.tokenizer()
+    tokenizer = Tokenizer.load(checkpoint.path)
     if config.tie_embeddings and not tokenizer.joint:
         raise UserError(
             f"{checkpoint.path} has a vocabulary for each language, but its model shares one: "

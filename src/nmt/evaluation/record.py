@@ -55,8 +55,6 @@ class EvaluationRecord:
     def to_json(self) -> dict[str, object]:
         """Return the content of the file, whose first entries are the split and its scores."""
         values = {name: value for name, value in asdict(self).items() if value is not None}
-        if self.checkpoint is not None:
-            values["checkpoint"] = self.checkpoint.to_json()
         return {"split": values.pop("split"), **values.pop("scores"), **values}
 
 

@@ -59,7 +59,7 @@ def checksums_of(folder: Path) -> dict[str, str]:
 
 def card(target: Target, trained: TrainedModel, record: ExportRecord, scores: Sequence[EvaluationRecord]) -> str:
     """Return the card in Markdown, with the header that model hubs read."""
-    checkpoint = record.checkpoint
+    checkpoint, origin = record.checkpoint, record.origin
     corpora = [corpus.settings for corpus in corpora_of(trained.settings.data).values()]
     directions = [f"{data.source_lang} to {data.target_lang}" for data in corpora]
     lines = [
@@ -70,7 +70,7 @@ def card(target: Target, trained: TrainedModel, record: ExportRecord, scores: Se
         *([f"Search: {target.note}.\n"] if target.note else []),
         "## Training\n",
         *(f"- {way}: {_text_of(data)}" for way, data in zip(directions, corpora, strict=True)),
-        *([f"- begun from another model: {record.origin.summary}"] if record.origin else []),
+        *([f"- begun from another model: {Path(origin.name).name}, step {origin.step:,}"] if origin else []),
         f"- checkpoint {checkpoint.name} of step {checkpoint.step}, weights' SHA-256 {checkpoint.sha256}",
         "- all settings: config.yaml\n\n## Scores\n",
         *_scores(scores),

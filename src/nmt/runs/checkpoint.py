@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, Self
 
 import torch
@@ -20,7 +20,6 @@ from nmt.errors import UserError
 from nmt.runs.layout import META, SETTINGS, TRAINER, WEIGHTS
 from nmt.storage.files import checksum, is_plain_name, record_of, replacing, seal
 from nmt.storage.remote import bring
-from nmt.text.tokenizer import Tokenizer
 
 FORMAT = 1
 """The version of the format; it is raised by a change that older versions of nmt cannot read."""
@@ -55,16 +54,6 @@ class CheckpointRecord:
         """Describe a checkpoint on the disk."""
         name, averaged = meta.path.name, tuple(meta.averaged_from)
         return cls(name, meta.step, sha256=meta.files[WEIGHTS], path=str(meta.path), averaged_from=averaged)
-
-    @property
-    def summary(self) -> str:
-        """The name and step in a few words, without the folder, which may be private."""
-        return f"{PurePath(self.name).name}, step {self.step:,}"
-
-    def to_json(self) -> dict[str, object]:
-        """Return the record as JSON holds it, without the fields that are empty."""
-        fields = asdict(replace(self, ensemble=())) | {"ensemble": [member.to_json() for member in self.ensemble]}
-        return {key: value for key, value in fields.items() if value or key == "step"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +108,6 @@ class Checkpoint:
     def step(self) -> int:
         """The number of updates so far."""
         return self.meta.step
-
-    def tokenizer(self) -> Tokenizer:
-        """Load its tokenizer."""
-        return Tokenizer.load(self.path)
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> None:
@@ -192,22 +177,17 @@ def read_meta(path: Path) -> CheckpointMeta:
         text = file.read_bytes()
     try:
         content = json.loads(text)
-        if not isinstance(content.get("format"), int):
-            raise TypeError("no format")
-    except (ValueError, RecursionError, AttributeError, TypeError) as error:
-        raise _damaged(file, "it is not the JSON of a checkpoint") from error
-    if content["format"] > FORMAT:
-        raise UserError(
-            f"{file} has format {content['format']}, written by nmt {content.get('nmt')}; "
-            f"this is nmt {__version__}, which reads formats up to {FORMAT}: update nmt"
-        )
-    try:
-        if content.pop("seal", None) != seal(content):
+        if content["format"] > FORMAT:
+            raise UserError(
+                f"{file} has format {content['format']}, written by nmt {content['nmt']}; "
+                f"this is nmt {__version__}, which reads formats up to {FORMAT}: update nmt"
+            )
+        if content.pop("seal") != seal(content):
             raise ValueError("another seal")
         meta = record_of(CheckpointMeta, content)
         if not {WEIGHTS, SETTINGS} <= meta.files.keys() or not all(map(is_plain_name, meta.files)):
             raise ValueError("other files")
-    except ValueError as error:
+    except (ValueError, RecursionError, AttributeError, TypeError, KeyError) as error:
         raise _damaged(file, "its content is not the one that was written") from error
     return replace(meta, path=path)
 

@@ -62,7 +62,7 @@ def _for_vocabulary(
     origin: Checkpoint, tokenizer: Tokenizer, initial: Mapping[str, Tensor], config: Config
 ) -> tuple[dict[str, Tensor], str]:
     """Return the weights of the origin with word vectors for the vocabulary of the data, and what was done."""
-    old, weights = origin.tokenizer(), dict(origin.weights)
+    old, weights = Tokenizer.load(origin.path), dict(origin.weights)
     if old.checksum == tokenizer.checksum:
         return weights, ""
     if config.training.init_vocabulary == "old":

@@ -75,7 +75,7 @@ def find_checkpoint(config: Config, data: TrainingData) -> Checkpoint | None:
     if checkpoint is None:
         return None
     check_resumable(read_settings(checkpoint.config_text), flatten(asdict(config)))
-    tokenizer_changed = checkpoint.tokenizer().checksum != data.tokenizer.checksum
+    tokenizer_changed = Tokenizer.load(checkpoint.path).checksum != data.tokenizer.checksum
     if tokenizer_changed or (checkpoint.trainer or {})["data"] != data.fingerprint:
         raise UserError(
             f"the data in {config.data_folder} is not the data that run {config.name} began with "

@@ -35,10 +35,6 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert record.remarks() == ["word alignments of the references: error rate 25.0%, precision 80.0%, recall 70.0%"]
     assert content["bleu"] == {"score": 0.0, "signature": "bleu|v:1"}
     assert content["decoding"]["beam"] == 7
-    assert content["checkpoint"] == {
-        "name": "averaged", "step": 9, "sha256": "ab", "path": "outputs/x/averaged", "averaged_from": ["a", "b"],
-        "ensemble": [{"name": "last", "step": 9, "sha256": "cd", "path": "outputs/other/last"}],
-    }  # fmt: skip
 
 
 def scored(**changes: Any) -> dict[str, Any]:
