@@ -255,8 +255,8 @@ def test_verified_store_has_whole_sentences(tmp_path: Path, content: DataObject)
     with suppress(UserError):
         store = PairStore.open(folder, "train")
         store.verify()
-        assert len(store.source_lengths) == len(store.target_lengths) == len(store)
-        assert [len(store.source(index)) for index in range(len(store))] == [*store.source_lengths]
+        assert [len(store.source(index)) for index in range(len(store))] == [*store.lengths("source")]
+        assert [len(store.target(index)) for index in range(len(store))] == [*store.lengths("target")]
 
 
 @trying(st.data())

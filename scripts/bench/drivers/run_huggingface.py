@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.config.training import TrainingConfig
-from nmt.data.batches import Batching, IntArray, PairLengths, plan_epoch
+from nmt.data.batches import Batching, IntArray, plan_epoch
 from nmt.data.store import PairStore
 from nmt.text.special import BOS, EOS, PAD
 from nmt.training.schedule import learning_rate, reachable_step
@@ -79,7 +79,7 @@ class Loop:
 
     def batches(self) -> Iterator[tuple[list[IntArray], list[IntArray]]]:
         """Yield sources and targets forever, with end marks."""
-        lengths = PairLengths.with_marks(self.store.source_lengths, self.store.target_lengths)
+        lengths = self.store.pair_lengths
         epoch = 0
         while True:
             plan = plan_epoch(lengths, Batching(self.config.batch_tokens, self.seed), epoch)

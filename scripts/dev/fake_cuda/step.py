@@ -17,7 +17,7 @@ from fake_cuda.counting import Counter, attend, launch
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
 from nmt.config.tree import Config
-from nmt.data.batches import Batching, PairLengths, plan_epoch, split_batch
+from nmt.data.batches import Batching, plan_epoch, split_batch
 from nmt.data.loader import DataPosition, GlobalBatch, assemble
 from nmt.data.shapes import Shapes
 from nmt.model.backends import cuda, triton
@@ -75,7 +75,7 @@ def median_batch(config: Config, shapes: Shapes) -> GlobalBatch:
     """Return the batch whose mean length is the median, of a text of random words with equal lengths on both sides."""
     words, training = config.tokenizer.vocab_size, config.training
     store = synthetic_pairs(words, words, seed=config.seed, ratio_sigma=0.0)
-    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
+    lengths = store.pair_lengths
     plan = plan_epoch(lengths, Batching(training.batch_tokens, config.seed), epoch=0)
     means = [float(lengths.target[plan[index]].mean()) for index in range(len(plan))]
     sentences = plan[int(np.argsort(means)[len(means) // 2])]

@@ -28,7 +28,7 @@ import pyarrow.parquet
 from nmt.commands.data import summary
 from nmt.config.compose import compose
 from nmt.config.tree import Config
-from nmt.data.batches import Batching, PairLengths, plan_epoch
+from nmt.data.batches import Batching, plan_epoch
 from nmt.data.loader import DataPosition, global_batches, prefetched
 from nmt.data.prepare import prepare
 from nmt.data.store import PairStore
@@ -141,7 +141,7 @@ def _read(config: Config, meter: Meter) -> None:
     meter.begin()
     store, batching = PairStore.open(config.data_folder, "train"), Batching.of(config.training, config.seed)
     meter.end("open")
-    epoch = plan_epoch(PairLengths.with_marks(store.source_lengths, store.target_lengths), batching, epoch=0)
+    epoch = plan_epoch(store.pair_lengths, batching, epoch=0)
     meter.end("plan", len(store))
     print(f"{len(epoch):,} batches per epoch, of up to {config.training.batch_tokens:,} tokens per side")
     del epoch

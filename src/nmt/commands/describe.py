@@ -9,7 +9,7 @@ import torch
 from nmt.compute.machine import HALF_PRECISIONS, device_name, has_bf16, prepare_machine
 from nmt.config.data import is_text
 from nmt.config.tree import Config
-from nmt.data.batches import Batching, PairLengths, plan_epoch
+from nmt.data.batches import Batching, plan_epoch
 from nmt.data.corpora import training_splits
 from nmt.data.manifest import encode_task, read_manifest
 from nmt.data.mixture import open_training_text
@@ -104,7 +104,7 @@ def _epoch(config: Config) -> Figures | None:
     if not all(found and all((config.data_folder / name).is_file() for name in found) for found in files):
         return None
     store = open_training_text(config.data_folder, config.data)
-    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
+    lengths = store.pair_lengths
     steps = len(plan_epoch(lengths, Batching.of(config.training, config.seed), epoch=0))
     return {
         "pairs": len(store),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmt.data.batches import Batching, IntArray, PairLengths, plan_epoch, split_batch
+from nmt.data.batches import Batching, IntArray, plan_epoch, split_batch
 from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
@@ -27,7 +27,7 @@ def largest_micro_batches(
     The backward pass of flash attention needs memory for each sentence, however short. The arguments are those of
     `global_batches`.
     """
-    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
+    lengths = store.pair_lengths
     tokens, longest = np.add(*lengths, dtype=np.int64), np.maximum(*lengths)
     plan = plan_epoch(lengths, batching, epoch=0)
     batches = [plan[index] for index in range(len(plan))]

@@ -215,14 +215,14 @@ def global_batches(
         noise: Changes the text of each global batch.
         with_links: Whether micro-batches have word alignments.
     """
-    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
+    lengths = store.pair_lengths
     for epoch, plan, index in planned_batches(store.planner(lengths, batching), start.epoch, start.batch):
         sentences = plan[index]
         text, pairs, sizes, limit = store, sentences, lengths, device_tokens
         if noise:  # the plan is made from the lengths before it, and micro-batches from those after it
             text = noise(store, sentences, epoch)
             pairs = np.arange(len(text))
-            sizes = PairLengths.with_marks(text.source_lengths, text.target_lengths)
+            sizes = text.pair_lengths
             # micro-batches that became too long are split, so that none needs more memory than was checked
             limit = device_tokens or int(-(-batching.tokens // devices) * ROOM_TO_GROW)
         on_this_device = split_batch(pairs, sizes, devices * threads, limit // threads)[rank::devices]

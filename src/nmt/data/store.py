@@ -104,14 +104,9 @@ class PairStore:
         return found
 
     @property
-    def source_lengths(self) -> LengthArray:
-        """The lengths of the source sentences in word pieces."""
-        return self.lengths(SOURCE)
-
-    @property
-    def target_lengths(self) -> LengthArray:
-        """The lengths of the target sentences in word pieces."""
-        return self.lengths(TARGET)
+    def pair_lengths(self) -> PairLengths:
+        """The lengths of both sides in tokens, which include the marks that the model reads."""
+        return PairLengths.with_marks(self.lengths(SOURCE), self.lengths(TARGET))
 
     def gather(self, column: str, pairs: IntArray, limit: int = sys.maxsize) -> tuple[Ids, IntArray]:
         """Return the first `limit` numbers of some pairs in a column, concatenated, and how many each pair has.

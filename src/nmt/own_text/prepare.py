@@ -14,7 +14,7 @@ from nmt.config.tree import Config
 from nmt.data.corpora import training_splits
 from nmt.data.manifest import TOKENIZER_TASK, encode_task, read_manifest
 from nmt.data.mixture import open_training_text
-from nmt.data.store import PairStore
+from nmt.data.store import SIDES, PairStore
 from nmt.errors import CommonError
 from nmt.launched import is_main_process
 from nmt.own_text.complete import as_begun
@@ -39,7 +39,7 @@ def plan_training(config: Config) -> Config:
     if not {*encoded, TOKENIZER_TASK} <= manifest.tasks.keys():
         return config  # training says what to do
     pairs, tokenizer = open_training_text(config.data_folder, config.data), manifest.tokenizer()
-    text = Text(len(pairs), len(pairs) + max(int(pairs.source_lengths.sum()), int(pairs.target_lengths.sum())))
+    text = Text(len(pairs), len(pairs) + max(int(pairs.lengths(side).sum()) for side in SIDES))
     of_other_model = (*SHAPE, VOCABULARY, BPE_DROPOUT_SETTING) if config.training.init_from else ()
     given = {name: value_of(config, name) for name in (*config.own.keep, *of_other_model)}
     minutes = config.own.minutes or config.training.max_training_minutes

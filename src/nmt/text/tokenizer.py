@@ -89,11 +89,8 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of a target sentence, without PAD, BOS, EOS and the line breaks of pieces for bytes."""
-        return on_one_line(_decode(self._target, ids))
-
-    def decode_source(self, ids: Sequence[int]) -> str:
-        """Return the text of a source sentence, without PAD, BOS and EOS."""
-        return _decode(self._source, ids)
+        real = [int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]
+        return on_one_line(str(self._target.decode(real)))
 
 
 def trained_file_names(*, joint: bool) -> tuple[str, ...]:
@@ -119,10 +116,6 @@ def _encode(processor: sentencepiece.SentencePieceProcessor, lines: Sequence[str
     if len(lines) == 1:  # SentencePiece starts a thread for a list
         return [processor.encode(lines[0], out_type=int)]
     return list(processor.encode(list(lines), out_type=int, num_threads=1))
-
-
-def _decode(processor: sentencepiece.SentencePieceProcessor, ids: Sequence[int]) -> str:
-    return str(processor.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
 
 
 def _processor(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:

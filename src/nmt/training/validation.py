@@ -17,7 +17,7 @@ from nmt.data.batches import Batching, PairLengths, plan_epoch, split_batch
 from nmt.data.corpora import corpus_splits
 from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble
 from nmt.data.shapes import Shapes, micro_batch_shapes
-from nmt.data.store import PairStore
+from nmt.data.store import SIDES, PairStore
 from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation.bleu import bleu_tokenizer_of
@@ -130,7 +130,9 @@ def development_batches(
     """Yield this process's share of the development set, with sentences truncated as in decoding and scoring."""
     max_tokens = model.max_positions if model.positions == "learned" else MAX_TARGET_TOKENS
     limits = min(MAX_SOURCE_TOKENS, max_tokens) - 1, min(MAX_TARGET_TOKENS, max_tokens) - 1
-    lengths = PairLengths.with_marks(valid.source_lengths.clip(max=limits[0]), valid.target_lengths.clip(max=limits[1]))
+    lengths = PairLengths.with_marks(
+        *(valid.lengths(side).clip(max=limit) for side, limit in zip(SIDES, limits, strict=True))
+    )
     devices, budget = distributed.world_size(), config.device_tokens or config.batch_tokens
     plan = plan_epoch(lengths, Batching(config.batch_tokens, seed=0), epoch=0)
     for index in range(len(plan)):

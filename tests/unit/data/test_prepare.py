@@ -59,8 +59,8 @@ def test_text_and_ids_agree_with_the_source_and_the_record(config: Config) -> No
         found = manifest.encoded(split)
         assert (len(store), found.pairs, found.dropped) == (pairs, pairs, {"pieces": int(split == "train")})
         assert (found.source.tokens, found.source.max_length) == (
-            store.source_lengths.sum(),
-            store.source_lengths.max(),
+            store.lengths("source").sum(),
+            store.lengths("source").max(),
         )
         assert found.target.unknown == (store.columns["target"].tokens == 0).sum()
     collected = manifest.collected("train")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.data.store import PairStore, id_type, writing
+from nmt.data.store import SOURCE, TARGET, PairStore, id_type, writing
 from nmt.errors import UserError
 
 SENTENCES = [([5, 6], [7]), ([], [8, 9]), ([10], []), ([400, 65_534], [11, 12, 13])]
@@ -30,8 +30,8 @@ def test_store_reads_back_what_was_written(tmp_path: Path, vocabulary: int, widt
     store = fill(tmp_path, vocabulary, pairs_per_append)
     store.verify()
     assert [(store.source(i).tolist(), store.target(i).tolist()) for i in range(len(store))] == SENTENCES
-    assert store.source_lengths.tolist() == [2, 0, 1, 2]
-    assert store.target_lengths.tolist() == [1, 2, 0, 3]
+    assert store.lengths(SOURCE).tolist() == [2, 0, 1, 2]
+    assert store.lengths(TARGET).tolist() == [1, 2, 0, 3]
     assert (tmp_path / "train.en.tokens").stat().st_size == 5 * width
 
 

@@ -69,7 +69,7 @@ def test_a_sentence_that_is_too_long_is_aligned_as_far_as_it_is_read() -> None:
     model = make_model(TOKENIZER, positions="learned", max_positions=6)
     engine = TorchEngine([model], TOKENIZER, SEARCH, torch.device("cpu"))
     (pieces,) = TOKENIZER.encode_source([LINES[2]])
-    read = len(TOKENIZER.decode_source(pieces[:5]).split())
+    read = len(TOKENIZER.decode(pieces[:5]).split())
     (found,) = align(engine, [LINES[2]], [LINES[2]])
     assert [target for _, target in found] == list(range(read))
     assert all(source < read for source, _ in found)

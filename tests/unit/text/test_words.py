@@ -32,7 +32,7 @@ def test_punctuation_counts_only_where_there_is_nothing_else() -> None:
 def plain(tokenizer: Tokenizer, text: str) -> list[list[int]]:
     """Assign each piece to the word that the text before it, and it, end in."""
     ids = tokenizer.encode_source([text])[0]
-    ends = [len(tokenizer.decode_source(ids[: end + 1]).split()) for end in range(len(ids))]
+    ends = [len(tokenizer.decode(ids[: end + 1]).split()) for end in range(len(ids))]
     return [[index for index, end in enumerate(ends) if end == word + 1] for word in range(len(text.split()))]
 
 

@@ -11,7 +11,7 @@ from nmt.compute.machine import Machine
 from nmt.config.compose import compose
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
-from nmt.data.batches import Batching, PairLengths, plan_epoch, split_batch
+from nmt.data.batches import Batching, plan_epoch, split_batch
 from nmt.data.largest_batches import largest_micro_batches
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, global_batches
 from nmt.data.shapes import Shapes
@@ -66,7 +66,7 @@ def test_the_largest_micro_batches_have_the_most_tokens_padded_tokens_and_senten
     devices: int, device_tokens: int
 ) -> None:
     text, budget = store(), 300
-    lengths = PairLengths.with_marks(text.source_lengths, text.target_lengths)
+    lengths = text.pair_lengths
     plan = plan_epoch(lengths, Batching(budget, seed=1), epoch=0)
     found = largest_micro_batches(text, Batching(budget, seed=1), device_tokens=device_tokens, devices=devices)
     micro_batches = [

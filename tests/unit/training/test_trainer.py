@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from nmt.compute.machine import Machine
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
-from nmt.data.batches import Batching, PairLengths, plan_epoch
+from nmt.data.batches import Batching, plan_epoch
 from nmt.data.loader import CPU_SHAPES, DataPosition, GlobalBatch, assemble, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, writing
@@ -103,7 +103,7 @@ def test_updates_equal_a_plain_training_loop(store: PairStore, parallel: int, sh
     plain = build_model(model, VOCABULARY, VOCABULARY).double()
     plain.load_state_dict(ours.model.state_dict())
     adam = torch.optim.Adam(plain.parameters(), betas=(0.9, 0.98), eps=1e-5)
-    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
+    lengths = store.pair_lengths
     plan = plan_epoch(lengths, Batching(TRAINING.batch_tokens, seed=1), epoch=0)
     for step, item in enumerate(batches_of(store, TRAINING, 6), start=1):
         ours.update(item)

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from nmt.config.compose import compose
 from nmt.config.model import ModelConfig
 from nmt.data.alignments import NAME
-from nmt.data.batches import Batching, PairLengths, plan_epoch
+from nmt.data.batches import Batching, plan_epoch
 from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, writing
@@ -75,7 +75,7 @@ def plain_loss(model: TranslationModel, store: PairStore, sentences: list[int]) 
 
 
 def sentences_of(store: PairStore, count: int) -> list[list[int]]:
-    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
+    lengths = store.pair_lengths
     plan = plan_epoch(lengths, Batching(TRAINING.batch_tokens, seed=1), epoch=0)
     return [plan[index].tolist() for index in range(count)]
 

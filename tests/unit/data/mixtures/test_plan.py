@@ -13,7 +13,7 @@ from nmt.config.data import DataConfig
 from nmt.data.batches import Batching, EpochPlan, PairLengths
 from nmt.data.loader import DataPosition, GlobalBatch, global_batches
 from nmt.data.mixture import MixedStore, shares_of
-from nmt.data.store import SOURCE, TARGET, PairStore
+from nmt.data.store import SIDES, SOURCE, TARGET, PairStore
 from shared.synthetic import synthetic_pairs
 
 SIZES = {"main": 3000, "crawled": 9000, "tiny": 7}
@@ -36,7 +36,7 @@ def stores() -> dict[str, PairStore]:
 
 def mixture(data: DataConfig) -> MixedStore:
     found = stores()
-    tokens = {name: int(store.source_lengths.sum() + store.target_lengths.sum()) for name, store in found.items()}
+    tokens = {name: sum(int(store.lengths(side).sum()) for side in SIDES) for name, store in found.items()}
     return MixedStore(found, shares_of(data, tokens))
 
 
@@ -46,7 +46,7 @@ def epochs(store: MixedStore, count: int, seed: int = 1, *, by_length: bool = Tr
 
 
 def lengths_of(store: MixedStore) -> PairLengths:
-    return PairLengths.with_marks(store.source_lengths, store.target_lengths)
+    return store.pair_lengths
 
 
 def corpus_of(store: MixedStore, pair: int) -> str:
@@ -67,7 +67,7 @@ def token_shares(store: MixedStore, plans: list[EpochPlan]) -> dict[str, float]:
 @pytest.mark.parametrize("temperature", [1, 5])
 def test_temperature_flattens_the_sizes_of_the_corpora(temperature: float) -> None:
     store = mixture(settings(temperature=temperature))
-    sizes = {name: int(each.source_lengths.sum() + each.target_lengths.sum()) for name, each in stores().items()}
+    sizes = {name: sum(int(each.lengths(side).sum()) for side in SIDES) for name, each in stores().items()}
     powers = {name: size ** (1 / temperature) for name, size in sizes.items()}
     found = token_shares(store, epochs(store, 8))
     for name in ("main", "crawled"):
