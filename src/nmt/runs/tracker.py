@@ -32,8 +32,8 @@ class Tracker:
     def log(self, event: str, step: int, **fields: object) -> None:
         """Write one event immediately."""
         if self._path is not None:
-            values = {key: _json_value(value) for key, value in fields.items()}
-            line = json.dumps({"event": event, "step": step, "time": time.time(), **values}, allow_nan=False)
+            nulls = {key: None for key, each in fields.items() if isinstance(each, float) and not math.isfinite(each)}
+            line = json.dumps({"event": event, "step": step, "time": time.time(), **fields, **nulls}, allow_nan=False)
             try:
                 with self._path.open("a", encoding="utf-8") as file:
                     file.write(line + "\n")
@@ -52,11 +52,6 @@ class Tracker:
     ) -> None:
         for each in self._services:
             each.tell(each.close, 0 if error is None else 1)
-
-
-def _json_value(value: object) -> object:
-    """Return a value for JSON, with null for infinity and NaN."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def start_tracker(config: Config, step: int, origin: CheckpointRecord | None, precision: str) -> Tracker:
