@@ -95,9 +95,8 @@ def _best_loss(config: "Config") -> float:
     from nmt.runs.layout import RunLayout  # noqa: PLC0415 - slow, and `nmt --help` does not need it
     from nmt.runs.tracker import read_metrics  # noqa: PLC0415
 
-    metrics = RunLayout(config.run_folder).metrics
-    found = [each.number("loss") for each in read_metrics(metrics) if each.event == "valid"] if metrics.exists() else []
-    losses = [loss for loss in found if loss is not None]
+    events = read_metrics(RunLayout(config.run_folder).metrics)
+    losses = [loss for each in events if each.event == "valid" and (loss := each.number("loss")) is not None]
     if not losses:
         raise UserError(f"the run {config.name} has no finite validation loss to search by: lower training.valid_every")
     return min(losses)

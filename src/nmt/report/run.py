@@ -103,5 +103,5 @@ def read_run(outputs: Path, name: str, data: Path, scores: Path | None = None) -
         raise UserError(f"there is no run {folder.name} in {folder.parent}: {advice}")
     config = load_config(layout.settings)
     environment = read_environment(layout.environment) if layout.environment.is_file() else None
-    events = read_metrics(layout.metrics) if layout.metrics.is_file() else []
-    return Run(name, folder, data / config.data.corpus, config, environment, events, scores or layout.evaluation)
+    events, corpus = read_metrics(layout.metrics), data / config.data.corpus
+    return Run(name, folder, corpus, config, environment, events, scores or layout.evaluation)

@@ -82,20 +82,20 @@ class MetricsEvent:
 
 
 def read_metrics(path: Path) -> list[MetricsEvent]:
-    """Read the events of a metrics.jsonl, without a last line that was cut off when the run was killed."""
+    """Read the events of a metrics.jsonl, if there is one, without a last line that was cut off by a kill."""
     return [event for _, event in _events(path)]
 
 
 def _truncate_after(path: Path, step: int) -> None:
     """Drop events of later steps from a metrics.jsonl, and a last line that was cut off when the run was killed."""
-    kept = "".join(line + "\n" for line, event in _events(path) if event.step <= step) if path.exists() else ""
+    kept = "".join(line + "\n" for line, event in _events(path) if event.step <= step)
     if not path.exists() or kept.encode() != path.read_bytes():
         write_text(path, kept)
 
 
 def _events(path: Path) -> list[tuple[str, MetricsEvent]]:
     """Return the lines of a metrics.jsonl with their events."""
-    lines, events = path.read_bytes().split(b"\n"), []
+    lines, events = path.read_bytes().split(b"\n") if path.exists() else [], []
     for number, line in enumerate(lines, start=1):
         try:
             events.append((line.decode(), _event(json.loads(line))))

@@ -80,11 +80,6 @@ def test_there_are_no_more_micro_batches_than_needed(tokens: list[int], devices:
     assert [len(each) for each in found] == sizes
 
 
-def test_fewer_sentences_than_devices_leave_empty_micro_batches() -> None:
-    micro_batches = split_batch(np.arange(3), random_lengths(3), devices=8, device_tokens=0)
-    assert [len(micro_batch) for micro_batch in micro_batches] == [1, 1, 1, 0, 0, 0, 0, 0]
-
-
 def test_planned_batches_are_those_of_each_epochs_own_plan() -> None:
     plan_of = partial(plan_epoch, random_lengths(200), Batching(150, seed=1))
     expected = [

@@ -72,14 +72,6 @@ def other_type(path: Path) -> None:
     path.write_text(path.read_text().replace('"<u2"', '"<f2"'))
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]"])
-def test_description_that_is_no_json_object_is_refused(tmp_path: Path, content: str) -> None:
-    fill(tmp_path)
-    (tmp_path / "train.store.json").write_text(content)
-    with pytest.raises(UserError, match=r"train\.store\.json"):
-        PairStore.open(tmp_path, "train")
-
-
 def test_failed_write_leaves_no_files(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), writing(tmp_path, "train", ("en", "de"), 100):
         raise RuntimeError
