@@ -108,9 +108,7 @@ def work(options: argparse.Namespace) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     here = Path(__file__).parents[3] / "src"
-    parser = argparse.ArgumentParser(
-        prog="compare_steps", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sources", type=Path, nargs=2, default=(here, here), help="two folders with nmt's code")
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--turn", type=int, default=6, help="steps per turn")

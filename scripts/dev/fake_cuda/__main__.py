@@ -31,9 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `sh
 
 def main() -> None:
     """Print the counts."""
-    parser = argparse.ArgumentParser(
-        prog="fake_cuda", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, such as model=big")
     options = parser.parse_args()
     register_device()

@@ -1,6 +1,5 @@
 """Count operations on CUDA tensors: launches, bytes, FLOPs and host reads."""
 
-from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -114,7 +113,7 @@ def _bytes_moved(func: Any, name: str, args: Any, kwargs: Any, result: Any) -> i
     for declared, value in zip(func._schema.returns, results, strict=False):
         if declared.alias_info is None:
             written += _tensors(value)
-    moved = sum(map(_bytes, _distinct(read))) + sum(map(_bytes, _distinct(written)))
+    moved = sum(_bytes(each) for tensors in (read, written) for each in {id(each): each for each in tensors}.values())
     if name in LOOKUPS:
         moved -= max(0, _bytes(args[0]) - _bytes(result))
     elif name in SPARSE_UPDATES:
@@ -133,10 +132,6 @@ def _is_waiting_copy(name: str, args: Any, kwargs: Any, result: Any) -> bool:
 
 def _tensors(values: Any) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
-
-
-def _distinct(tensors: Iterable[Tensor]) -> Iterable[Tensor]:
-    return {id(each): each for each in tensors}.values()
 
 
 def _on_cuda(tensor: Tensor) -> bool:

@@ -1,7 +1,6 @@
 """Synthetic training text: random words in sentences about as long as those of WMT14, without files."""
 
 import numpy as np
-import numpy.typing as npt
 
 from nmt.data.store import PairStore, in_memory
 from nmt.text.special import EOS
@@ -25,12 +24,10 @@ def synthetic_pairs(
 ) -> PairStore:
     """Return a training text of random words in memory; with `ratio_sigma=0` both sides have equal lengths."""
     random = np.random.default_rng(seed)
-    source_lengths = _whole(random.lognormal(np.log(median_length), LENGTH_SIGMA, pairs), max_length)
+    drawn = random.lognormal(np.log(median_length), LENGTH_SIGMA, pairs)
+    source_lengths = np.clip(drawn, 1, max_length).astype(np.int64)
     source_tokens = random.integers(EOS + 1, source_words, int(source_lengths.sum()), dtype=np.uint32)
-    target_lengths = _whole(source_lengths * random.lognormal(0, ratio_sigma, pairs), max_length)
+    drawn = source_lengths * random.lognormal(0, ratio_sigma, pairs)
+    target_lengths = np.clip(drawn, 1, max_length).astype(np.int64)
     target_tokens = random.integers(EOS + 1, target_words, int(target_lengths.sum()), dtype=np.uint32)
     return in_memory((source_tokens, source_lengths), (target_tokens, target_lengths))
-
-
-def _whole(lengths: npt.NDArray[np.float64], longest: int) -> npt.NDArray[np.int64]:
-    return np.clip(lengths, 1, longest).astype(np.int64)
