@@ -124,9 +124,7 @@ async def _measure_all(arguments: argparse.Namespace, lines: Sequence[str]) -> N
 
 def main() -> None:
     """Measure, and print the table."""
-    parser = argparse.ArgumentParser(
-        prog="load_test", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="folder of a run")
     parser.add_argument("--text", type=Path, required=True, help="file with a sentence per line")
     parser.add_argument("--seconds", type=float, default=60, help="seconds of all attacks together (60)")

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -70,8 +69,6 @@ def attacks(source: str, target: str) -> dict[str, Attack]:
     sentence = "A man is walking with his dog in the park."
     form = f"&source={source}&target={target}".encode()
     return {
-        "vanish": Attack([request("/v1/translate", {"text": "A man is walking his dog."})]),
-        "junk": Attack([os.urandom(500), head + b"Content-Length: 500\r\n\r\n" + os.urandom(500)]),
         "a head byte by byte": Attack([bytes([byte]) for byte in head], pause=0.1),
         "half of a body": Attack([head + b"Content-Length: 1000\r\n\r\n" + b"x" * 500, b""], pause=5),
         "wrong lengths": Attack(
@@ -79,22 +76,17 @@ def attacks(source: str, target: str) -> dict[str, Attack]:
         ),
         "very many headers": Attack([head, *(b"X-%d: y\r\n" % number for number in range(100_000)), b"\r\n"]),
         "chunks of one byte": Attack([head + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 30_000]),
-        "a length and chunks": Attack([head + b"Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"]),
         "an answer read slowly": Attack([large], pause=5, read=1),
         "1,100 slow bodies": Attack(slow, pause=1, connections=1_100),
         "1,100 idle connections": Attack([b""], pause=20, connections=1_100),
         "500 sentences on four connections": asking("/v1/translate", {"text": [sentence] * 500}, connections=4),
         "details of long sentences": asking("/v1/translate", {"text": words * 2, "details": True, "nbest": 10}),
         "many candidates": asking("/v1/translate", {"text": words * 60, "nbest": 10}),
-        "empty texts": asking("/v1/translate", {"text": [""] * 45_000}),
         "very many lines": asking("/v1/translate", {"text": "a\n" * 60_000}),
         "60,000 letters without a space": asking("/v1/translate", {"text": "q" * 60_000}),
         "next words after a long word": asking("/v1/choices", {"text": "a", "beginning": PIECES, "count": 50}),
-        "a long beginning": asking("/v1/translate", {"text": "a", "beginnings": [PIECES]}),
         "markup left open": asking("/translate", {"q": "<a " * 60_000, "format": "html", **languages}),
-        "very many elements": asking("/translate", {"q": "<p>a" * 45_000, "format": "html", **languages}),
         "a form of escaped letters": asking("/translate", b"q=" + b"%41" * 60_000 + form),
-        "a form of very many fields": asking("/translate", b"q=a" + form + b"&" * 190_000),
         "deep JSON": asking("/v1/translate", b"[" * 190_000),
     }
 

@@ -42,9 +42,7 @@ class FailedCaseError(Exception):
 
 def main() -> int:
     """Print one line per case; return 1 if the results of a case differ."""
-    parser = argparse.ArgumentParser(
-        prog="same_results", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path, help="the folder with the code of the version before")
     parser.add_argument("after", type=Path, help="the folder with the code of the version after")
     parser.add_argument("--only", nargs="+", default=[], choices=CASES, metavar="NAME", help="and what these need")

@@ -42,12 +42,8 @@ MIXTURE = (
     "data.mixture.shouted.train=[text/shouted.en,text/shouted.de]", "data.mixture.shouted.weight=0.5",
 )  # fmt: skip
 FINE = (
-    "data=files",
-    "data.corpus=fine",
-    "data.train=[text/fine.en,text/fine.de]",
-    *EVALUATED,
-    "tokenizer.vocab_size=110",
-)
+    "data=files", "data.corpus=fine", "data.train=[text/fine.en,text/fine.de]", *EVALUATED, "tokenizer.vocab_size=110",
+)  # fmt: skip
 TREES = (
     "experiment=parsing/demo", "data.source=trees", "data.corpus=trees", "data.train=[text/train.mrg]",
     "data.valid=[text/valid.mrg]", "data.test=[text/test.mrg]", "tokenizer.vocab_size=200", "evaluation.splits=[test]",
@@ -57,23 +53,16 @@ CORPORA = {"toy": TOY, "mixture": MIXTURE, "fine": FINE, "trees": TREES}
 TRAINED: dict[str, Words] = {
     "plain": ("toy", "runtime.precision=fp32"),
     "bf16": ("toy", "runtime.precision=bf16"),
-    "mixture": (
-        "mixture", "noise.bpe_dropout=0.2",
-    ),
+    "mixture": ("mixture", "noise.bpe_dropout=0.2"),
     "guided": ("toy", "training.guided_weight=0.1"),
-    "regularised": (
-        "toy", "training.ema=0.9", "model.attention_dropout=0.1",
-        "model.activation_dropout=0.1", "training.optimizer=muon",
-    ),
-    "decoder_only": (
-        "toy", "model.architecture=decoder_only", "model.positions=alibi",
-    ),
+    "decoder_only": ("toy", "model.architecture=decoder_only", "model.positions=alibi"),
     "trees": ("trees", "training.learning_rate=2e-2"),
     "fine_tuned": ("fine", "training.init_from=plain", "training.init_vocabulary=new", "training.freeze=[encoder]"),
     "two_processes": ("toy",),
     "muon": (
         "toy", "training.optimizer=muon", "training.schedule=cosine", "model.positions=rotary", "model.norm=rms",
         "model.norm_placement=pre", "model.activation=swiglu", "model.initialization=small", "model.kv_heads=1",
+        "training.ema=0.9", "model.attention_dropout=0.1", "model.activation_dropout=0.1",
     ),
     "micro_batches": (
         "toy", "model.positions=learned", "training.device_tokens=120", "training.clip_norm=1",
@@ -84,9 +73,7 @@ TRAINED: dict[str, Words] = {
 DECODED: dict[str, Words] = {
     "beam": (),
     "nbest": ("decoding.nbest=3", "decoding.no_repeat_ngram=2"),
-    "sampling": (
-        "decoding.strategy=sample", "decoding.nbest=3", "decoding.top_k=20", "decoding.temperature=0.8",
-    ),
+    "sampling": ("decoding.strategy=sample", "decoding.nbest=3", "decoding.top_k=20", "decoding.temperature=0.8"),
     "terms": ("decoding.terms=text/terms.tsv", "decoding.beam=8"),
     "bayes_risk": ("decoding.strategy=mbr", "decoding.candidates=12"),
     "alignments": ("decoding.alignments=true", "decoding.nbest=2"),
@@ -145,7 +132,7 @@ CASES = {
         (("data", *SMALL, *TOY), _using("plain"), _using("plain", command="eval")),
         (*_scores("plain"), "data/toy/*"), ("plain",), old=True,
     ),
-    **{f"old_{name}": _trained(name, 24, old=True) for name in ("plain", "mixture", "regularised")},
+    **{f"old_{name}": _trained(name, 24, old=True) for name in ("plain", "mixture", "muon")},
 }  # fmt: skip
 """The cases by name, in an order in which each stands after those that it needs."""
 
