@@ -15,8 +15,7 @@ Tokens are source and target tokens including end marks but not padding. The fra
 the model by those of a large matrix product, measured in the same run. `--ours` gives settings to nmt only.
 `--cpus avx2` uses only the instructions of most laptops.
 
-Each result is printed as it comes, and added to outputs/bench.jsonl; with `--resume`, those that the file has from an
-interrupted run are not measured again.
+Each result is printed as it comes, as JSON on standard error.
 """
 
 import argparse
@@ -30,7 +29,7 @@ import machine
 import minutes
 import train
 from corpus import SHAPES
-from engines import CPUS, ENGINES, PEERS, ROOT, Bench, setup
+from engines import CPUS, ENGINES, PEERS, Bench, setup
 
 from nmt.compute.cores import computing_threads
 from nmt.errors import UserError
@@ -45,14 +44,13 @@ def main() -> int:
         return setup(options.engines, options.peers)
     if not any(re.match(r"(experiment|data|data\.source|data\.train)=", each) for each in options.overrides):
         options.overrides.insert(0, "experiment=demo")
-    bench = Bench(options.peers.absolute(), options.threads[0], options.record, options.cpus[0], resume=options.resume)
+    bench = Bench(options.peers.absolute(), options.threads[0], options.cpus[0])
     try:
         options.measure(options, bench)
     except UserError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"bench: interrupted; {options.record} has what was measured, and --resume continues", file=sys.stderr)
         return 130
     return 0
 
@@ -64,8 +62,6 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--threads", type=_numbers, default=threads, help=f"default: {threads[0]}")
     common.add_argument("--cpus", type=_some_of(CPUS), default=("native",), help="native, or avx2")
     common.add_argument("--peers", type=Path, default=PEERS, help="folder of the peers' environments")
-    common.add_argument("--record", type=Path, default=ROOT / "outputs" / "bench.jsonl", help="file of all results")
-    common.add_argument("--resume", action="store_true", help="take the results that the record has")
     corpus = argparse.ArgumentParser(add_help=False)
     corpus.add_argument("overrides", nargs="*", default=[], help="settings, such as experiment=multi30k")
     corpus.add_argument("--ours", action="append", default=[], metavar="KEY=VALUE", help="a setting for nmt only")
@@ -91,7 +87,6 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--seconds", type=float, default=30.0, help="length of the measurement")
     command.add_argument("--warmup", type=float, default=5.0, help="seconds of training before the measurement")
     command = add("minutes", minutes.measure, "a peer's sacreBLEU after some minutes of training")
-    command.add_argument("--engines", type=_some_of(minutes.TRAINERS), default=minutes.TRAINERS)
     command.add_argument("--minutes", type=float, default=10.0)
     command.add_argument("--precision", choices=PRECISIONS, default="fp32")
     command.add_argument("--shape", choices=SHAPES, default="small")

@@ -54,12 +54,8 @@ class Bench(NamedTuple):
 
     peers: Path
     threads: int
-    record: Path
-    """A file that gets a line of JSON per job, as soon as it is done."""
     cpu: str = "native"
     """The kind of CPU whose instructions are used; see `CPUS`."""
-    resume: bool = False
-    """Whether to take results from the record."""
 
     @property
     def machine(self) -> str:
@@ -69,20 +65,10 @@ class Bench(NamedTuple):
 
     def run(self, name: str, job: dict[str, Any], text: Path | None = None) -> dict[str, Any]:
         """Run a job in a new process of the engine's driver; "refused" gives the reason if there is no result."""
-        key = json.dumps({"engine": name, "cpu": self.cpu, "threads": self.threads, **job}, sort_keys=True, default=str)
-        if self.resume and (known := self._recorded(key)):
-            return known
         found = self._measured(name, {**job, "threads": self.threads, "text": str(text)})
         shown = {name: value for name, value in found.items() if name != "hypotheses"}
         print(f"{name}: {json.dumps(shown)}", file=sys.stderr, flush=True)
-        self.record.parent.mkdir(parents=True, exist_ok=True)
-        with self.record.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"job": key, "machine": self.machine, **found}) + "\n")
         return found
-
-    def _recorded(self, key: str) -> dict[str, Any] | None:
-        lines = self.record.read_text(encoding="utf-8").splitlines() if self.record.exists() else []
-        return next((row for row in map(json.loads, lines) if row["job"] == key and "refused" not in row), None)
 
     def _measured(self, name: str, job: dict[str, Any]) -> dict[str, Any]:
         engine = ENGINES[name]

@@ -43,7 +43,7 @@ def speed(job: Job) -> Result:
 
 
 def settings(job: Job) -> dict[str, Any]:
-    """Return eole's settings for the same model and batches."""
+    """Return what differs from eole's defaults for the same model and batches."""
     text, model, training = Path(job["text"]), job["model"], job["training"]
     corpus = {"path_src": str(text / "train.source"), "path_tgt": str(text / "train.target")}
     sentences = len((text / "train.source").read_text(encoding="utf-8").splitlines())
@@ -55,21 +55,12 @@ def settings(job: Job) -> dict[str, Any]:
         "src_vocab_size": job["vocabulary_size"],
         "tgt_vocab_size": job["vocabulary_size"],
         "pad_token": "<pad>",
-        "unk_token": "<unk>",
-        "bos_token": "<s>",
-        "eos_token": "</s>",
-        "decoder_start_token": "<s>",
         "seed": job["seed"],
-        "report_every": 1000,
         "overwrite": True,
         "training": {
-            "world_size": 1,
-            "gpu_ranks": [],
             "compute_dtype": job["precision"],
-            "use_amp": True,
             "batch_type": "tokens",
             "batch_size": training["batch_tokens"],
-            "batch_size_multiple": 1,
             "bucket_size": min(BUCKET_SENTENCES, sentences),
             "num_workers": 0,
             "normalization": "tokens",
@@ -86,7 +77,6 @@ def settings(job: Job) -> dict[str, Any]:
             "attention_dropout": [0.0],
             "param_init": 0,
             "param_init_method": "xavier_uniform",
-            "log_attention_entropy": False,
             "train_steps": NEVER,
             "save_checkpoint_steps": NEVER,
             "valid_steps": NEVER,
@@ -106,7 +96,6 @@ def settings(job: Job) -> dict[str, Any]:
             "embeddings": {
                 "word_vec_size": model["d_model"],
                 "position_encoding": True,
-                "position_encoding_type": "SinusoidalInterleaved",
             },
         },
     }
