@@ -39,10 +39,10 @@ CASES: list[tuple[str, dict[str, Any], str, int]] = [
     ("fp32", {"runtime.precision": "fp32"}, "fp32", LONGEST),
     ("bf16", BF16, "bf16", LONGEST),
     ("bf16 without kernels", {**BF16, "runtime.kernels": False}, "bf16", LONGEST),
-    ("bf16, long sentences", BF16, "bf16", LONGEST_OF_LONG),
 ]
 CASES_OF_GPUS: list[tuple[str, dict[str, Any], str, int]] = [
     *CASES,
+    ("bf16, long sentences", BF16, "bf16", LONGEST_OF_LONG),
     ("fp32 with TF32", {"runtime.precision": "fp32"}, "tf32", LONGEST),
     ("bf16 compiled", {**BF16, "runtime.compile": True}, "bf16", LONGEST),
     ("fp32 compiled", {"runtime.precision": "fp32", "runtime.compile": True}, "tf32", LONGEST),

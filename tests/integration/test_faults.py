@@ -93,6 +93,7 @@ def test_a_full_disk_ends_the_run_which_resumes_once_there_is_room(
     assert_same_weights(tmp_path, whole)
 
 
+@pytest.mark.slow
 def test_a_file_system_that_is_full_is_named_and_the_last_checkpoint_is_good(
     settings: list[str], whole: Path, tmp_path: Path
 ) -> None:

@@ -53,19 +53,19 @@ def test_batches_for_which_the_memory_is_too_small_are_not_planned(
 def test_processes_that_train_together_measure_together_and_resume_as_planned(words: list[str], tmp_path: Path) -> None:
     """Both measure their own time and make the same plan, and join again to train."""
     succeed(["data", *words])
-    done = run_together(["train", *words, "own.minutes=0.05", "training.warmup_steps=7"], processes=2)
+    done = run_together(["train", *words, "own.minutes=0.02", "training.warmup_steps=2"], processes=2)
     assert done.returncode == 0, done.stderr
-    seconds = float(re.search(r"0.05 minutes, ([\d.]+) s per step", done.stdout)[1])  # type: ignore[index]
+    seconds = float(re.search(r"0.02 minutes, ([\d.]+) s per step", done.stdout)[1])  # type: ignore[index]
     planned = saved(tmp_path).training
-    assert 0 < planned.steps * seconds <= 3  # what 0.05 minutes are
-    assert (planned.warmup_steps, planned.schedule) == (7, "linear")
+    assert 0 < planned.steps * seconds <= 1.2  # what 0.02 minutes are
+    assert (planned.warmup_steps, planned.schedule) == (2, "linear")
     assert f" training.steps={planned.steps} " in done.stdout
     assert "warmup_steps" not in done.stdout
     assert f"finished at step {planned.steps} of {planned.steps}" in done.stdout
-    again = succeed(["train", *words, "training.warmup_steps=7"])
+    again = succeed(["train", *words, "training.warmup_steps=2"])
     assert "is finished: it is at step" in again
     assert "own.derive" not in again
-    assert "own.minutes was 0.05 and is now 2.0" in refuse(["train", *words, "own.minutes=2"])
+    assert "own.minutes was 0.02 and is now 2.0" in refuse(["train", *words, "own.minutes=2"])
 
 
 def test_later_commands_need_not_name_the_text_and_other_text_is_refused(words: list[str], tmp_path: Path) -> None:

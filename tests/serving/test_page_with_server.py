@@ -12,7 +12,7 @@ from tests.integration.test_server import Server, start
 from tests.unit.small_models import LINES
 from tests.unit.tiny_run import write_tiny_run
 
-pytestmark = needs_browser
+pytestmark = [needs_browser, pytest.mark.slow]
 
 
 @pytest.fixture

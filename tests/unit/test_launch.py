@@ -131,7 +131,6 @@ def test_args_are_split_by_the_shells_quoting_rules_only(tmp_path: Path) -> None
     ("target", "words", "gpus", "processes"),
     [
         ("train", ["data.train=[a,b]"], 8, 8),
-        ("train", ["-m", "hydra/launcher=basic", "seed=1,2"], 8, 8),
         ("train", ["-m", "runtime.device=cpu", "seed=1,2"], 8, 1),
         ("train", ["-m", "hydra/launcher=submitit_slurm", "seed=1,2"], 8, 1),
         ("train", ["training.batch_tokens=4000"], 8, 3),

@@ -50,6 +50,7 @@ def test_importing_the_package_imports_neither_torch_nor_hydra() -> None:
     assert run_python(program) == "[]\n"
 
 
+@pytest.mark.slow
 def test_a_model_translates_without_what_is_slow_to_import(run_folder: Path) -> None:
     slow = ("hydra", "sacremoses", "torch._dynamo")
     program = f"import sys, nmt; nmt.load({str(run_folder)!r}).translate(['a dog'])"

@@ -20,6 +20,7 @@ def test_a_process_that_is_stopped_ends_with_its_parent() -> None:
     wait_for(lambda: not is_alive(helper))
 
 
+@pytest.mark.slow
 def test_a_helper_process_leaves_ctrl_c_to_its_parent_and_may_start_others() -> None:
     assert processes.run_in_process(_handler_and_quotient, 7, 2) == (signal.SIG_IGN, (3, 1))
 

@@ -66,16 +66,14 @@ def test_one_job_fails_in_one_line_and_the_others_run_with_settings_of_ones_own(
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["experiment=demo", "training.steps=9", "seed=1,2"], [("demo-seed_1", "demo"), ("demo-seed_2", "demo")]),
-        (["experiment=demo", "decoding.beam=1,4"], [("demo", "demo")] * 2),
+        (
+            ["experiment=demo", "training.steps=9", "seed=1,2", "decoding.beam=1,4"],
+            [(f"demo-seed_{seed}", "demo") for seed in (1, 1, 2, 2)],
+        ),
         (["experiment=demo,multi30k"], [("demo", "demo"), ("multi30k", "multi30k")]),
         (
             ["experiment=demo,multi30k", "name=mine"],
             [("mine-experiment_demo", "demo"), ("mine-experiment_multi30k", "multi30k")],
-        ),
-        (
-            ["experiment=demo", "tokenizer.vocab_size=90,91"],
-            [(f"demo-tokenizer.vocab_size_{n}",) * 2 for n in (90, 91)],
         ),
     ],
 )

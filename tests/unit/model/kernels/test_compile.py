@@ -26,6 +26,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "nmt"
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_processes_can_compile_simultaneously_and_others_use_the_result(fresh: Path) -> None:
     started = [Running(compile_again, QUICKLY, XDG_CACHE_HOME=str(fresh.parent)) for _ in range(2)]
