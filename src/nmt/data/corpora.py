@@ -50,11 +50,6 @@ class CorpusSplit(NamedTuple):
         return self.split == "train"
 
 
-def is_training_text(name: str) -> bool:
-    """Return whether models are trained on a split, given its name in the prepared data."""
-    return name.rpartition(".")[2] == "train"
-
-
 @contextmanager
 def naming_corpus(prefix: str) -> Iterator[None]:
     """Name another corpus than the main one in the errors of a block, by what stands before its settings."""

@@ -15,7 +15,6 @@ from nmt.data.filters.pipeline import PIECES
 from nmt.data.manifest import Encoded, EncodedSide
 from nmt.data.store import Ids, LengthArray, id_type, writing
 from nmt.errors import UserError
-from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer
 
 CHUNK_PAIRS = 10_000
@@ -49,27 +48,19 @@ def encode_split(
     tokenizer = Tokenizer.load(folder)
     paths = [folder / name for name in split.texts]
     vocabulary = max(tokenizer.source_size, tokenizer.target_size)
-    dropped, tokens, longest, unknown = 0, [0, 0], [0, 0], [0, 0]
+    dropped = 0
     with writing(folder, split.name, split.languages, vocabulary, split.columns) as writer:
         for columns, count in map_chunks(
             engine, "encodes text", _chunks(paths), encoding, tokenizer.models, max_pieces
         ):
             writer.append(*chain.from_iterable(columns))
             dropped += count
-            for side, (ids, lengths) in enumerate(columns[:2]):
-                tokens[side] += len(ids)
-                longest[side] = max(longest[side], int(lengths.max(initial=0)))
-                unknown[side] += int(np.count_nonzero(ids == UNK))
             advance(len(columns[0][1]) + count)
         if not writer.pairs:
             raise UserError(
                 f"no pair of {split.name} has {max_pieces} pieces or fewer per side: raise data.max_pieces."
             )
-    sides = [
-        EncodedSide(count, round(count / writer.pairs, 2), *each)
-        for count, *each in zip(tokens, longest, unknown, strict=True)
-    ]
-    return Encoded(writer.pairs, {PIECES: dropped}, *sides)
+    return Encoded(writer.pairs, {PIECES: dropped}, *map(EncodedSide, writer.tokens[:2]))
 
 
 def _chunks(paths: Sequence[Path]) -> Iterator[Chunk]:

@@ -47,12 +47,9 @@ class TrainedTokenizer:
 
 @dataclass(frozen=True, slots=True)
 class EncodedSide:
-    """Figures of one side of an encoded split, in word pieces."""
+    """Figures of one side of an encoded split."""
 
     tokens: int
-    mean_length: float
-    max_length: int
-    unknown: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,8 +171,8 @@ class PairWriter:
     def __init__(self, files: list[BinaryIO], dtypes: Sequence[np.dtype[Any]]) -> None:
         """Write to files, of tokens and of offsets in turn, with a type of tokens for each pair of files."""
         self._files = list(zip(files[0::2], files[1::2], dtypes, strict=True))
-        self._ends = [0] * len(self._files)
-        self.pairs = 0
+        self.pairs, self.tokens = 0, [0] * len(self._files)
+        """How many pairs, and numbers of each column, are written."""
         for _, offsets, _ in self._files:
             offsets.write(np.zeros(1, OFFSET_TYPE).tobytes())
 
@@ -181,8 +181,8 @@ class PairWriter:
         for column, (tokens, offsets, dtype) in enumerate(self._files):
             ids, lengths = arrays[2 * column : 2 * column + 2]
             tokens.write(np.ascontiguousarray(ids, dtype).data)
-            offsets.write((self._ends[column] + np.cumsum(lengths, dtype=OFFSET_TYPE)).data)
-            self._ends[column] += len(ids)
+            offsets.write((self.tokens[column] + np.cumsum(lengths, dtype=OFFSET_TYPE)).data)
+            self.tokens[column] += len(ids)
         self.pairs += len(arrays[1])
 
 
