@@ -160,13 +160,15 @@ def test_a_rounded_search_scores_what_it_finds_nearly_as_the_plain_model_does(
     config: dict[str, Any], numbers: torch.dtype, tolerance: float
 ) -> None:
     model = random_model(**config)
-    for sentence, hypotheses in zip(SENTENCES, translate(model, numbers, 3, SENTENCES), strict=True):
-        for each in hypotheses:
-            labels, target = torch.tensor([*each.tokens, EOS]), Packed.from_sentences([[BOS, *each.tokens]])
-            with torch.inference_mode():
-                scores = model.logits(model(Packed.from_sentences([sentence]), target)).log_softmax(1)
-            expected = scores[torch.arange(len(labels)), labels].sum().item()
-            assert each.log_probability == pytest.approx(expected, abs=tolerance * len(labels))
+    found = zip(SENTENCES, translate(model, numbers, 3, SENTENCES), strict=True)
+    pairs = [(sentence, each) for sentence, hypotheses in found for each in hypotheses]
+    source = Packed.from_sentences([sentence for sentence, _ in pairs])
+    target = Packed.from_sentences([[BOS, *each.tokens] for _, each in pairs])
+    labels = torch.tensor([label for _, each in pairs for label in (*each.tokens, EOS)])
+    with torch.inference_mode():
+        scores = model.logits(model(source, target)).log_softmax(1)[torch.arange(len(labels)), labels]
+    for (_, each), expected in zip(pairs, scores.split([len(each.tokens) + 1 for _, each in pairs]), strict=True):
+        assert each.log_probability == pytest.approx(float(expected.sum()), abs=tolerance * len(expected))
 
 
 @few_threads
