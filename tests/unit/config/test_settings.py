@@ -2,6 +2,7 @@
 
 import dataclasses
 from functools import cache
+from itertools import zip_longest
 
 import pytest
 import yaml
@@ -13,14 +14,13 @@ from nmt.config.registry import CHOICES, load
 from nmt.config.tree import Config
 from nmt.errors import ConfigError
 
-TREES_NEED = ["tokenizer.joint=false", "model.tie_embeddings=false", "training.valid_sentences=0"]
-NEEDS = {
-    ("tokenizer", "separate"): ["model.tie_embeddings=false"],
-    ("tokenizer", "trees"): ["model.tie_embeddings=false"],
-    ("data", "wsj"): TREES_NEED,
-    ("data", "demo_trees"): TREES_NEED,
-}
-"""Files that only compose with other settings."""
+NEEDS = ("tokenizer.joint=false", "model.tie_embeddings=false", "training.valid_sentences=0")
+"""Settings without which some files of tokenizers and trees do not compose."""
+OF_GROUPS = [
+    [(group, option) for group, option in zip(group_names()[1:], row, strict=True) if option]
+    for row in zip_longest(*(options(group) for group in group_names()[1:]))
+]
+"""All files but the experiments, at most one per group in each row, because composing takes a tenth of a second."""
 CHOSEN = {
     group: option
     for entry in yaml.safe_load((conf_folder() / "nmt.yaml").read_text(encoding="utf-8"))["defaults"]
@@ -31,9 +31,8 @@ CHOSEN = {
 
 
 @cache
-def composed(group: str, option: str) -> Config:
-    """Return the settings of a shipped file, which several tests need; composing takes a tenth of a second."""
-    return compose([f"{group}={option}", *NEEDS.get((group, option), [])])
+def composed(experiment: str) -> Config:
+    return compose([f"experiment={experiment}"])
 
 
 def flat(config: Config) -> dict[str, object]:
@@ -57,7 +56,7 @@ def test_every_choice_has_code_and_is_in_the_help() -> None:
 
 
 def test_without_overrides_settings_have_the_defaults_of_the_schema() -> None:
-    assert compose([]) == composed("experiment", CHOSEN["experiment"]) == Config()
+    assert compose([]) == composed(CHOSEN["experiment"]) == Config()
     with pytest.raises(dataclasses.FrozenInstanceError):
         Config().training.steps = 4  # type: ignore[misc]
 
@@ -81,17 +80,22 @@ def test_later_and_more_special_words_win(words: list[str], key: str, value: obj
     assert value_of(compose(words), key) == value
 
 
-@pytest.mark.parametrize(("group", "option"), [(group, name) for group in group_names() for name in options(group)])
-def test_every_shipped_file_composes(group: str, option: str) -> None:
-    config = composed(group, option)
-    if group == "experiment":
-        assert config.name == option
-        return
-    needs = {need.partition("=")[0] for need in NEEDS.get((group, option), [])}
-    assert all(key.startswith(f"{group}.") for key in changes(config).keys() - needs)
-    stated = yaml.safe_load((conf_folder() / group / f"{option}.yaml").read_text(encoding="utf-8"))
-    usual = {key for key, value in stated.items() if value == flat(Config())[f"{group}.{key}"]}
-    assert usual == ({*stated} if option == CHOSEN[group] else set()), "chosen files show defaults, others differences"
+@pytest.mark.parametrize("experiment", options("experiment"))
+def test_every_shipped_experiment_composes(experiment: str) -> None:
+    assert composed(experiment).name == experiment
+
+
+@pytest.mark.parametrize("row", OF_GROUPS, ids=str)
+def test_shipped_files_change_what_they_state_and_chosen_ones_show_defaults(row: list[tuple[str, str]]) -> None:
+    needs = NEEDS if {"demo_trees", "wsj", "separate", "trees"} & {option for _, option in row} else ()
+    found, expected = changes(compose([*(f"{group}={option}" for group, option in row), *needs])), set[str]()
+    for group, option in row:
+        stated = yaml.safe_load((conf_folder() / group / f"{option}.yaml").read_text(encoding="utf-8"))
+        named = {f"{group}.{key}": value for key, value in stated.items()}
+        usual = {key for key, value in named.items() if value == flat(Config())[key]}
+        assert usual == ({*named} if option == CHOSEN[group] else set())
+        expected |= named.keys() - usual
+    assert found.keys() ^ expected <= {need.partition("=")[0] for need in needs}
 
 
 BIG: dict[str, object] = {
@@ -133,7 +137,7 @@ WIDTHS = {"a1": (512, 512), "a2": (128, 128), "a3": (32, 32), "a4": (16, 16), "b
 @pytest.mark.parametrize("row", TABLE3)
 def test_a_row_of_table_3_changes_exactly_what_the_paper_changes(row: str) -> None:
     scoring: dict[str, object] = {"name": f"table3/{row}", "checkpoint": "last", "evaluation.splits": ["valid"]}
-    config = composed("experiment", f"table3/{row}")
+    config = composed(f"table3/{row}")
     assert changes(config) == scoring | TABLE3[row]
     assert (config.model.key_size, config.model.value_size) == WIDTHS.get(row, (64, 64))
 
@@ -156,7 +160,7 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
     del expected["en_fr_big"]["model.dropout"]
     for name, settings in expected.items():
         named = {} if name == "en_de_base" else {"name": f"wmt14_{name}"}
-        assert changes(composed("experiment", f"wmt14_{name}")) == settings | named
+        assert changes(composed(f"wmt14_{name}")) == settings | named
 
 
 @pytest.mark.parametrize(
