@@ -1,8 +1,6 @@
-"""Code of the user by `module:name`: an own optimizer trains, and no file of others names code."""
+"""No file of others names code that is imported, though settings on the command line may."""
 
 import shutil
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,50 +9,20 @@ from safetensors.torch import load_file
 
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.runs.checkpoints import Checkpoints
-from tests.integration.toy import refuse, succeed
-
-LION = """
-import torch
-from torch import nn
+from tests.integration.toy import refuse
 
 
-class Lion(torch.optim.Optimizer):
-    def __init__(self, model: nn.Module, config: object, precision: torch.dtype) -> None:
-        super().__init__(list(model.parameters()), {"lr": 0.0, "momentum": 0.9})
-
-    @torch.no_grad()
-    def step(self, closure: None = None) -> None:
-        for group in self.param_groups:
-            for weight in group["params"]:
-                average = self.state[weight].setdefault("average", torch.zeros_like(weight))
-                average.lerp_(weight.grad, 0.1)
-                weight.sub_(average.sign(), alpha=group["lr"])
-"""
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    (tmp_path / "mine.py").write_text(LION, encoding="utf-8")
+def test_code_that_a_checkpoint_names_is_not_imported(
+    whole: Path, settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    path = sys.path[:]
-    yield tmp_path
-    sys.path[:] = path
-    sys.modules.pop("mine", None)
-
-
-def test_an_optimizer_in_a_file_of_the_working_folder_trains_and_resumes(here: Path, settings: list[str]) -> None:
-    words = [*settings, "training.optimizer=mine:Lion", "training.learning_rate=1e-3", "paths.outputs=outputs"]
-    succeed(["train", *words, "training.steps=10"])
-    assert "going on from step 10" in succeed(["train", *words, "training.steps=20"])
-
-
-def test_code_that_a_checkpoint_names_is_not_imported(here: Path, whole: Path, settings: list[str]) -> None:
-    forged = here / "outputs" / "toy"
+    Path("mine.py").write_text("raise SystemExit('imported')\n", encoding="utf-8")
+    forged = tmp_path / "outputs" / "toy"
     shutil.copytree(whole / "toy", forged, symlinks=True)
     last = (forged / "checkpoints" / "last").resolve()
     text = (last / "config.yaml").read_text(encoding="utf-8")
     assert "  activation: relu\n" in text
-    (here / "in.txt").write_text("the man sees a tree\n", encoding="utf-8")
+    Path("in.txt").write_text("the man sees a tree\n", encoding="utf-8")
     for step in (41, 42):
         Checkpoints(forged).save(
             Checkpoint(
@@ -70,4 +38,3 @@ def test_code_that_a_checkpoint_names_is_not_imported(here: Path, whole: Path, s
     tuned.append(f"training.init_from={forged / 'checkpoints' / 'last'}")
     for command in (*([name, *given] for name in ("train", "translate", "eval", "export")), ["train", *tuned]):
         assert "mine:Lion" in refuse(command)
-    assert "mine" not in sys.modules

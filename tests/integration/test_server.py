@@ -14,7 +14,6 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from http.client import HTTPConnection
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -138,17 +137,6 @@ def test_many_clients_at_the_same_time_get_the_translations_of_the_model(server:
     with ThreadPoolExecutor(16) as pool:
         found = list(pool.map(lambda line: translate(server, line), LINES * 8))
     assert found == expected * 8
-
-
-def test_small_answers_are_sent_immediately(server: Server) -> None:
-    """After some exchanges, Linux acknowledges a head without its body after 40 ms only."""
-    connection, seconds = HTTPConnection(*server.address), list[float]()
-    for _ in range(40):
-        began = time.monotonic()
-        connection.request("GET", "/health")
-        connection.getresponse().read()
-        seconds.append(time.monotonic() - began)
-    assert min(seconds[-10:]) < 0.03
 
 
 def test_requests_may_come_in_pieces_together_or_after_the_server_agrees(server: Server) -> None:
