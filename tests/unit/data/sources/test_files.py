@@ -17,29 +17,15 @@ from nmt.demo import source as demo
 from nmt.errors import UserError
 from tests.unit.data.sources.test_tables import write as write_table
 
-PAIRS = [("a house", "ein Haus"), ("the ships", "die Schiffe"), ("", ""), ("odd\u2028 \rone\x85", "ein\x0b\x1c übles")]
 
-
-def write(path: Path, lines: list[str], opened: Callable[..., object] = open, end: str = "\n") -> str:
+def write(path: Path, lines: list[str], opened: Callable[..., object] = open) -> str:
     with opened(path, "wb") as file:  # type: ignore[attr-defined]
-        file.write("".join(line + end for line in lines).encode())
+        file.write("".join(f"{line}\n" for line in lines).encode())
     return str(path)
 
 
 def read(*files: str, split: str = "train") -> list[Pair]:
     return list(read_pairs(inputs(files, split), ("en", "de")))
-
-
-@pytest.mark.parametrize(("suffix", "opened"), [("", open), (".GZ", gzip.open), (".xz", lzma.open)])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_text_files_are_read_line_by_line(tmp_path: Path, suffix: str, opened: Callable[..., object], end: str) -> None:
-    files = [write(tmp_path / f"t.{i}{suffix}", [pair[i] for pair in PAIRS], opened, end) for i in (0, 1)]
-    assert read(*files) == PAIRS
-
-
-def test_byte_order_mark_and_missing_last_line_end_are_accepted(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\ntwo")
-    assert read(str(tmp_path / "a"), write(tmp_path / "b", ["eins", "zwei"])) == [("one", "eins"), ("two", "zwei")]
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl.gz", ".csv"])
