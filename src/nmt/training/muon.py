@@ -36,7 +36,7 @@ trained worse: a development loss of 3.43 to 3.44 instead of 3.40 after 500 step
 SAFETY = 1.01
 """The factor by which the norm is enlarged, so that rounding lifts no singular value above 1."""
 SMALLEST = 1e-36
-"""Divides the products of a matrix of zeros, which stays zero."""
+"""Divides matrices of zeros, and their products, which stay zero."""
 NARROW = 128
 """The most rows of a product that is computed as a whole although it is symmetric: three products take longer."""
 WIDE = 2
@@ -150,7 +150,19 @@ def orthogonal(matrices: Tensor, precision: torch.dtype) -> Tensor:
     """
     rows, columns = matrices.shape[1:]
     is_wide = max(rows, columns) >= WIDE * min(rows, columns) and precision != torch.bfloat16
-    return (_by_gram_matrix if is_wide else _directly)(matrices.to(precision)).to(matrices.dtype)
+    scaled = matrices / _power_of_two(matrices)
+    return (_by_gram_matrix if is_wide else _directly)(scaled.to(precision)).to(matrices.dtype)
+
+
+def _power_of_two(matrices: Tensor) -> Tensor:
+    """Return the power of two next to the largest number of each matrix; dividing by it rounds nothing.
+
+    The mean gradient of a layer that no longer gets one becomes ever smaller. If its products underflowed, its norm
+    would be taken for too small, and the iterations would diverge.
+    """
+    largest = torch.linalg.vector_norm(matrices, torch.inf, dim=(1, 2), keepdim=True).clamp(min=SMALLEST)
+    power: Tensor = largest / torch.frexp(largest).mantissa
+    return power
 
 
 def _directly(matrices: Tensor) -> Tensor:
@@ -208,7 +220,7 @@ def _symmetric_product(left: Tensor, right: Tensor) -> Tensor:
 def _scaled_products(matrices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return X Xᵀ and its square for a scaled X whose largest singular value is at most 1, and the scale.
 
-    The scale is 1 / (sum of σ⁸)^⅛. The trace of X Xᵀ is divided out before, because small gradients would underflow.
+    The scale is 1 / (sum of σ⁸)^⅛. The trace of X Xᵀ is divided out before, because its square may underflow.
     """
     gram = _gram_matrix(matrices)
     exact = torch.promote_types(gram.dtype, torch.float32)
