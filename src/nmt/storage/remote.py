@@ -43,22 +43,22 @@ def local_file(name: str, setting: str) -> Path:
 
 
 @contextmanager
-def replacing_named(name: str, setting: str) -> Iterator[Path]:
-    """Yield a temporary path to write a file to, which appears at a path or an address if the block succeeds."""
+def replacing_named(name: str) -> Iterator[Path]:
+    """Yield a temporary path to write an output to, which appears at a path or an address if the block succeeds."""
     if not is_address(name):
         path = expanded(name).resolve()  # a link stays one, and its target is replaced
         if path.is_dir():
-            raise UserError(f"{setting}={name} is a folder: name a file")
+            raise UserError(f"output={name} is a folder: name a file")
         with replacing(path) as partial:
             yield partial
         return
     if _kind(name) in WEB:
-        raise UserError(f"{setting}={name}: files on web servers are only read: name another place")
+        raise UserError(f"output={name}: files on web servers are only read: name another place")
     with TemporaryDirectory(prefix="nmt-") as folder:
         file = Path(folder) / "file"
         yield file
-        system, remote = _file_system(name, setting)
-        with _explaining_errors(name, setting):
+        system, remote = _file_system(name, "output")
+        with _explaining_errors(name, "output"):
             system.put_file(str(file), remote)
 
 

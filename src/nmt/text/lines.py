@@ -84,7 +84,7 @@ def open_output(name: str) -> Iterator[IO[bytes]]:
     A pipe or a device under this name gets the output as it comes.
     """
     if name != STANDARD and not is_device(name):
-        with replacing_named(name, "output") as path, path.open("wb") as file:
+        with replacing_named(name) as path, path.open("wb") as file:
             yield file
         return
     if name == STANDARD and not sys.stdout:
