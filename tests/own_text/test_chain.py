@@ -57,7 +57,7 @@ def test_processes_that_train_together_measure_together_and_resume_as_planned(wo
     assert done.returncode == 0, done.stderr
     seconds = float(re.search(r"0.02 minutes, ([\d.]+) s per step", done.stdout)[1])  # type: ignore[index]
     planned = saved(tmp_path).training
-    assert 0 < planned.steps * seconds <= 1.2  # what 0.02 minutes are
+    assert planned.steps == 10 or planned.steps * seconds <= 1.2  # the fewest steps, or what 0.02 minutes are
     assert (planned.warmup_steps, planned.schedule) == (2, "linear")
     assert f" training.steps={planned.steps} " in done.stdout
     assert "warmup_steps" not in done.stdout
