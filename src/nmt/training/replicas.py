@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -13,6 +14,8 @@ from torch.nn.parallel import DistributedDataParallel
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.training import TrainingConfig
+from nmt.data.loader import assemble
+from nmt.data.store import in_memory
 from nmt.decoding.batches import MAX_TARGET_TOKENS
 from nmt.errors import CommonError
 from nmt.model.working_weights import WorkingWeights
@@ -45,10 +48,22 @@ class Replicas:
         """The model in the precision of training."""
         with self.working_weights.active():
             self.model.build_position_tables(2 * MAX_TARGET_TOKENS)  # some models join both sides
+            if isinstance(self.objective, DistributedDataParallel) and machine.device.type == "cpu":
+                self._sort_buckets()
         self.trained: Mapping[str, nn.Parameter] = {
             name: each for name, each in self.model.named_parameters() if each.requires_grad
         }
         """The parameters that this process updates, by name: whole ones, or parts of them."""
+
+    def _sort_buckets(self) -> None:
+        """Let DDP sort its buckets of gradients, which it does after the first backward pass, without any text.
+
+        Gloo adds up the parts of a bucket in different orders, so a resumed run needs sorted buckets in its first step.
+        """
+        nothing = np.zeros(0, np.int64)
+        self.objective(assemble(in_memory((nothing, nothing), (nothing, nothing)), nothing)).smoothed.backward()
+        for parameter in self.model.parameters():
+            parameter.grad = None
 
     def optimizer(self) -> torch.optim.Optimizer:
         """Return a new optimizer of what this process updates."""
