@@ -45,7 +45,12 @@ def replacing(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
                 remove(before)
                 if is_folder and path.is_dir():
                     path.replace(before)
-                temporary.replace(path)
+                try:
+                    temporary.replace(path)
+                except OSError:
+                    if before.exists():
+                        before.replace(path)
+                    raise
                 remove(before)
                 sync(path.parent)
             finally:

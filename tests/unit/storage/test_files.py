@@ -119,6 +119,22 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, way: Way) -> None:
     assert names(tmp_path) == ["made"]
 
 
+def test_a_folder_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "made", "old")
+    rename = Path.replace
+
+    def broken(self: Path, target: Path) -> Path:
+        if self.name == f"made{PARTIAL}" and target.name == "made":
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", broken)
+    with pytest.raises(UserError, match="what was there before is untouched"):
+        fill(tmp_path / "made", "new")
+    assert (tmp_path / "made" / "file").read_text() == "old"
+    assert names(tmp_path) == ["made"]
+
+
 def test_an_error_that_is_none_of_the_disk_passes_unchanged(tmp_path: Path) -> None:
     for error in (OSError("no engine"), FileNotFoundError(2, "No such file", "weights")):
         with pytest.raises(type(error)) as caught, replacing(tmp_path / "made"):
