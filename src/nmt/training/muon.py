@@ -150,8 +150,9 @@ def orthogonal(matrices: Tensor, precision: torch.dtype) -> Tensor:
     """
     rows, columns = matrices.shape[1:]
     is_wide = max(rows, columns) >= WIDE * min(rows, columns) and precision != torch.bfloat16
-    scaled = matrices / _power_of_two(matrices)
-    return (_by_gram_matrix if is_wide else _directly)(scaled.to(precision)).to(matrices.dtype)
+    rounded = matrices.to(precision)
+    scaled = rounded / _power_of_two(rounded)
+    return (_by_gram_matrix if is_wide else _directly)(scaled).to(matrices.dtype)
 
 
 def _power_of_two(matrices: Tensor) -> Tensor:
@@ -161,8 +162,8 @@ def _power_of_two(matrices: Tensor) -> Tensor:
     would be taken for too small, and the iterations would diverge.
     """
     largest = torch.linalg.vector_norm(matrices, torch.inf, dim=(1, 2), keepdim=True).clamp(min=SMALLEST)
-    power: Tensor = largest / torch.frexp(largest).mantissa
-    return power
+    exact = largest.to(torch.promote_types(largest.dtype, torch.float32))  # GPUs have no `frexp` of bf16
+    return (exact / torch.frexp(exact).mantissa).to(matrices.dtype)
 
 
 def _directly(matrices: Tensor) -> Tensor:

@@ -270,3 +270,17 @@ def test_filler_does_not_change_the_update(store: PairStore, shapes: Shapes) -> 
     assert filled.take_statistics() == pytest.approx(bare.take_statistics())
     for name, value in weights(bare).items():
         torch.testing.assert_close(weights(filled)[name], value, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_dropout_of_a_micro_batch_depends_only_on_its_place(store: PairStore, parallel: int) -> None:
+    config, model = training_with(device_tokens=20), replace(MODEL, dropout=0.3)
+    batches, found = batches_of(store, config, 2), []
+    for draws in (0, 3):
+        trained = trainer(config, model, parallel)
+        torch.rand(draws)  # whatever was drawn before
+        for batch in batches:
+            assert len(batch.micro_batches) > 2
+            trained.update(batch)
+        found.append(weights(trained))
+    assert all(torch.equal(weight, found[1][name]) for name, weight in found[0].items())
