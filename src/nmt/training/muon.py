@@ -163,7 +163,8 @@ def _power_of_two(matrices: Tensor) -> Tensor:
     """
     largest = torch.linalg.vector_norm(matrices, torch.inf, dim=(1, 2), keepdim=True).clamp(min=SMALLEST)
     exact = largest.to(torch.promote_types(largest.dtype, torch.float32))  # GPUs have no `frexp` of bf16
-    return (exact / torch.frexp(exact).mantissa).to(matrices.dtype)
+    power: Tensor = exact / torch.frexp(exact).mantissa
+    return power.to(matrices.dtype)
 
 
 def _directly(matrices: Tensor) -> Tensor:
