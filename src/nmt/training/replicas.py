@@ -62,8 +62,7 @@ class Replicas:
         """
         nothing = np.zeros(0, np.int64)
         self.objective(assemble(in_memory((nothing, nothing), (nothing, nothing)), nothing)).smoothed.backward()
-        for parameter in self.model.parameters():
-            parameter.grad = None
+        self.model.zero_grad(set_to_none=True)
 
     def optimizer(self) -> torch.optim.Optimizer:
         """Return a new optimizer of what this process updates."""
