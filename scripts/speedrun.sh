@@ -6,6 +6,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 settings=$(printf "%q " "${@:-experiment=modern/wmt14_en_de_base_100k}")
-make --no-print-directory setup
 make --no-print-directory describe ARGS="$settings"
 make --no-print-directory all ARGS="$settings"
