@@ -222,7 +222,7 @@ def _symmetric_product(left: Tensor, right: Tensor) -> Tensor:
 def _scaled_products(matrices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return X Xᵀ and its square for a scaled X whose largest singular value is at most 1, and the scale.
 
-    The scale is 1 / (sum of σ⁸)^⅛. The trace of X Xᵀ is divided out before, because its square may underflow.
+    The scale is 1 / (sum of σ⁸)^⅛. The trace of X Xᵀ is divided out before its square is computed.
     """
     gram = _gram_matrix(matrices)
     exact = torch.promote_types(gram.dtype, torch.float32)
