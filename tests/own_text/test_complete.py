@@ -61,7 +61,7 @@ def test_settings_of_the_users_own_file_are_kept_and_other_experiments_change_no
     monkeypatch.chdir(tmp_path)
     config = completed(["experiment=mine", *words[1:]])
     assert ({*config.own.keep}, config.training.warmup_steps) == ({"training.warmup_steps"}, 123)
-    for others in (["experiment=multi30k", *words[1:]], [*words, "own.derive=false"]):
+    for others in (["experiment=iwslt14", *words[1:]], [*words, "own.derive=false"]):
         assert completed(others) == compose(others)
 
 

@@ -53,7 +53,7 @@ def test_a_command_gets_the_composed_settings_and_its_own_defaults(fake_commands
     assert [(config.name, config.training.steps) for config in seen] == [
         ("multi30k", 3),
         ("demo", 700),
-        ("multi30k", 2500),
+        ("multi30k", 20_000),
     ]
 
 
@@ -195,7 +195,7 @@ def test_help_of_a_command_describes_its_settings(name: str, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["train", "experiment=multi30k", "training.valid_every=7", "--help"], "* training.steps (int, 2500)\n"),
+        (["train", "experiment=multi30k", "training.valid_every=7", "--help"], "* training.steps (int, 20000)\n"),
         (["demo", "-h"], "* training.steps (int, 700)\n"),
         (["train", "-m", "training.steps=3,4", "--help"], "* training.steps (int, 100000)\n"),
     ],
