@@ -31,6 +31,7 @@ FORMULA = {
     "gated": (*SMALL_STEP, "model.activation=swiglu", "model.norm=rms", "model.norm_placement=pre"),
     "grouped": (*SMALL_STEP, "model.kv_heads=2", "model.positions=rotary"),
     "float32": (*SMALL_STEP, "runtime.precision=fp32"),
+    "muon": ("experiment=modern/wmt14_en_de_base", *SMALL_STEP),
 }
 """Settings for which the FLOPs of `nmt describe` are compared with the counts."""
 

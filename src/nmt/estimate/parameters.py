@@ -9,6 +9,10 @@ from nmt.config.model import ModelConfig
 from nmt.config.tree import Config
 from nmt.model.build import build_model
 
+MUON_FLOPS = 19
+"""About what each of the layers' parameters takes in a step of Muon, divided by the width of the model: 24 in a square
+matrix, 16 in a long one."""
+
 
 class ParameterCounts(NamedTuple):
     """Parameters by the part of the model that they belong to."""
@@ -44,9 +48,10 @@ def count_parameters(config: ModelConfig, source_vocabulary: int, target_vocabul
 
 
 def step_flops(config: Config, size: ParameterCounts, target_words: int) -> int:
-    """Return the floating-point operations of a training step on a full global batch."""
-    tokens = config.training.batch_tokens
-    return training_flops(size, target_words * config.model.d_model, tokens, tokens)
+    """Return the floating-point operations of a training step on a full global batch, with Muon's, if it is used."""
+    tokens, width = config.training.batch_tokens, config.model.d_model
+    muon = MUON_FLOPS * width * (size.encoder + size.decoder) if config.training.optimizer == "muon" else 0
+    return training_flops(size, target_words * width, tokens, tokens) + muon
 
 
 def training_flops(size: ParameterCounts, projection: int, source_tokens: int, target_tokens: int) -> int:
