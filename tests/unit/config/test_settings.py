@@ -142,6 +142,12 @@ def test_a_row_of_table_3_changes_exactly_what_the_paper_changes(row: str) -> No
     assert (config.model.key_size, config.model.value_size) == WIDTHS.get(row, (64, 64))
 
 
+def test_multi30k_is_text_of_ones_own_with_a_vocabulary_that_does_not_wait_for_its_files() -> None:
+    found = saved.differences(flat(composed("own")), flat(composed("multi30k")))
+    others = {key: new for key, (_, new) in found.items() if not key.startswith("data.")}
+    assert others == {"name": "multi30k", "own.keep": ["tokenizer.vocab_size"], "tokenizer.vocab_size": 11_900}
+
+
 def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
     assert {f"table3/{row}" for row in TABLE3} == {name for name in options("experiment") if name.startswith("table3/")}
     french: dict[str, object] = {"data.corpus": "wmt14_en_fr", "data.target_lang": "fr", "data.hub_config": "fr-en"} | {
