@@ -78,13 +78,12 @@ def _shrunk(row: Config, *, small: bool) -> list[str]:
     row_steps = row.training.steps * steps // Config().training.steps  # big takes three times as many
     corpus = ["data=demo", "tokenizer.vocab_size=1200", "training.batch_tokens=1024", "training.warmup_steps=96"]
     if not small:
-        recipe = compose(["experiment=multi30k"])  # its optimizer learns as much in a quarter of the steps
         corpus = [
             "data=multi30k",
             "tokenizer.vocab_size=8000",
-            f"model.norm_placement={recipe.model.norm_placement}",
-            f"model.initialization={recipe.model.initialization}",
-            f"training.optimizer={recipe.training.optimizer}",
+            "model.norm_placement=pre",
+            "model.initialization=small",
+            "training.optimizer=muon",  # learns as much in a quarter of the steps
             "training.schedule=cosine",
             "training.batch_tokens=512",
             "training.warmup_steps=150",
