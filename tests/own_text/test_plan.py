@@ -136,12 +136,17 @@ def test_weight_decay_grows_with_the_passes_and_falls_with_the_steps(passes: flo
     assert settings_of(Plan(NARROW, 1024, steps, passes, 1.0, steps))["training.weight_decay"] == decay
 
 
+@pytest.mark.parametrize(("steps", "rate"), [(10, 0.012), (1066, 0.012), (1400, 0.01), (2400, 0.008), (20_000, 0.008)])
+def test_short_runs_learn_at_a_higher_rate(steps: int, rate: float) -> None:
+    assert settings_of(Plan(NARROW, 1024, steps, 6.0, 1.0, steps))["training.learning_rate"] == rate
+
+
 @pytest.mark.parametrize("steps", [1, 10, 36, 20_000])
 def test_settings_of_a_plan_are_valid_and_its_rate_ends_at_zero(steps: int) -> None:
     values = settings_of(Plan(NARROW, 1024, steps, 12.0, 0.1, steps))
     assert {*OF_DATA, *values} == {*DERIVED}
     training: TrainingConfig = with_values(compose(["experiment=own"]), values).training
     assert learning_rate(steps, training, 128) == pytest.approx(0, abs=1e-12) or steps == 1
-    assert learning_rate(training.warmup_steps, training, 128) == pytest.approx(8e-3)
+    assert learning_rate(training.warmup_steps, training, 128) == pytest.approx(training.learning_rate)
     assert 1 <= training.steps / training.valid_every <= 10
     assert training.save_every <= training.valid_every

@@ -20,6 +20,7 @@ DERIVED = (
     "model.dropout",
     "training.batch_tokens",
     "training.schedule",
+    "training.learning_rate",
     "training.steps",
     "training.weight_decay",
     "training.warmup_steps",
@@ -61,8 +62,9 @@ class OwnConfig(Group):
 
     derive: bool = False
     """Derive the languages from the names of the files, and the share of held-out text, the size of the vocabulary,
-    width and dropout of the model, BPE-dropout, batch, steps, schedule and weight decay from the size of the text, the
-    minutes and the speed of this machine, unless you give them. A run that has begun keeps its values."""
+    width and dropout of the model, BPE-dropout, batch, steps, schedule, weight decay and Muon's learning rate from the
+    size of the text, the minutes and the speed of this machine, unless you give them. A run that has begun keeps its
+    values."""
     minutes: Annotated[float, within(at_least=0, at_most=1_000_000)] = 0.0
     """Minutes of training steps to plan for; 0 for those of training.max_training_minutes, which end the run whatever
     the speed, or, if these are 0 too, for as many as suit the text, at most an hour."""

@@ -16,6 +16,7 @@ dropout                0.1 for up to 6 passes, 0.2 from 17 and 0.3 from 40 passe
 BPE-dropout            0.1 (Provilkov et al., 2020) from 50 passes on: a better model, also than with dropout above 0.2.
 weight decay           by the passes, divided by the steps: the longer a run is, the less decays in each step. More than
                        2 was not tried.
+learning rate          of Muon: 8e-3 from 2,400 steps on, and up to half as much again in shorter runs.
 schedule               linear, to zero, after a warmup of 12% of the steps, at most 300.
 validations            one per two minutes, 4 to 10; 25 checkpoints.
 warning                below 300 steps; 600 would do. On 20,000 pairs, width 128 has 4 BLEU (Multi30k) and 2 (Tatoeba)
@@ -48,9 +49,11 @@ DROPOUT: Table = ((6, 0.1), (17, 0.2), (30, 0.2), (40, 0.3))
 DECAY_TIMES_STEPS: Table = ((2.5, 126), (6.3, 860), (17, 2000), (25, 3000))
 BPE_DROPOUT, MIN_PASSES_OF_BPE_DROPOUT, MAX_DROPOUT_WITH_BPE_DROPOUT = 0.1, 50, 0.2
 MAX_WEIGHT_DECAY, MAX_WARMUP_STEPS = 2.0, 300
+RATE, STEPS_OF_RATE, MAX_RATE_FACTOR = 8e-3, 2400, 1.5
 MIN_VALIDATIONS, MAX_VALIDATIONS, CHECKPOINTS = 4, 10, 25
 
 BATCH = "training.batch_tokens"
+LEARNING_RATE = "training.learning_rate"
 BPE_DROPOUT_SETTING = "noise.bpe_dropout"
 Values = Mapping[str, Any]
 """Settings by name."""
@@ -166,6 +169,7 @@ def settings_of(
     rate = BPE_DROPOUT if with_bpe and passes >= MIN_PASSES_OF_BPE_DROPOUT else 0.0
     is_regularised = given.get(BPE_DROPOUT_SETTING, rate) > 0
     decay = float(f"{_suiting(DECAY_TIMES_STEPS, passes) / steps:.2g}")
+    faster = min(max(1.0, math.sqrt(STEPS_OF_RATE / steps)), MAX_RATE_FACTOR)
     validations = min(max(MIN_VALIDATIONS, round(chosen.minutes_of(steps) / 2)), MAX_VALIDATIONS)
     values = {
         **dict(zip(SHAPE, chosen.shape, strict=True)),
@@ -174,6 +178,7 @@ def settings_of(
         ),
         BATCH: chosen.batch_tokens,
         "training.schedule": "linear",
+        LEARNING_RATE: float(f"{RATE * faster:.2g}"),
         "training.steps": chosen.most_steps if ends_by_time else steps,
         "training.weight_decay": min(MAX_WEIGHT_DECAY, decay),
         "training.warmup_steps": max(1, min(MAX_WARMUP_STEPS, round(WARMUP_SHARE * steps))),

@@ -18,7 +18,7 @@ from nmt.data.store import SIDES, PairStore
 from nmt.errors import CommonError
 from nmt.launched import is_main_process
 from nmt.own_text.complete import as_begun
-from nmt.own_text.plan import BPE_DROPOUT_SETTING, Plan, Shape, Text, plan, settings_of
+from nmt.own_text.plan import BPE_DROPOUT_SETTING, LEARNING_RATE, Plan, Shape, Text, plan, settings_of
 from nmt.training.build import build_trainer, training_batches
 from nmt.training.memory_check import tokens_that_fit
 
@@ -40,8 +40,10 @@ def plan_training(config: Config) -> Config:
         return config  # training says what to do
     pairs, tokenizer = open_training_text(config.data_folder, config.data), manifest.tokenizer()
     text = Text(len(pairs), len(pairs) + max(int(pairs.lengths(side).sum()) for side in SIDES))
-    of_other_model = (*SHAPE, VOCABULARY, BPE_DROPOUT_SETTING) if config.training.init_from else ()
-    given = {name: value_of(config, name) for name in (*config.own.keep, *of_other_model)}
+    of_other_model = (*SHAPE, VOCABULARY, BPE_DROPOUT_SETTING, LEARNING_RATE) if config.training.init_from else ()
+    of_other_optimizer = () if config.training.optimizer == "muon" else (LEARNING_RATE,)
+    kept = (*config.own.keep, *of_other_model, *of_other_optimizer)
+    given = {name: value_of(config, name) for name in kept}
     minutes = config.own.minutes or config.training.max_training_minutes
     with distributed.session(config.runtime) as machine:
 
