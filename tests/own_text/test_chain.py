@@ -100,4 +100,7 @@ def test_back_translated_text_and_another_model_keep_the_plan_of_the_minutes(
         planned = saved(tmp_path, name)
         assert "finished at step 30 of 30" in said
         assert (planned.training.steps, planned.training.schedule, planned.model.d_model) == (30, "linear", 32)
+        assert planned.training.learning_rate == (1.2e-2 if name == "mixed" else 8e-3)
         assert ("487 pairs, " if name == "mixed" else "own.derive: ") in said
+    succeed(["train", *mixed, "name=adam", "training.optimizer=adam", "own.minutes=1"])
+    assert saved(tmp_path, "adam").training.learning_rate == 8e-3
