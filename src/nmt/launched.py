@@ -1,15 +1,6 @@
-"""When this process began, and the processes that torchrun has started with it, before they have joined."""
+"""The processes that torchrun has started with this one, before they have joined."""
 
 import os
-import time
-
-STARTED = time.monotonic()
-"""The time when this module was imported, which the command line does first."""
-
-
-def uptime() -> float:
-    """Return the seconds since this process was started."""
-    return time.monotonic() - STARTED
 
 
 def launched_processes() -> int:

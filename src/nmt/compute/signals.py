@@ -1,4 +1,4 @@
-"""Stop on a signal or when time is up: between two steps, or immediately in blocks that can be repeated later."""
+"""Stop on a signal: between two steps, or immediately in blocks that can be repeated later."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
 from nmt.compute import distributed
-from nmt.launched import uptime
 
 Interruptible = Callable[[], AbstractContextManager[None]]
 """Makes a block that a stop request ends immediately; its unfinished results are discarded."""
@@ -17,7 +16,7 @@ class StopError(BaseException):
 
 
 class StopRequest:
-    """The signal that has asked this process to stop, if any: SIGALRM if its time is up."""
+    """The signal that has asked this process to stop, if any."""
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
@@ -34,7 +33,7 @@ class StopRequest:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Leave this block with StopError on a signal or alarm; only for computations that can be repeated."""
+        """Leave this block with StopError on a signal; only for computations that can be repeated."""
         self._stoppable = True
         try:
             if self.signal is not None:
@@ -60,22 +59,15 @@ class StopRequest:
 
 
 @contextmanager
-def stop_signals(minutes: float = 0.0) -> Iterator[StopRequest]:
+def stop_signals() -> Iterator[StopRequest]:
     """Turn SIGTERM, SIGINT and SIGUSR1 (which Slurm can send before a time limit) into stop requests in this block.
-
-    SIGALRM follows `minutes` after the start of this process, unless they are 0.
 
     After an error the handlers stay. A launcher that sees one process fail sends SIGTERM to the others, and these must
     survive it until they have reported their own errors.
     """
     stop_request = StopRequest()
-    alarm = (signal.SIGALRM,) if minutes else ()
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, *alarm)
+    numbers = signal.SIGTERM, signal.SIGINT, signal.SIGUSR1
     before = {number: signal.signal(number, stop_request.note) for number in numbers}
-    if minutes:
-        signal.setitimer(signal.ITIMER_REAL, max(60 * minutes - uptime(), 1e-3))  # 0 would be no limit
     yield stop_request
-    if minutes:
-        signal.setitimer(signal.ITIMER_REAL, 0)
     for number, handler in before.items():
         signal.signal(number, handler)

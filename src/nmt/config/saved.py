@@ -18,6 +18,8 @@ MAX_DEPTH = 20
 """The deepest nesting accepted in saved settings."""
 QUICK_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The loader in C, which takes a tenth of the time, where PyYAML was built with it."""
+GONE = {"training": ["max_minutes"]}
+"""Settings of earlier versions, by group, that changed nothing about a model; their saved values are passed over."""
 Settings = Mapping[str, object]
 """The values of settings by dotted key."""
 PRIVATE_PATH = re.compile(r"(?<![\w/.~-])(?:~[\w-]*|\.\.)?/(?!/)\S+")
@@ -82,7 +84,12 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
         settings = yaml.load(text, QUICK_LOADER)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"the saved settings are not YAML ({' '.join(str(error).split())}): restore them") from error
-    return settings if isinstance(settings, dict) else {}
+    if not isinstance(settings, dict):
+        return {}
+    for group, names in GONE.items():
+        if isinstance(saved := settings.get(group), dict):
+            settings[group] = {name: value for name, value in saved.items() if name not in names}
+    return settings
 
 
 def to_config(settings: Any, group: Any = Config, name: str = "") -> Any:

@@ -61,8 +61,6 @@ class TrainingConfig(Group):
     """Number of checkpoints to keep in addition, those with the lowest loss on the validation set."""
     patience: Count = field(default=0, metadata=ADJUSTABLE)
     """Stop after this many validations without an improvement; 0 never stops early."""
-    max_minutes: Amount = field(default=0.0, metadata=ADJUSTABLE)
-    """Wall-clock minutes after which this process saves and ends; 0 for no limit."""
     max_training_minutes: Amount = field(default=0.0, metadata=ADJUSTABLE)
     """Minutes of training steps over the whole run, excluding start-up, validation and saving; 0 for no limit. If
     they end the run before its steps do, the schedules linear and cosine reach zero then, and their warmup takes

@@ -1,6 +1,5 @@
 """The training loop: steps, log lines, validations and checkpoints, until the run ends."""
 
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext, suppress
 
@@ -49,7 +48,7 @@ class Loop:
         state.start_clock()
         self._progress = Progress(self.config.steps, self.trainer.step, distributed.is_main())
         ending = Ending.DONE if state.finished else None
-        with stop_signals(self.config.max_minutes) as stop_request, closing(self._progress.bar):
+        with stop_signals() as stop_request, closing(self._progress.bar):
             while ending is None:
                 with suppress(StopError):  # an interrupted step or validation is repeated when the run resumes
                     if state.validation_due:
@@ -99,7 +98,7 @@ class Loop:
             ending = None if ending == Ending.BUDGET else ending
         if ending or ((is_due or is_best) and not state.validation_due):
             is_due = is_due or self._time_is_spent()
-            is_interrupted = ending is not None and ending >= Ending.TIME
+            is_interrupted = ending == Ending.SIGNAL
             self._save(interim=is_interrupted and not (is_due or is_best), only_best=is_best and not is_due)
         return ending
 
@@ -111,8 +110,7 @@ class Loop:
             Ending.DONE: state.finished,
             Ending.NO_GAIN: 0 < config.patience <= state.stale,
             Ending.BUDGET: self._time_is_spent(),
-            Ending.TIME: stop_request.signal == signal.SIGALRM,
-            Ending.SIGNAL: stop_request.signal not in (None, signal.SIGALRM),
+            Ending.SIGNAL: stop_request.signal is not None,
         }
         ending = max((each for each, holds in reasons.items() if holds), default=0)
         return Decision(ending, reachable_step(self.trainer.step, state.seconds, config))

@@ -17,9 +17,7 @@ class Ending(IntEnum):
     """No new best on the development set for `training.patience` validations."""
     BUDGET = 3
     """`training.max_training_minutes` are used up."""
-    TIME = 4
-    """`training.max_minutes` are over."""
-    SIGNAL = 5
+    SIGNAL = 4
     """A signal asked the process to stop."""
 
 
@@ -34,8 +32,6 @@ def ending_message(ending: Ending, step: int, config: TrainingConfig) -> str:
         case Ending.BUDGET:
             limit = f"training.max_training_minutes={config.max_training_minutes:g}"
             return f"stopped {at}: the run has trained for {limit}; if you raise it, {resume}"
-        case Ending.TIME:
-            return f"stopped {at}, after training.max_minutes={config.max_minutes:g}; everything is saved, {resume}"
         case Ending.SIGNAL:
             return f"stopped {at} because a signal asked for it; everything is saved, {resume}"
 

@@ -37,15 +37,6 @@ def test_a_signal_ends_an_interruptible_block() -> None:
     assert stop_request.signal == signal.SIGTERM
 
 
-def test_an_alarm_after_the_minutes_ends_an_interruptible_block() -> None:
-    before = signal.getsignal(signal.SIGALRM)
-    with stop_signals(1e-9) as stop_request, pytest.raises(StopError), stop_request.interruptible():
-        time.sleep(30)
-    assert stop_request.signal == signal.SIGALRM
-    assert signal.getsignal(signal.SIGALRM) == before
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
-
-
 def test_a_second_interrupt_is_raised_immediately() -> None:
     with stop_signals():
         send_signal(signal.SIGINT)

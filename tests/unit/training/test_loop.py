@@ -13,7 +13,6 @@ from nmt.config.training import TrainingConfig
 from nmt.data.batches import Batching
 from nmt.data.loader import global_batches
 from nmt.data.store import PairStore
-from nmt.launched import uptime
 from nmt.runs.checkpoint import Checkpoint
 from nmt.runs.checkpoints import Checkpoints, load_last_good
 from nmt.runs.tracker import Tracker
@@ -126,14 +125,6 @@ def test_the_rate_ends_where_the_minutes_end(
     planned = TrainingConfig(schedule=schedule, learning_rate=1e-3, warmup_steps=3, steps=20)
     expected = [1e-3 / 5, *(learning_rate(step, planned, MODEL.d_model) for step in range(2, 21))]
     assert rates[:20] == pytest.approx(expected)
-
-
-def test_minutes_of_the_process_end_it_as_a_signal_does(tmp_path: Path, store: PairStore) -> None:
-    ours = Training(tmp_path, {"max_minutes": (uptime() + 0.5) / 60, "steps": 10**9})
-    assert ours.train(store) == Ending.TIME
-    (saved,) = Checkpoints(tmp_path).steps()
-    assert saved.interim
-    assert saved.step == ours.trainer.step
 
 
 def test_the_best_steps_are_saved_in_addition_to_the_scheduled_ones(tmp_path: Path, store: PairStore) -> None:
