@@ -23,6 +23,11 @@ def seed_thread_dropout(seed: int) -> None:
     _randomness.generator = torch.Generator().manual_seed(seed)
 
 
+def thread_generator() -> torch.Generator | None:
+    """Return the random numbers of this thread; None are torch's own."""
+    return _randomness.generator
+
+
 class Dropout(nn.Module):
     """Zeroing each coordinate with a given probability while training; the others are scaled up to compensate.
 

@@ -16,10 +16,13 @@ from nmt.training.loss import Losses, smoothed_cross_entropy
 class Objective(nn.Module):
     """The loss of the model, summed over the tokens of a micro-batch; held-out text has the cross-entropy alone."""
 
-    def __init__(self, model: TranslationModel, smoothing: float, *, guided_weight: float = 0.0) -> None:
-        """See `training.label_smoothing` and `training.guided_weight`."""
+    def __init__(
+        self, model: TranslationModel, smoothing: float, *, guided_weight: float = 0.0, sampled_words: int = 0
+    ) -> None:
+        """See `training.label_smoothing`, `training.guided_weight` and `training.sampled_words`."""
         super().__init__()
         self.model, self.smoothing, self.guided_weight = model, smoothing, guided_weight
+        self.sampled_words = sampled_words
 
     def forward(self, batch: MicroBatch) -> Losses:
         """Return the losses, summed over the labels of the batch."""
@@ -31,7 +34,13 @@ class Objective(nn.Module):
         """Return the cross-entropy with smoothed labels (section 5.4 of the paper)."""
         output, projection, working = self.model.vectors.factors(self.model(batch.source, batch.target, plan))
         return smoothed_cross_entropy(
-            output, projection, batch.labels, smoothing=self.smoothing, ignore=PAD, working_projection=working
+            output,
+            projection,
+            batch.labels,
+            smoothing=self.smoothing,
+            ignore=PAD,
+            working_projection=working,
+            sampled_words=self.sampled_words if self.training and output.device.type == "cpu" else 0,
         )
 
     def _guided(self, batch: MicroBatch) -> Losses:

@@ -60,7 +60,9 @@ class Trainer:
     ) -> None:
         """Train `model`, in `parallel` micro-batches if that is not 0; see `runtime.cuda_graphs` for `graphs`."""
         self.model, self.config, self.machine = model, config, machine
-        objective = Objective(model, config.label_smoothing, guided_weight=config.guided_weight)
+        objective = Objective(
+            model, config.label_smoothing, guided_weight=config.guided_weight, sampled_words=config.sampled_words
+        )
         self.replicas = (
             Replicas(objective, machine, config, averaged=False) if graphs else replicas(objective, machine, config)
         )

@@ -74,3 +74,23 @@ def test_a_gradient_that_is_needed_alone_is_the_same(needed: int) -> None:
     projection.requires_grad_(needed == 1)
     losses = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD)
     torch.testing.assert_close(torch.autograd.grad(losses.smoothed, (output, projection)[needed])[0], expected)
+
+
+def test_a_loss_over_sampled_words_is_exact_in_the_mean() -> None:
+    output, projection, labels = inputs(tokens=40, words=200)
+    output = (output.detach() / 4).requires_grad_()
+    labels = labels % 20 + 2
+
+    def loss_and_gradients(sampled_words: int) -> Tensor:
+        losses = smoothed_cross_entropy(
+            output, projection, labels, smoothing=0.1, ignore=PAD, sampled_words=sampled_words
+        )
+        gradients = torch.autograd.grad(losses.smoothed, [output, projection])
+        return torch.cat([losses.smoothed.detach()[None] / 100, *(each.flatten() for each in gradients)])
+
+    torch.manual_seed(5)
+    exact = loss_and_gradients(0)
+    torch.testing.assert_close(loss_and_gradients(200), exact)
+    draws = torch.stack([loss_and_gradients(60) for _ in range(400)])
+    assert (draws[0] - exact).norm() > 0.1 * exact.norm()
+    assert (draws.mean(0) - exact).norm() < 0.02 * exact.norm()
