@@ -70,8 +70,10 @@ def test_finished_run_says_so_and_changes_nothing(settings: list[str], whole: Pa
     assert (whole / "toy" / "metrics.jsonl").read_bytes() == before
 
 
-def test_a_run_in_bf16_learns_and_resumes_with_the_same_losses(settings: list[str], tmp_path: Path) -> None:
-    command = ["train", *settings, "runtime.precision=bf16", "training.valid_sentences=0"]
+def test_a_run_in_bf16_with_sampled_words_learns_and_resumes_with_the_same_losses(
+    settings: list[str], tmp_path: Path
+) -> None:
+    command = ["train", *settings, "runtime.precision=bf16", "training.valid_sentences=0", "training.sampled_words=20"]
     for outputs, all_steps in (("whole", [20]), ("resumed", [10, 20])):
         for steps in all_steps:
             said = succeed([*command, f"paths.outputs={tmp_path / outputs}", f"training.steps={steps}"])

@@ -92,7 +92,7 @@ def test_only_the_listed_settings_are_fixed() -> None:
     training = {
         *("batch_tokens", "group_by_length", "schedule", "warmup_steps", "learning_rate", "label_smoothing"),
         *("adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_norm", "optimizer"),
-        *("guided_weight", "init_from", "init_vocabulary", "freeze", "ema", "muon_rate"),
+        *("guided_weight", "sampled_words", "init_from", "init_vocabulary", "freeze", "ema", "muon_rate"),
     }
     groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model", "noise", "own")}
     adjustable = {"data.engine", "own.keep"}
