@@ -49,7 +49,7 @@ class TrainingConfig(Group):
     (data.train_alignments), such as 0.05; 0 for none."""
     sampled_words: Count = 0
     """On a CPU, estimate the training loss over the words of a micro-batch and this many others, drawn at random and
-    weighted by how many they stand for (Jean et al., 2015), such as 1000; 0 for all words. Held-out text has all."""
+    weighted by how many they stand for (Jean et al., 2015), such as 3000; 0 for all words. Held-out text has all."""
     log_every: Positive = field(default=100, metadata=ADJUSTABLE)
     """Steps between log lines."""
     valid_every: Positive = field(default=1500, metadata=ADJUSTABLE)
