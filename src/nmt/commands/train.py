@@ -115,7 +115,8 @@ def _print_summary(config: Config, trainer: Trainer, train: PairStore) -> None:
         f"train: {parameters:,} parameters, {len(train):,} pairs, {training.steps:,} steps of "
         f"{training.batch_tokens:,} tokens on {machine}{threads}{graphs}"
     )
-    if config.runtime.kernels and trainer.machine.device.type == "cpu" and backend().name == "eager":
+    wants_kernels = config.runtime.kernels and not config.runtime.compile
+    if wants_kernels and trainer.machine.device.type == "cpu" and backend().name == "eager":
         _print("no working C compiler (cc): training is slower without its operations in C")
     if training.warmup_warning:
         _print(f"warning: {training.warmup_warning}", sys.stderr)
