@@ -77,7 +77,7 @@ def random_numbers(like: Tensor) -> Tensor:
     One 64-bit random number serves four coordinates; torch's own dropout draws one per coordinate.
     """
     count = like.numel()
-    words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None, generator=_randomness.generator)
+    words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None, generator=thread_generator())
     return words.view(torch.int16)[:count].view(like.shape)
 
 
