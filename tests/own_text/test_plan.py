@@ -91,7 +91,7 @@ def test_batches_grow_while_they_leave_enough_steps(seconds: dict[int, float], b
 def test_the_text_decides_if_no_minutes_are_given() -> None:
     assert plan(SMALL, 0, machine(200)).passes == pytest.approx(80, abs=1)
     assert plan(Text(5_000, 80_000), 0, machine(200)).steps == 3000
-    assert plan(CAPTIONS, 0, machine(1000)).passes == pytest.approx(14, abs=1)
+    assert plan(CAPTIONS, 0, machine(1000)).passes == pytest.approx(30, abs=1)
     slow = plan(LARGE, 0, machine(200))
     assert slow.steps * slow.step_seconds <= 3600
 
@@ -108,17 +108,36 @@ def test_given_values_are_taken_and_the_longest_sentence_fits_into_a_batch() -> 
 
 
 @pytest.mark.parametrize(
-    ("passes", "dropout", "bpe_dropout"),
-    [(0.1, 0.1, 0), (math.sqrt(6 * 17), 0.15, 0), (17, 0.2, 0), (30, 0.2, 0), (49.9, 0.3, 0), (50, 0.2, 0.1)],
+    ("passes", "steps", "dropout", "bpe_dropout"),
+    [
+        (0.1, 2000, 0.1, 0),
+        (math.sqrt(6 * 17), 2000, 0.15, 0),
+        (19.9, 2000, 0.2, 0),
+        (20, 1700, 0.2, 0.1),
+        (20, 1699, 0.2, 0),
+        (50, 1699, 0.3, 0),
+        (50, 1700, 0.2, 0.1),
+    ],
 )
-def test_dropout_grows_with_the_passes_as_in_the_tables(passes: float, dropout: float, bpe_dropout: float) -> None:
-    chosen = Plan(NARROW, 1024, 1000, passes, 1.0, 1000)
+def test_dropout_grows_with_the_passes_as_in_the_tables(
+    passes: float, steps: int, dropout: float, bpe_dropout: float
+) -> None:
+    chosen = Plan(NARROW, 1024, steps, passes, 1.0, steps)
     values: dict[str, Any] = settings_of(chosen)
     assert (values["model.dropout"], values[BPE_DROPOUT_SETTING]) == (pytest.approx(dropout), bpe_dropout)
     assert settings_of(chosen, {BPE_DROPOUT_SETTING: 0.2})["model.dropout"] == min(values["model.dropout"], 0.2)
-    without = settings_of(chosen, with_bpe=False)
+    without = settings_of(chosen, {BPE_DROPOUT_SETTING: 0.0})
     assert without["model.dropout"] == (0.3 if passes > 40 else values["model.dropout"])
-    assert without[BPE_DROPOUT_SETTING] == 0
+
+
+@pytest.mark.parametrize(("share", "steps", "seconds"), [(None, 2700, 1.2), (0.0, 3240, 1.0), (0.3, 2700, 1.2)])
+def test_bpe_dropout_makes_steps_longer_than_those_that_were_measured(
+    share: float | None, steps: int, seconds: float
+) -> None:
+    settings = {**given(NARROW, batch_tokens=4096), **({} if share is None else {BPE_DROPOUT_SETTING: share})}
+    chosen = plan(CAPTIONS, 60, lambda *_: 1.0, settings)
+    assert (chosen.steps, chosen.step_seconds) == (steps, seconds)
+    assert plan(CAPTIONS, 40, lambda *_: 1.0, settings).step_seconds == (1.2 if share else 1.0)
 
 
 @pytest.mark.parametrize(

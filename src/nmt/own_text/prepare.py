@@ -42,7 +42,9 @@ def plan_training(config: Config) -> Config:
     text = Text(len(pairs), len(pairs) + max(int(pairs.lengths(side).sum()) for side in SIDES))
     of_other_model = (*SHAPE, VOCABULARY, BPE_DROPOUT_SETTING, LEARNING_RATE) if config.training.init_from else ()
     of_other_optimizer = () if config.training.optimizer == "muon" else (LEARNING_RATE,)
-    kept = (*config.own.keep, *of_other_model, *of_other_optimizer)
+    needs_bpe = config.tokenizer.model_type != "bpe" or config.training.guided_weight
+    without_dropout = (BPE_DROPOUT_SETTING,) if needs_bpe else ()
+    kept = (*config.own.keep, *of_other_model, *of_other_optimizer, *without_dropout)
     given = {name: value_of(config, name) for name in kept}
     minutes = config.own.minutes or config.training.max_training_minutes
     with distributed.session(config.runtime) as machine:
@@ -55,8 +57,7 @@ def plan_training(config: Config) -> Config:
         distributed.check_same({"text": text, "own.minutes": minutes, "given settings": given}, "settings")
         chosen = plan(text, minutes, speed, given, longest_sentence=config.data.max_pieces + 1)
     ends_by_time = not config.own.minutes and minutes > 0
-    with_bpe = config.tokenizer.model_type == "bpe" and not config.training.guided_weight
-    planned = with_values(config, settings_of(chosen, given, ends_by_time=ends_by_time, with_bpe=with_bpe))
+    planned = with_values(config, settings_of(chosen, given, ends_by_time=ends_by_time))
     if is_main_process():
         _tell(planned, text, minutes, chosen, [name for name in DERIVED if name not in given])
     return planned
