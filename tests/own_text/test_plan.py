@@ -128,6 +128,7 @@ def test_dropout_grows_with_the_passes_as_in_the_tables(
     assert settings_of(chosen, {BPE_DROPOUT_SETTING: 0.2})["model.dropout"] == min(values["model.dropout"], 0.2)
     without = settings_of(chosen, {BPE_DROPOUT_SETTING: 0.0})
     assert without["model.dropout"] == (0.3 if passes > 40 else values["model.dropout"])
+    assert BPE_DROPOUT_SETTING not in without
 
 
 @pytest.mark.parametrize(("share", "steps", "seconds"), [(None, 2700, 1.2), (0.0, 3240, 1.0), (0.3, 2700, 1.2)])

@@ -42,9 +42,9 @@ def plan_training(config: Config) -> Config:
     text = Text(len(pairs), len(pairs) + max(int(pairs.lengths(side).sum()) for side in SIDES))
     of_other_model = (*SHAPE, VOCABULARY, BPE_DROPOUT_SETTING, LEARNING_RATE) if config.training.init_from else ()
     of_other_optimizer = () if config.training.optimizer == "muon" else (LEARNING_RATE,)
-    needs_bpe = config.tokenizer.model_type != "bpe" or config.training.guided_weight
-    without_dropout = (BPE_DROPOUT_SETTING,) if needs_bpe else ()
-    kept = (*config.own.keep, *of_other_model, *of_other_optimizer, *without_dropout)
+    splits_words_one_way = config.tokenizer.model_type != "bpe" or config.training.guided_weight > 0
+    of_bpe = (BPE_DROPOUT_SETTING,) if splits_words_one_way else ()
+    kept = (*config.own.keep, *of_other_model, *of_other_optimizer, *of_bpe)
     given = {name: value_of(config, name) for name in kept}
     minutes = config.own.minutes or config.training.max_training_minutes
     with distributed.session(config.runtime) as machine:
