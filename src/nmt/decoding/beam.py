@@ -7,6 +7,7 @@ V tokens in the vocabulary, C candidates per sentence.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -80,8 +81,9 @@ def ensemble_scorers(scorers: Sequence[NextTokenScorer]) -> NextTokenScorer:
         return scorers[0]
 
     def average(tokens: Tensor, parents: Tensor) -> Tensor:
-        scores = torch.stack([scorer(tokens, parents).log_softmax(-1, dtype=torch.float32) for scorer in scorers])
-        return scores.logsumexp(0) - math.log(len(scorers))
+        members = (scorer(tokens, parents).softmax(-1, dtype=torch.float32) for scorer in scorers)
+        mean = reduce(torch.add, members).div_(len(scorers))
+        return mean.clamp_(min=torch.finfo(mean.dtype).tiny).log_()  # zero would mean that a token is forbidden
 
     return average
 
