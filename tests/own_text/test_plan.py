@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -32,6 +31,11 @@ def given(shape: Shape | None = None, **training: int) -> dict[str, int]:
     """Return settings that are not derived."""
     settings = {f"training.{name}": value for name, value in training.items()}
     return settings if shape is None else {**dict(zip(SHAPE, shape, strict=True)), **settings}
+
+
+def planned(steps: int, passes: float, step_seconds: float = 1.0) -> Plan:
+    """Return a plan without BPE-dropout."""
+    return Plan(NARROW, 1024, steps, passes, step_seconds, most_steps=steps, bpe_dropout=0.0)
 
 
 @pytest.mark.parametrize("text", [SMALL, CAPTIONS, LARGE, HUGE])
@@ -108,37 +112,43 @@ def test_given_values_are_taken_and_the_longest_sentence_fits_into_a_batch() -> 
 
 
 @pytest.mark.parametrize(
-    ("passes", "steps", "dropout", "bpe_dropout"),
+    ("passes", "bpe_dropout", "dropout"),
+    [(0.1, 0, 0.1), (math.sqrt(6 * 17), 0, 0.15), (20, 0, 0.2), (20, 0.1, 0.2), (50, 0, 0.3), (50, 0.1, 0.2)],
+)
+def test_dropout_grows_with_the_passes_as_in_the_tables(passes: float, bpe_dropout: float, dropout: float) -> None:
+    chosen = planned(2000, passes)._replace(bpe_dropout=bpe_dropout)
+    assert settings_of(chosen)["model.dropout"] == pytest.approx(dropout)
+
+
+@pytest.mark.parametrize(
+    ("steps", "batch_tokens", "share"), [(1700, 8192, 0.1), (1690, 8192, 0.0), (7680, 1024, 0.1), (7600, 1024, 0.0)]
+)
+def test_long_runs_of_many_passes_have_bpe_dropout(steps: int, batch_tokens: int, share: float) -> None:
+    """17 passes over the captions are 955 steps of 8,192 tokens, and 7,637 of 1,024."""
+    settings = given(steps=steps, batch_tokens=batch_tokens)
+    values = settings_of(plan(CAPTIONS, 5, machine(1), settings), settings)
+    assert values[BPE_DROPOUT_SETTING] == share
+
+
+@pytest.mark.parametrize(
+    ("minutes", "share", "steps", "seconds"),
     [
-        (0.1, 2000, 0.1, 0),
-        (math.sqrt(6 * 17), 2000, 0.15, 0),
-        (19.9, 2000, 0.2, 0),
-        (20, 1700, 0.2, 0.1),
-        (20, 1699, 0.2, 0),
-        (50, 1699, 0.3, 0),
-        (50, 1700, 0.2, 0.1),
+        (60, None, 2700, 1.2),
+        (60, 0.0, 3240, 1.0),
+        (60, 0.3, 2700, 1.2),
+        (43, None, 1930, 1.2),  # 17.2 passes
+        (42, None, 2260, 1.0),  # 1,890 steps with BPE-dropout would be 16.8 passes
+        (42, 0.3, 1890, 1.2),
     ],
 )
-def test_dropout_grows_with_the_passes_as_in_the_tables(
-    passes: float, steps: int, dropout: float, bpe_dropout: float
-) -> None:
-    chosen = Plan(NARROW, 1024, steps, passes, 1.0, steps)
-    values: dict[str, Any] = settings_of(chosen)
-    assert (values["model.dropout"], values[BPE_DROPOUT_SETTING]) == (pytest.approx(dropout), bpe_dropout)
-    assert settings_of(chosen, {BPE_DROPOUT_SETTING: 0.2})["model.dropout"] == min(values["model.dropout"], 0.2)
-    without = settings_of(chosen, {BPE_DROPOUT_SETTING: 0.0})
-    assert without["model.dropout"] == (0.3 if passes > 40 else values["model.dropout"])
-    assert BPE_DROPOUT_SETTING not in without
-
-
-@pytest.mark.parametrize(("share", "steps", "seconds"), [(None, 2700, 1.2), (0.0, 3240, 1.0), (0.3, 2700, 1.2)])
 def test_bpe_dropout_makes_steps_longer_than_those_that_were_measured(
-    share: float | None, steps: int, seconds: float
+    minutes: float, share: float | None, steps: int, seconds: float
 ) -> None:
     settings = {**given(NARROW, batch_tokens=4096), **({} if share is None else {BPE_DROPOUT_SETTING: share})}
-    chosen = plan(CAPTIONS, 60, lambda *_: 1.0, settings)
+    chosen = plan(CAPTIONS, minutes, lambda *_: 1.0, settings)
     assert (chosen.steps, chosen.step_seconds) == (steps, seconds)
-    assert plan(CAPTIONS, 40, lambda *_: 1.0, settings).step_seconds == (1.2 if share else 1.0)
+    assert chosen.bpe_dropout == (share if share is not None else 0.1 if seconds > 1 else 0.0)
+    assert (BPE_DROPOUT_SETTING in settings_of(chosen, settings)) is (share is None)
 
 
 @pytest.mark.parametrize(
@@ -153,17 +163,17 @@ def test_bpe_dropout_makes_steps_longer_than_those_that_were_measured(
     ],
 )
 def test_weight_decay_grows_with_the_passes_and_falls_with_the_steps(passes: float, steps: int, decay: float) -> None:
-    assert settings_of(Plan(NARROW, 1024, steps, passes, 1.0, steps))["training.weight_decay"] == decay
+    assert settings_of(planned(steps, passes))["training.weight_decay"] == decay
 
 
 @pytest.mark.parametrize(("steps", "rate"), [(10, 0.012), (1066, 0.012), (1400, 0.01), (2400, 0.008), (20_000, 0.008)])
 def test_short_runs_learn_at_a_higher_rate(steps: int, rate: float) -> None:
-    assert settings_of(Plan(NARROW, 1024, steps, 6.0, 1.0, steps))["training.learning_rate"] == rate
+    assert settings_of(planned(steps, 6.0))["training.learning_rate"] == rate
 
 
 @pytest.mark.parametrize(("steps", "rate"), [(1, 1.2e-2), (10, 1.2e-2), (36, 1.2e-2), (20_000, 8e-3)])
 def test_settings_of_a_plan_are_valid_and_its_rate_ends_at_zero(steps: int, rate: float) -> None:
-    values = settings_of(Plan(NARROW, 1024, steps, 12.0, 0.1, steps))
+    values = settings_of(planned(steps, 12.0, 0.1))
     assert {*OF_DATA, *values} == {*DERIVED}
     training: TrainingConfig = with_values(compose(["experiment=own"]), values).training
     assert learning_rate(steps, training, 128) == pytest.approx(0, abs=1e-12) or steps == 1

@@ -13,8 +13,9 @@ width 256, else 128    4,000 steps in up to 30 passes: a narrower model learns m
 batch                  1,024 tokens, doubled while that reads 5% more text per minute and leaves enough steps: 1,200 for
                        up to 10 passes, in which text is as good as new, else 1,700.
 dropout                0.1 for up to 6 passes, 0.2 from 17 and 0.3 from 40 passes on.
-BPE-dropout            0.1 (Provilkov et al., 2020) from 20 passes and 1,700 steps on: a better model, also than with
-                       dropout above 0.2. It makes sentences, and steps, up to 1.2 times as long. In 14 passes it loses.
+BPE-dropout            0.1 (Provilkov et al., 2020) if there is time for 17 passes and 1,700 steps of it, which take
+                       1.2 times as long: as good then as more steps without it, and better in more passes, also than
+                       dropout above 0.2. In 14 passes it loses.
 weight decay           by the passes, divided by the steps: the longer a run is, the less decays in each step. More than
                        2 was not tried.
 learning rate          of Muon: 8e-3 from 2,400 steps on, and up to half as much again in shorter runs.
@@ -48,7 +49,7 @@ Table = Sequence[tuple[float, float]]
 """Passes over the text and what suits them; between them it follows the logarithm of the passes."""
 DROPOUT: Table = ((6, 0.1), (17, 0.2), (30, 0.2), (40, 0.3))
 DECAY_TIMES_STEPS: Table = ((2.5, 126), (6.3, 860), (17, 2000), (25, 3000))
-BPE_DROPOUT, MIN_PASSES_OF_BPE_DROPOUT, MAX_DROPOUT_WITH_BPE_DROPOUT, STEPS_ARE_LONGER = 0.1, 20, 0.2, 1.2
+BPE_DROPOUT, MIN_PASSES_OF_BPE_DROPOUT, MAX_DROPOUT_WITH_BPE_DROPOUT, STEPS_ARE_LONGER = 0.1, 17, 0.2, 1.2
 MAX_WEIGHT_DECAY, MAX_WARMUP_STEPS = 2.0, 300
 RATE, STEPS_OF_RATE, MAX_RATE_FACTOR = 8e-3, 2400, 1.5
 MIN_VALIDATIONS, MAX_VALIDATIONS, CHECKPOINTS = 4, 10, 25
@@ -98,6 +99,7 @@ class Plan(NamedTuple):
     """0 if nothing was measured."""
     most_steps: int
     """Steps that the text is worth, for a run that makes more than the planned ones in its minutes."""
+    bpe_dropout: float
 
     def minutes_of(self, steps: int) -> float:
         """Return about how many minutes some steps take; 0 if nothing was measured."""
@@ -115,16 +117,25 @@ def plan(text: Text, minutes: float, speed: Speed, given: Values = NOTHING, long
     shape = Shape(*(given[name] for name in SHAPE)) if SHAPE[0] in given else None
     batch: int = given.get(BATCH) or 1 << (max(MIN_BATCH_TOKENS, longest_sentence) - 1).bit_length()
     if steps := given.get("training.steps"):
-        return Plan(shape or WIDE, batch, steps, steps / text.steps_per_pass(batch), 0.0, steps)
+        passes = steps / text.steps_per_pass(batch)
+        return Plan(shape or WIDE, batch, steps, passes, 0.0, steps, _bpe_dropout(steps, passes, given))
     speed = cache(speed)
     short = min(SHORTEST_RUN / text.steps_per_pass(MIN_BATCH_TOKENS), MAX_PASSES_OF_SHORT_TEXT)
-    passes = max(MAX_PASSES, short)
+    most_passes = max(MAX_PASSES, short)
+    seconds = SHARE_OF_MINUTES * 60 * (minutes or USUAL_MINUTES)
+
+    def bpe_dropout(shape: Shape, batch: int) -> float:
+        """Return the share of merges to leave out: none if the run, whose steps it makes longer, would be too short."""
+        passes = min(most_passes, seconds / (STEPS_ARE_LONGER * speed(shape, batch)) / text.steps_per_pass(batch))
+        return _bpe_dropout(passes * text.steps_per_pass(batch), passes, given)
+
+    def seconds_of(shape: Shape, batch: int) -> float:
+        """Return the seconds of a step; those that were measured lack BPE-dropout."""
+        return speed(shape, batch) * (STEPS_ARE_LONGER if bpe_dropout(shape, batch) else 1.0)
 
     def steps_of(shape: Shape, batch: int) -> float:
         """Return the steps that the text is worth, or those that there is time for."""
-        most = passes * text.steps_per_pass(batch)
-        possible = SHARE_OF_MINUTES * 60 * (minutes or USUAL_MINUTES) / speed(shape, batch)
-        return min(most, possible / _slower(text, batch, min(most, possible), given))
+        return min(most_passes * text.steps_per_pass(batch), seconds / seconds_of(shape, batch))
 
     shape = shape or _largest_shape(text, steps_of, batch, given.get(BATCH) or max(batch, MAX_BATCH_TOKENS))
     if math.isinf(speed(shape, batch)):  # also of the narrowest shape, unless another one is given
@@ -143,15 +154,11 @@ def plan(text: Text, minutes: float, speed: Speed, given: Values = NOTHING, long
             break
         batch = larger
     steps, most_steps = (
-        max(10, 10 * math.floor(each / 10)) for each in (steps_of(shape, batch), passes * text.steps_per_pass(batch))
+        max(10, 10 * math.floor(each / 10))
+        for each in (steps_of(shape, batch), most_passes * text.steps_per_pass(batch))
     )
-    step_seconds = speed(shape, batch) * _slower(text, batch, steps, given)
-    return Plan(shape, batch, steps, steps / text.steps_per_pass(batch), step_seconds, most_steps)
-
-
-def _slower(text: Text, batch: int, steps: float, given: Values) -> float:
-    """Return by which factor the steps of a run are longer than those that were measured, which lack BPE-dropout."""
-    return STEPS_ARE_LONGER if _bpe_dropout(steps, steps / text.steps_per_pass(batch), given) else 1.0
+    passes, noise = steps / text.steps_per_pass(batch), bpe_dropout(shape, batch)
+    return Plan(shape, batch, steps, passes, seconds_of(shape, batch), most_steps, noise)
 
 
 def _bpe_dropout(steps: float, passes: float, given: Values) -> float:
@@ -177,13 +184,13 @@ def settings_of(chosen: Plan, given: Values = NOTHING, *, ends_by_time: bool = F
     If the minutes end the run (`ends_by_time`), it may make more steps than planned.
     """
     steps, passes = chosen.steps, chosen.passes
-    bpe_dropout = _bpe_dropout(steps, passes, given)
+    dropout = round(_suiting(DROPOUT, passes), 2)
     decay = float(f"{_suiting(DECAY_TIMES_STEPS, passes) / steps:.2g}")
     faster = min(max(1.0, math.sqrt(STEPS_OF_RATE / steps)), MAX_RATE_FACTOR)
     validations = min(max(MIN_VALIDATIONS, round(chosen.minutes_of(steps) / 2)), MAX_VALIDATIONS)
     values = {
         **dict(zip(SHAPE, chosen.shape, strict=True)),
-        "model.dropout": min(round(_suiting(DROPOUT, passes), 2), MAX_DROPOUT_WITH_BPE_DROPOUT if bpe_dropout else 1.0),
+        "model.dropout": min(dropout, MAX_DROPOUT_WITH_BPE_DROPOUT) if chosen.bpe_dropout else dropout,
         BATCH: chosen.batch_tokens,
         "training.schedule": "linear",
         LEARNING_RATE: float(f"{RATE * faster:.2g}"),
@@ -193,7 +200,7 @@ def settings_of(chosen: Plan, given: Values = NOTHING, *, ends_by_time: bool = F
         "training.valid_every": math.ceil(steps / validations),
         "training.save_every": math.ceil(steps / CHECKPOINTS),
         "training.patience": 0,
-        BPE_DROPOUT_SETTING: bpe_dropout,
+        BPE_DROPOUT_SETTING: chosen.bpe_dropout,
     }
     return {name: value for name, value in values.items() if name not in given}
 
