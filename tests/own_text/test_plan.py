@@ -10,7 +10,7 @@ from nmt.config.compose import compose
 from nmt.config.keys import with_values
 from nmt.config.training import TrainingConfig
 from nmt.errors import CommonError
-from nmt.own_text.plan import BASE, BPE_DROPOUT_SETTING, NARROW, WIDE, Plan, Shape, Text, plan, settings_of
+from nmt.own_text.plan import BASE, BPE_DROPOUT_SETTING, NARROW, SHALLOW, WIDE, Plan, Shape, Text, plan, settings_of
 from nmt.training.schedule import learning_rate
 
 SMALL, CAPTIONS, LARGE = Text(2_000, 33_000), Text(29_000, 460_000), Text(900_000, 60_000_000)
@@ -61,7 +61,9 @@ def test_a_run_that_time_ends_may_make_all_steps_that_its_text_is_worth() -> Non
 
 
 def test_the_shape_grows_with_the_text_and_the_machine() -> None:
-    assert plan(CAPTIONS, 5, machine(20)).shape == NARROW
+    assert plan(CAPTIONS, 5, machine(5)).shape == SHALLOW
+    assert plan(CAPTIONS, 5, machine(150)).shape == plan(CAPTIONS, 50, machine(20)).shape == NARROW
+    assert plan(Text(200, 3_300), 5, machine(20)).shape == NARROW  # the text is shorter than the time
     assert plan(CAPTIONS, 5, machine(2000)).shape == plan(CAPTIONS, 500, machine(20)).shape == WIDE
     gpu = machine(300_000)
     assert plan(HUGE, 60, gpu).shape == BASE
