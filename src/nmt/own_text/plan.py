@@ -103,6 +103,7 @@ class Plan(NamedTuple):
     most_steps: int
     """Steps that the text is worth, for a run that makes more than the planned ones in its minutes."""
     bpe_dropout: float
+    """The share of merges that BPE-dropout leaves out."""
 
     def minutes_of(self, steps: int) -> float:
         """Return about how many minutes some steps take; 0 if nothing was measured."""
@@ -127,10 +128,14 @@ def plan(text: Text, minutes: float, speed: Speed, given: Values = NOTHING, long
     most_passes = max(MAX_PASSES, short)
     seconds = SHARE_OF_MINUTES * 60 * (minutes or USUAL_MINUTES)
 
+    def worth(batch: int) -> float:
+        """Return the steps that the text is worth."""
+        return most_passes * text.steps_per_pass(batch)
+
     def bpe_dropout(shape: Shape, batch: int) -> float:
         """Return the share of merges to leave out: none if the run, whose steps it makes longer, would be too short."""
-        passes = min(most_passes, seconds / (STEPS_ARE_LONGER * speed(shape, batch)) / text.steps_per_pass(batch))
-        return _bpe_dropout(passes * text.steps_per_pass(batch), passes, given)
+        steps = min(worth(batch), seconds / (STEPS_ARE_LONGER * speed(shape, batch)))
+        return _bpe_dropout(steps, steps / text.steps_per_pass(batch), given)
 
     def seconds_of(shape: Shape, batch: int) -> float:
         """Return the seconds of a step; those that were measured lack BPE-dropout."""
@@ -138,11 +143,11 @@ def plan(text: Text, minutes: float, speed: Speed, given: Values = NOTHING, long
 
     def steps_of(shape: Shape, batch: int) -> float:
         """Return the steps that the text is worth, or those that there is time for."""
-        return min(most_passes * text.steps_per_pass(batch), seconds / seconds_of(shape, batch))
+        return min(worth(batch), seconds / seconds_of(shape, batch))
 
     if shape is None:
         largest = given.get(BATCH) or max(batch, MAX_BATCH_TOKENS)
-        shape = _largest_shape(text, steps_of, batch, largest, most_passes * text.steps_per_pass(batch))
+        shape = _largest_shape(text, steps_of, batch, largest, worth(batch))
     if math.isinf(speed(shape, batch)):  # also of the narrowest shape, unless another one is given
         raise CommonError(
             f"own.derive: the memory is too small for a training step of {batch:,} tokens with model.d_model="
@@ -158,12 +163,9 @@ def plan(text: Text, minutes: float, speed: Speed, given: Values = NOTHING, long
         if more < (STEPS_OF_FEW_PASSES if has_few_passes else STEPS_OF_MANY_PASSES):
             break
         batch = larger
-    steps, most_steps = (
-        max(10, 10 * math.floor(each / 10))
-        for each in (steps_of(shape, batch), most_passes * text.steps_per_pass(batch))
-    )
-    passes, noise = steps / text.steps_per_pass(batch), bpe_dropout(shape, batch)
-    return Plan(shape, batch, steps, passes, seconds_of(shape, batch), most_steps, noise)
+    steps, most_steps = (max(10, 10 * math.floor(each / 10)) for each in (steps_of(shape, batch), worth(batch)))
+    passes = steps / text.steps_per_pass(batch)
+    return Plan(shape, batch, steps, passes, seconds_of(shape, batch), most_steps, bpe_dropout(shape, batch))
 
 
 def _bpe_dropout(steps: float, passes: float, given: Values) -> float:
