@@ -220,7 +220,7 @@ def global_batches(
         sentences = plan[index]
         text, pairs, sizes, limit = store, sentences, lengths, device_tokens
         if noise:  # the plan is made from the lengths before it, and micro-batches from those after it
-            text = noise(store, sentences, epoch)
+            text = noise(store, sentences, epoch, index)
             pairs = np.arange(len(text))
             sizes = text.pair_lengths
             # micro-batches that became too long are split, so that none needs more memory than was checked

@@ -5,13 +5,11 @@ import pytest
 import sentencepiece
 
 from nmt.config.data import TokenizerConfig
-from nmt.data.noise import Keys, Merges, bpe_dropout, keys_of, uniform
+from nmt.data.noise import Merges, bpe_dropout
 from nmt.demo.source import draw
-from nmt.text.sentencepiece_model import Piece, read_pieces
+from nmt.text.sentencepiece_model import USER_DEFINED, Piece, read_pieces
 from nmt.text.train_tokenizer import train
 from tests.unit.data.noise import plain
-
-KIND = "source pieces"
 
 
 @pytest.fixture(scope="module")
@@ -29,23 +27,8 @@ def processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
     return sentencepiece.SentencePieceProcessor(model_proto=model)
 
 
-def keys(count: int, epoch: int = 0) -> Keys:
-    return keys_of(1, epoch, np.arange(count), KIND)
-
-
-def noised(pieces: list[Piece], ids: list[list[int]], share: float, epoch: int = 0) -> list[list[int]]:
-    return plain.lists(bpe_dropout(plain.sentences_of(ids), Merges.of(pieces), share, keys(len(ids), epoch)))
-
-
-def test_random_numbers_are_those_of_split_mix() -> None:
-    sentences = np.array([0, 7, 2**31])
-    keys = keys_of(3, 2, sentences, KIND)
-    assert keys.tolist() == [plain.key_of(3, 2, number, KIND) for number in sentences.tolist()]
-    counters = np.array([0, 5, 1 << 40])
-    expected = [plain.draw(int(key), int(counter)) for key, counter in zip(keys, counters, strict=True)]
-    assert uniform(keys, counters).tolist() == expected
-    others = [keys_of(*each)[0] for each in ((4, 2, sentences, KIND), (3, 1, sentences, KIND), (2, 3, sentences, KIND))]
-    assert len({*others, keys[0], keys_of(3, 2, sentences, "words")[0]}) == 5
+def noised(pieces: list[Piece], ids: list[list[int]], share: float) -> list[list[int]]:
+    return plain.lists(bpe_dropout(plain.sentences_of(ids), Merges.of(pieces), share, np.random.default_rng(1)))
 
 
 def test_without_dropout_the_pieces_are_those_of_sentencepiece(
@@ -62,11 +45,8 @@ def test_pieces_are_those_of_the_plain_algorithm(
     model: bytes, processor: sentencepiece.SentencePieceProcessor, lines: list[str], share: float
 ) -> None:
     ids = processor.encode(lines)
-    found = noised(read_pieces(model), ids, share, epoch=3)
-    expected = [
-        plain.bpe_dropout(processor, line, share, plain.key_of(1, 3, number, KIND)) for number, line in enumerate(ids)
-    ]
-    assert found == expected
+    found = noised(read_pieces(model), ids, share)
+    assert found == plain.bpe_dropout(processor, ids, share, np.random.default_rng(1))
     assert found != ids
     assert [processor.decode(line) for line in found] == [processor.decode(line) for line in ids]
 
@@ -82,7 +62,7 @@ PIECES = [
 
 
 def test_special_pieces_and_pieces_without_characters_are_not_split() -> None:
-    pieces = [*PIECES, Piece("ac", -4.0), Piece("</s>", 0, 3), Piece("<0x0A>", 0, 6)]
-    ids = [[0, 6, 7, 8, 3, 0]]
+    pieces = [*PIECES, Piece("ac", -4.0), Piece("</s>", 0, 3), Piece("<0x0A>", 0, 6), Piece("▁<bt>", 0, USER_DEFINED)]
+    ids = [[9, 0, 6, 7, 8, 3, 0]]
     assert noised(pieces, ids, 0.0) == ids
     assert noised(pieces, [[], []], 0.5) == [[], []]

@@ -1,4 +1,4 @@
-"""Noise on pairs and batches depends on nothing but the sentence, and keeps to the memory that was checked."""
+"""Noise on batches depends on seed and place alone, and keeps to the memory that was checked."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -9,14 +9,13 @@ import torch
 
 from nmt.config.compose import compose
 from nmt.config.data import NoiseConfig, TokenizerConfig
-from nmt.data.batches import Batching
+from nmt.data.batches import Batching, plan_epoch
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, global_batches
 from nmt.data.noise import Noise, make_noise
 from nmt.data.shapes import ROOM_TO_GROW
 from nmt.data.store import PairStore, in_memory
 from nmt.demo.source import draw
 from nmt.errors import ConfigError, UserError
-from nmt.text.sentencepiece_model import USER_DEFINED, Piece, read_pieces, with_pieces
 from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
@@ -64,33 +63,23 @@ def ids(store: PairStore) -> list[tuple[list[int], list[int]]]:
     return [(store.source(index).tolist(), store.target(index).tolist()) for index in range(len(store))]
 
 
-def test_noise_depends_on_seed_epoch_and_sentence_alone(tokenizer: Tokenizer, store: PairStore, noise: Noise) -> None:
-    whole = ids(noise(store, EVERYTHING, 2))
-    shuffled = np.random.default_rng(1).permutation(EVERYTHING)
-    for part in (shuffled[:100], shuffled[100:101], shuffled[101:]):
-        assert ids(noise(store, part, 2)) == [whole[index] for index in part.tolist()]
-    others = [noise(store, EVERYTHING, 3), noise_of(tokenizer, 0.2, seed=2)(store, EVERYTHING, 2), store]
-    assert all(ids(other) != whole for other in others)
+def test_noise_depends_on_seed_epoch_and_batch_alone(tokenizer: Tokenizer, store: PairStore, noise: Noise) -> None:
+    once = ids(noise(store, EVERYTHING, 2, 5))
+    assert ids(noise(store, EVERYTHING, 2, 5)) == once
+    of_other_seed = noise_of(tokenizer, 0.2, seed=2)(store, EVERYTHING, 2, 5)
+    others = [noise(store, EVERYTHING, 3, 5), noise(store, EVERYTHING, 2, 4), of_other_seed, store]
+    assert all(ids(other) != once for other in others)
 
 
 def test_pairs_that_noise_makes_too_long_stay_as_they_were(tokenizer: Tokenizer, store: PairStore) -> None:
     limit = 30
-    free = ids(noise_of(tokenizer, 0.4)(store, EVERYTHING, 0))
-    limited = ids(noise_of(tokenizer, 0.4, max_pieces=limit)(store, EVERYTHING, 0))
+    free = ids(noise_of(tokenizer, 0.4)(store, EVERYTHING, 0, 0))
+    limited = ids(noise_of(tokenizer, 0.4, max_pieces=limit)(store, EVERYTHING, 0, 0))
     long = [max(map(len, pair)) > limit for pair in free]
     assert 20 < sum(long) < 380
     assert limited == [
         clean if too_long else pair for clean, pair, too_long in zip(ids(store), free, long, strict=True)
     ]
-
-
-def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore, noise: Noise) -> None:
-    pieces = [*read_pieces(tokenizer.contents[0]), Piece("▁<bt>", 0, USER_DEFINED)]
-    tagging, tag = Tokenizer(with_pieces(tokenizer.contents[0], pieces)), len(pieces) - 1
-    text = [(f"<bt> {source}" if number % 2 else source, target) for number, (source, target) in enumerate(PAIRS)]
-    noised = ids(noise_of(tagging, 0.2)(store_of(tagging, text), EVERYTHING, 0))
-    expected = enumerate(ids(noise(store, EVERYTHING, 0)))
-    assert noised == [([tag] * (number % 2) + source, target) for number, (source, target) in expected]
 
 
 def test_noise_that_cannot_be_applied_is_refused() -> None:
@@ -138,11 +127,12 @@ def test_batches_hold_the_pairs_that_noise_makes_and_resume(store: PairStore, no
     batches = list(islice(stream(store, noise), 50))
     starts = [START, *(batch.after for batch in batches)]
     assert {epoch for epoch, *_ in starts} >= {0, 1}
-    for (epoch, *_), batch, clean in zip(starts, batches, stream(store, None), strict=False):
+    for (epoch, number), batch, clean in zip(starts, batches, stream(store, None), strict=False):
         found = content([batch])
-        noised = noise(store, np.array(list(found)), epoch)
-        for index, pair in enumerate(found.values()):
-            assert pair == ([*noised.source(index), EOS], [*noised.target(index), EOS])
+        pairs = plan_epoch(store.pair_lengths, Batching(BATCH_TOKENS, seed=1), epoch)[number]
+        noised = noise(store, pairs, epoch, number)
+        for index, pair in enumerate(pairs.tolist()):
+            assert found[pair] == ([*noised.source(index), EOS], [*noised.target(index), EOS])
         assert (found.keys(), batch.after) == (content([clean]).keys(), clean.after)
         sizes = [sum(map(len, side)) for side in zip(*found.values(), strict=True)]
         assert (batch.tokens - batch.target_tokens, batch.target_tokens) == tuple(sizes)
