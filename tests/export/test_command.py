@@ -11,40 +11,24 @@ import sacrebleu
 import torch
 
 from nmt.cli import main
-from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.export import command
 from nmt.export.ctranslate2_engine import CTranslate2Engine
 from nmt.model.interface import TranslationModel
-from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
-from nmt.runs.checkpoints import Checkpoints
 from tests.export.models import target
 from tests.unit import small_models as models
-from tests.unit.commands.conftest import REFERENCES, SOURCES, Run, content, run, write_split
+from tests.unit.commands.conftest import LINES, REFERENCES, SOURCES, Run, run, text, write_split
+from tests.unit.tiny_run import write_tiny_run
 
-__all__ = ["content", "run"]  # fixtures
-LINES = [line for line in SOURCES if line]
+__all__ = ["run", "text"]  # fixtures
 needs_ctranslate2 = pytest.mark.skipif(not find_spec("ctranslate2"), reason="needs the extra ctranslate2")
-
-
-@pytest.fixture
-def text(tmp_path: Path) -> Path:
-    path = tmp_path / "text.en"
-    path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
-    return path
 
 
 def give_model(config: Config, **options: object) -> TranslationModel:
     """Save a checkpoint of a model that ends its translations, as trained ones do; return the model."""
-    pieces = models.make_tokenizer()
-    ours = models.make_model(pieces, **options)
-    settings = replace(config, model=ours.config, data=replace(config.data, max_pieces=12))
-    checkpoint = Checkpoint(
-        meta=CheckpointMeta(step=8), weights=ours.state_dict(), config_text=to_yaml(settings), trainer={},
-        tokenizer_files=pieces.files,
-    )  # fmt: skip
-    Checkpoints(config.run_folder).save(checkpoint)
+    ours = models.make_model(models.make_tokenizer(), **options)
+    write_tiny_run(config.run_folder, ours, max_pieces=12)
     return ours
 
 

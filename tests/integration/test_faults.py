@@ -2,7 +2,6 @@
 
 import resource
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from nmt.cli import main
 from nmt.runs.checkpoints import resolve
 from nmt.training.trainer import Trainer
 from tests.integration.test_training import events, losses, weights
-from tests.integration.toy import call, environment, refuse, succeed
+from tests.integration.toy import environment, refuse, succeed
 from tests.quick_processes import Running, wait_for
 
 
@@ -128,18 +127,6 @@ def flip_bit(path: Path) -> None:
 
 def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
-
-
-@pytest.mark.parametrize(("name", "damage"), [("model.safetensors", flip_bit), ("trainer.pt", truncate)])
-def test_damaged_checkpoint_is_skipped_and_named(
-    name: str, damage: Any, settings: list[str], whole: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(whole, tmp_path, symlinks=True, dirs_exist_ok=True)
-    damage(tmp_path / "toy" / "checkpoints" / "step-00000040" / name)
-    done = call(["train", *settings, f"paths.outputs={tmp_path}", "training.steps=32"])
-    assert done.returncode == 0, done.stderr
-    assert name in done.stderr
-    assert "going on from step 30" in done.stdout
 
 
 @pytest.mark.parametrize(

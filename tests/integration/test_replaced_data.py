@@ -11,17 +11,17 @@ from nmt.cli import main
 from nmt.runs.checkpoint import load
 from nmt.training.trainer import Trainer
 from tests.integration.test_training import events, losses
-from tests.integration.toy import pairs, succeed
+from tests.integration.toy import pairs, succeed, write_pairs
 from tests.quick_processes import Running
 
 
 def prepare_other_text(settings: list[str], data: Path) -> None:
     """Prepare other text of the same corpus, in another process."""
-    for seed, (split, count) in enumerate({"train": 600, "valid": 40}.items()):
-        for side, language in enumerate(("en", "de")):
-            lines = [pair[1 - side] for pair in pairs(count, 10 + seed)]
-            (data.parent / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines))
-    files = (f"data.{split}=[{data.parent}/{split}.en,{data.parent}/{split}.de]" for split in ("train", "valid"))
+    sizes = {"train": 600, "valid": 40}
+    files = (
+        f"data.{split}={write_pairs(data.parent / split, [pair[::-1] for pair in pairs(count, count)])}"
+        for split, count in sizes.items()
+    )
     before = (data / "toy" / "tokenizer.model").read_bytes()
     done = Running(main, ["data", *settings, *files]).wait()
     assert done.returncode == 0, done.stderr

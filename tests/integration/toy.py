@@ -4,7 +4,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -33,12 +33,22 @@ def pairs(count: int, seed: int) -> list[tuple[str, str]]:
     return list(found.items())
 
 
+def write_lines(path: Path, lines: Iterable[str]) -> str:
+    """Write a file with these lines, and return its name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def write_sides(stem: Path, found: Sequence[tuple[str, str]], languages: tuple[str, str] = ("en", "de")) -> list[str]:
+    """Write a file per side, named after the languages; return both names."""
+    sides = zip(languages, zip(*found, strict=True), strict=True)
+    return [write_lines(stem.with_name(f"{stem.name}.{language}"), side) for language, side in sides]
+
+
 def write_pairs(stem: Path, found: Sequence[tuple[str, str]], languages: tuple[str, str] = ("en", "de")) -> str:
-    """Write a file per side, named after the languages; return both as a value of `data.train`."""
-    files = [stem.with_name(f"{stem.name}.{language}") for language in languages]
-    for side, file in enumerate(files):
-        file.write_text("".join(f"{pair[side]}\n" for pair in found), encoding="utf-8")
-    return f"[{files[0]},{files[1]}]"
+    """Write a file per side; return both as a value of `data.train`."""
+    return f"[{','.join(write_sides(stem, found, languages))}]"
 
 
 def run(arguments: list[str], **options: object) -> subprocess.CompletedProcess[str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.toy import pairs, succeed
+from tests.integration.toy import pairs, succeed, write_sides
 
 
 @pytest.fixture(scope="session")
@@ -12,9 +12,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with plain files of train, valid and test in both languages."""
     folder = tmp_path_factory.mktemp("corpus")
     for seed, (split, count) in enumerate({"train": 600, "valid": 40, "test": 40}.items()):
-        lines = pairs(count, seed)
-        for side, language in enumerate(("en", "de")):
-            (folder / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in lines), encoding="utf-8")
+        write_sides(folder / split, pairs(count, seed))
     return folder
 
 

@@ -19,7 +19,7 @@ from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.runs.checkpoints import Checkpoints
 from nmt.storage.files import write_json, write_text
 from nmt.text.tokenizer import Tokenizer
-from tests.integration.toy import pairs
+from tests.integration.toy import pairs, write_sides
 
 SCRIPT_LIKE_SOURCE = "</script><b>&amp; </script>"
 """A source sentence that would end the script element if it were not escaped."""
@@ -57,8 +57,7 @@ def prepare_toy(folder: Path) -> None:
         lines = pairs(count, seed)
         if split == "test":
             lines[7] = (SCRIPT_LIKE_SOURCE, lines[7][1])
-        for side, language in enumerate(("en", "de")):
-            (folder / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in lines), encoding="utf-8")
+        write_sides(folder / split, lines)
     prepare(settings(folder))
 
 

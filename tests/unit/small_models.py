@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from typing import Any
 
 import sentencepiece
 import torch
@@ -26,15 +27,16 @@ LINES = [
 
 def make_tokenizer(joint: bool = True, tags: Sequence[str] = ()) -> Tokenizer:
     """Return a tokenizer of few pieces and the tags; unless it is joint, the target vocabulary is smaller."""
-    return Tokenizer(_pieces(60, tags)) if joint else Tokenizer(_pieces(60, tags), _pieces(52))
+    source = learn(LINES * 5, 60, user_defined_symbols=[SPACE_MARK + tag for tag in tags])
+    return Tokenizer(source) if joint else Tokenizer(source, learn(LINES * 5, 52))
 
 
-def _pieces(size: int, tags: Sequence[str] = ()) -> bytes:
+def learn(lines: Sequence[str], size: int, kind: str = "bpe", **more: Any) -> bytes:
+    """Return a SentencePiece model of at most this many pieces."""
     content = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES * 5), model_writer=content, model_type="bpe", vocab_size=size, minloglevel=2,
-        unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS, hard_vocab_limit=False,
-        user_defined_symbols=[SPACE_MARK + tag for tag in tags],
+        sentence_iterator=iter(lines), model_writer=content, model_type=kind, vocab_size=size, minloglevel=2,
+        unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS, hard_vocab_limit=False, **more,
     )  # fmt: skip
     return content.getvalue()
 

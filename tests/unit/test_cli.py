@@ -61,7 +61,7 @@ def test_a_command_gets_the_composed_settings_and_its_own_defaults(fake_commands
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (UserError("no data here\x1b[2J"), 2, r"nmt: no data here\x1b[2J"),
+        (UserError("no a\nb\x1b[2J\u2028\udcff"), 2, r"nmt: no a\nb\x1b[2J\u2028\udcff"),
         (
             PermissionError(errno.EACCES, "Permission denied", "/home/theirs/input.en"),
             2,

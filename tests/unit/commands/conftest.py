@@ -1,23 +1,20 @@
 """A run with one checkpoint and prepared test data, which no training has made."""
 
-import io
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-import sentencepiece
-import torch
 
-from nmt.config.data import DataConfig, TokenizerConfig
-from nmt.config.decoding import DecodingConfig
-from nmt.config.model import ModelConfig
+from nmt.config.compose import compose
 from nmt.config.saved import to_yaml
-from nmt.config.tree import Config, PathsConfig, RuntimeConfig
-from nmt.decoding.torch_engine import TorchEngine
-from nmt.model.build import build_model
-from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, load
-from nmt.runs.checkpoints import Checkpoints
-from nmt.text.special import BOS, EOS, PAD, UNK
-from nmt.text.tokenizer import Tokenizer
+from nmt.config.tree import Config
+from nmt.decoding.load import load
+from nmt.runs.layout import RunLayout
+from nmt.storage.files import write_text
+from tests.integration.toy import write_lines
+from tests.unit.small_models import make_model, make_tokenizer
+from tests.unit.tiny_run import write_tiny_run
 
 SOURCES = ["the small cat sees a dog", "", "a dog", "it is a very small dog", "cats see dogs and a cat"]
 REFERENCES = ["die Katze sieht einen Hund", "", "ein Hund", "es ist ein sehr kleiner Hund", "Katzen sehen Hunde"]
@@ -25,81 +22,44 @@ LINES = [line for line in SOURCES if line]
 Run = tuple[Config, list[str]]
 
 
-@pytest.fixture(scope="module")
-def content() -> bytes:
-    return trained_on(SOURCES + REFERENCES)
-
-
-def trained_on(corpus: list[str]) -> bytes:
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus * 5), model_writer=model, model_type="bpe", vocab_size=60,
-        minloglevel=2, unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS,
-    )  # fmt: skip
-    return model.getvalue()
-
-
 @pytest.fixture
-def run(tmp_path: Path, content: bytes) -> Run:
+def run(tmp_path: Path) -> Run:
     """Make a run with one checkpoint and prepared test data; return its settings and the overrides that name it."""
-    config = Config(
-        name="tiny",
-        checkpoint="last",
-        data=DataConfig(corpus="tiny"),
-        tokenizer=TokenizerConfig(vocab_size=60),
-        model=ModelConfig(layers=1, d_model=16, d_ff=16, heads=2, positions="learned", max_positions=257),
-        decoding=DecodingConfig(extra_length=4),
-        runtime=RuntimeConfig(device="cpu", precision="fp32", threads=1),
-        paths=PathsConfig(data=str(tmp_path / "data"), outputs=str(tmp_path / "outputs")),
-    )
-    config.data_folder.mkdir(parents=True)
-    write_split(config, "test", SOURCES, REFERENCES)
-    tokenizer = Tokenizer(content)
-    tokenizer.save(config.data_folder)
-    save_checkpoint(config, tokenizer)
-    (config.run_folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
+    small: dict[str, Any] = {
+        "layers": 1,
+        "d_model": 16,
+        "d_ff": 16,
+        "heads": 2,
+        "positions": "learned",
+        "max_positions": 257,
+    }
+    write_tiny_run(tmp_path / "outputs" / "tiny", make_model(make_tokenizer(), **small))
     overrides = [
-        f"paths.data={config.paths.data}", f"paths.outputs={config.paths.outputs}", "name=tiny", "data.corpus=tiny",
+        f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs", "name=tiny", "data.corpus=tiny",
         "checkpoint=last", "decoding.extra_length=4", "runtime.device=cpu", "runtime.precision=fp32",
         "runtime.threads=1",
     ]  # fmt: skip
+    config = compose(overrides)
+    write_text(RunLayout(config.run_folder).settings, to_yaml(config))
+    write_split(config, "test", SOURCES, REFERENCES)
     return config, overrides
-
-
-def save_checkpoint(config: Config, tokenizer: Tokenizer) -> None:
-    model = build_model(config.model, tokenizer.source_size, tokenizer.target_size)
-    torch.nn.init.normal_(model.projection)
-    Checkpoints(config.run_folder).save(
-        Checkpoint(
-            meta=CheckpointMeta(step=7),
-            weights=model.state_dict(),
-            trainer={},
-            tokenizer_files=tokenizer.files,
-            config_text=to_yaml(config),
-        )
-    )
 
 
 def write_split(config: Config, split: str, sources: list[str], references: list[str]) -> None:
     for language, lines in (("en", sources), ("de", references)):
-        path = config.data_folder / f"{split}.{language}"
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_lines(config.data_folder / f"{split}.{language}", lines)
 
 
-def translator_of(config: Config) -> TorchEngine:
-    checkpoint = load(config.run_folder / "checkpoints" / "step-00000007")
-    tokenizer = Tokenizer.load(checkpoint.path)
-    model = build_model(config.model, tokenizer.source_size, tokenizer.target_size).eval()
-    model.load_state_dict(checkpoint.weights)
-    return TorchEngine([model], tokenizer, config.decoding, torch.device("cpu"))
+def engine_of(config: Config, **search: Any) -> Any:
+    """Return the engine of the run."""
+    engine = load(config.run_folder, device="cpu", precision="fp32").engine
+    return engine.with_search(replace(config.decoding, **search), 1)
 
 
 def weights_path(config: Config) -> Path:
-    return config.run_folder / "checkpoints" / "step-00000007" / "model.safetensors"
+    return RunLayout(config.run_folder).averaged.resolve() / "model.safetensors"
 
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    path = tmp_path / "text.en"
-    path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
-    return path
+    return Path(write_lines(tmp_path / "text.en", LINES))

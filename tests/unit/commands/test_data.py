@@ -10,7 +10,7 @@ from nmt.data.corpora import check_all_is_read
 from nmt.data.prepared import require_prepared
 from nmt.errors import ConfigError, UserError
 from nmt.text.tokenizer import Tokenizer
-from tests.integration.toy import pairs
+from tests.integration.toy import pairs, write_pairs
 
 
 @pytest.mark.parametrize(
@@ -55,16 +55,9 @@ def test_known_test_set_is_read_with_any_source() -> None:
     check_all_is_read(compose(["experiment=demo", "data.test=['sacrebleu:wmt14/full']"]).data)
 
 
-def write_pairs(folder: Path) -> str:
-    """Write some text, and return the names of its files as a setting has them."""
-    for side, language in enumerate(("en", "de")):
-        lines = "".join(f"{pair[side]}\n" for pair in pairs(60, 1))
-        (folder / f"train.{language}").write_text(lines, encoding="utf-8")
-    return f"[{folder}/train.en,{folder}/train.de]"
-
-
 def test_two_models_that_share_a_vocabulary_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [f"data.train={write_pairs(tmp_path)}", f"paths.data={tmp_path}", "data.hold_out=0.1"]
+    text = write_pairs(tmp_path / "train", pairs(60, 1))
+    words = [f"data.train={text}", f"paths.data={tmp_path}", "data.hold_out=0.1"]
     words += ["experiment=own", "tokenizer.vocab_size=90"]
     data.run(compose([*words, "data.corpus=first"]))
     model = (tmp_path / "first" / "tokenizer.model").read_bytes()
@@ -81,7 +74,7 @@ def test_two_models_that_share_a_vocabulary_are_kept(tmp_path: Path, capsys: pyt
 def test_test_text_that_is_also_in_the_training_text_is_warned_of(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = write_pairs(tmp_path)
+    files = write_pairs(tmp_path / "train", pairs(60, 1))
     words = ["experiment=own", f"data.train={files}", f"data.valid={files}", f"data.test={files}"]
     data.run(compose([*words, f"paths.data={tmp_path}", "tokenizer.vocab_size=90"]))
     warned = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]

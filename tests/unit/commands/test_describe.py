@@ -10,7 +10,8 @@ from nmt.config.compose import compose
 from nmt.data import make_tokenizer
 from nmt.data.prepare import prepare
 from nmt.errors import ConfigError
-from tests.unit.data.corpus import text
+from tests.integration.toy import write_pairs
+from tests.unit.data.corpus import text_pairs
 
 
 def test_json_has_the_figures_of_the_base_model(
@@ -60,10 +61,7 @@ def test_prepared_corpora_count_if_all_of_a_mixture_are_there(tmp_path: Path, mo
     monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
     words = ["data=files", "data.corpus=toy", f"paths.data={tmp_path}", "tokenizer.vocab_size=100", "runtime=cpu"]
     for number, (name, count) in enumerate((("train", 60), ("mixture.more.train", 40), ("valid", 5), ("test", 5))):
-        files = [tmp_path / f"{name}.{side}" for side in ("en", "de")]
-        for side, file in enumerate(files):
-            file.write_text("".join(f"{line}\n" for line in text(count, 2 * number + side)))
-        words.append(f"data.{name}=[{','.join(map(str, files))}]")
+        words.append(f"data.{name}={write_pairs(tmp_path / name, text_pairs(count, number))}")
     alone, mixture = compose([word for word in words if "mixture" not in word]), compose(words)
     assert describe(alone, 1)["data"] is None
     prepare(alone, lambda _: None)

@@ -6,14 +6,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sacrebleu
 import torch
-from torch.nn import functional as F
 
 from nmt.cli import main
 from nmt.config.tree import Config
@@ -21,20 +20,17 @@ from nmt.evaluation import evaluate as evaluation
 from nmt.evaluation.evaluate import reference_nll
 from nmt.evaluation.metrics import Score, score_text
 from nmt.evaluation.split import Split
-from nmt.model.packed import Packed
 from nmt.storage.files import checksum
-from nmt.text.special import BOS, EOS
-from nmt.text.tokenizer import Tokenizer
 from tests.unit.commands.conftest import (
     REFERENCES,
     SOURCES,
     Run,
-    save_checkpoint,
-    trained_on,
-    translator_of,
+    engine_of,
     weights_path,
     write_split,
 )
+from tests.unit.small_models import log_probabilities, make_model, make_tokenizer
+from tests.unit.tiny_run import write_tiny_run
 
 
 def test_eval_writes_translations_and_scores_and_prints_the_scores(
@@ -43,7 +39,7 @@ def test_eval_writes_translations_and_scores_and_prints_the_scores(
     config, overrides = run
     assert main(["eval", *overrides]) == 0
     hypotheses = (config.run_folder / "eval" / "test.hyp.txt").read_text(encoding="utf-8").split("\n")[:-1]
-    assert hypotheses == [each.text for each in translator_of(config).translate(SOURCES)]
+    assert hypotheses == [each.text for each in engine_of(config).translate(SOURCES)]
     assert hypotheses[1] == ""
     report = json.loads((config.run_folder / "eval" / "test.json").read_text(encoding="utf-8"))
     assert report["chrf"]["score"] == sacrebleu.corpus_chrf(hypotheses, [REFERENCES]).score
@@ -54,10 +50,9 @@ def test_eval_writes_translations_and_scores_and_prints_the_scores(
     assert report["sentences_per_second"] == pytest.approx(report["sentences"] / report["seconds"])
     assert report["decoding"] == asdict(config.decoding)
     assert report["engine"] == "torch"
-    weights = config.run_folder / "checkpoints" / "step-00000007" / "model.safetensors"
-    assert report["checkpoint"]["name"] == "step-00000007"
-    assert report["checkpoint"]["step"] == 7
-    assert report["checkpoint"]["sha256"] == checksum(weights)
+    assert report["checkpoint"]["name"] == "step-00000008"
+    assert report["checkpoint"]["step"] == 8
+    assert report["checkpoint"]["sha256"] == checksum(weights_path(config))
     printed = capsys.readouterr().out.splitlines()[-5:]
     assert [line.split()[0] for line in printed] == ["bleu", "bleu_paper", "chrf", "chrfpp", "ter"]
     for line in printed:
@@ -68,15 +63,15 @@ def test_eval_writes_translations_and_scores_and_prints_the_scores(
 
 def test_scores_of_other_checkpoints_go_to_separate_folders(run: Run, tmp_path: Path) -> None:
     config, overrides = run
-    copied = tmp_path / "elsewhere" / "step-00000007"
+    copied = tmp_path / "elsewhere" / "step-00000008"
     shutil.copytree(weights_path(config).parent, copied)
     folder = config.run_folder / "eval"
     named = (
         (["checkpoint=last", "decoding.beam=4", "decoding.batch_tokens=99"], folder),
         (["decoding.beam=1"], folder / "beam_1"),
-        (["decoding.beam=1", "decoding.alpha=1", "checkpoint=7"], folder / "step-00000007" / "alpha_1.0-beam_1"),
-        (["checkpoint=7"], folder / "step-00000007"),
-        (["decoding.ensemble=[step-00000007]"], folder / "last+step-00000007"),
+        (["decoding.beam=1", "decoding.alpha=1", "checkpoint=8"], folder / "step-00000008" / "alpha_1.0-beam_1"),
+        (["checkpoint=8"], folder / "step-00000008"),
+        (["decoding.ensemble=[step-00000008]"], folder / "last+step-00000008"),
     )
     for words, expected in named:
         shutil.rmtree(folder, ignore_errors=True)
@@ -90,17 +85,17 @@ def test_scores_of_other_checkpoints_go_to_separate_folders(run: Run, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("corpus", "extra"),
-    [(SOURCES + REFERENCES, {"source_lang": "de", "target_lang": "en"}), (REFERENCES + SOURCES[:1], {})],
+    ("tags", "languages"),
+    [([], {"source_lang": "de", "target_lang": "en"}), (["<de>"], {})],
     ids=["languages", "vocabulary"],
 )
 def test_ensembles_of_models_for_other_languages_or_vocabularies_are_refused(
-    run: Run, capsys: pytest.CaptureFixture[str], corpus: list[str], extra: dict[str, Any]
+    run: Run, capsys: pytest.CaptureFixture[str], tags: list[str], languages: dict[str, str]
 ) -> None:
     config, overrides = run
-    other, tokenizer = replace(config, name="other", data=replace(config.data, **extra)), Tokenizer(trained_on(corpus))
-    save_checkpoint(other, tokenizer)
-    assert main(["eval", *overrides, f"decoding.ensemble=[{other.run_folder}/checkpoints/last]"]) == 2
+    tokenizer = make_tokenizer(tags=tags)
+    write_tiny_run(config.runs_folder / "other", make_model(tokenizer), tokenizer, **languages)
+    assert main(["eval", *overrides, f"decoding.ensemble=[{config.runs_folder}/other/checkpoints/last]"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert re.search("outputs/other/checkpoints/last has .*: an ensemble needs models with the same vocabulary", line)
 
@@ -123,17 +118,10 @@ def test_tags_are_no_part_of_the_sources_that_metrics_see(run: Run, monkeypatch:
 
 
 def test_batched_nll_equals_the_nll_of_each_reference_alone(run: Run) -> None:
-    config, _ = run
-    translator = translator_of(config)
-    model, tokenizer = translator.models[0], translator.tokenizer
-    total, tokens = 0.0, 0
-    for source, target in zip(tokenizer.encode_source(SOURCES), tokenizer.encode_target(REFERENCES), strict=True):
-        with torch.no_grad():
-            output = model(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
-            labels = torch.tensor([*target, EOS])
-            total += float(F.cross_entropy(model.logits(output), labels, reduction="sum"))
-        tokens += len(labels)
-    assert reference_nll(translator, Split("test", SOURCES, REFERENCES)) == pytest.approx(total / tokens, rel=1e-5)
+    engine = engine_of(run[0])
+    sides = engine.tokenizer.encode_source(SOURCES), engine.tokenizer.encode_target(REFERENCES)
+    pieces = torch.cat([log_probabilities(engine.models[0], *pair) for pair in zip(*sides, strict=True)])
+    assert reference_nll(engine, Split("test", SOURCES, REFERENCES)) == pytest.approx(-float(pieces.mean()), rel=1e-5)
 
 
 @pytest.mark.slow

@@ -6,18 +6,13 @@ import json
 import lzma
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
-from torch.nn import functional as F
 
 from nmt.cli import main
-from nmt.decoding.torch_engine import TorchEngine
-from nmt.model.packed import Packed
-from nmt.text.special import BOS, EOS
-from tests.unit.commands.conftest import LINES, REFERENCES, SOURCES, Run, translator_of
+from tests.unit.commands.conftest import LINES, REFERENCES, SOURCES, Run, engine_of
+from tests.unit.small_models import log_probabilities
 
 
 def feed(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
@@ -32,7 +27,7 @@ def test_translate_writes_one_line_per_line_of_standard_input(
     feed(monkeypatch, "\n".join(lines).encode())
     assert main(["translate", *overrides]) == 0
     captured = capsysbinary.readouterr()
-    assert captured.out.decode().split("\n") == [each.text for each in translator_of(config).translate(lines)] + [""]
+    assert captured.out.decode().split("\n") == [each.text for each in engine_of(config).translate(lines)] + [""]
     assert captured.err == b""
 
 
@@ -43,7 +38,7 @@ def test_translate_reads_and_writes_files(run: Run, tmp_path: Path, name: str, p
     output = tmp_path / "new" / "out.txt"
     assert main(["translate", *overrides, f"input={tmp_path / name}", f"output={output}"]) == 0
     assert output.read_text(encoding="utf-8").split("\n")[:-1] == [
-        each.text for each in translator_of(config).translate(SOURCES)
+        each.text for each in engine_of(config).translate(SOURCES)
     ]
 
 
@@ -55,11 +50,8 @@ def test_translate_writes_the_n_best_with_scores(
     assert main(["translate", *overrides, "decoding.nbest=3"]) == 0
     rows = [line.split(" ||| ") for line in capsysbinary.readouterr().out.decode().splitlines()]
     assert [row[0] for row in rows] == ["0", "0", "0", "1", "2", "2", "2"]
-    nbest = TorchEngine(
-        translator_of(config).models, translator_of(config).tokenizer, replace(config.decoding, nbest=3),
-        torch.device("cpu"),
-    )  # fmt: skip
-    candidates = [each for line in nbest.translate(["a dog", "", "cats see dogs"]) for each in line.candidates]
+    found = engine_of(config, nbest=3).translate(["a dog", "", "cats see dogs"])
+    candidates = [each for line in found for each in line.candidates]
     assert [row[1] for row in rows] == [each.text for each in candidates]
     assert [float(row[2]) for row in rows] == pytest.approx([each.score for each in candidates], abs=1e-5)
 
@@ -99,29 +91,23 @@ def test_score_prints_log_probabilities_of_the_translations(
     config, overrides = run
     pairs = [(source, target) for source, target in zip(SOURCES, REFERENCES, strict=True) if source]
     rows = "".join(f"{source}\t{target}\n" for source, target in pairs)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(rows.encode())))
+    feed(monkeypatch, rows.encode())
     assert main(["score", *overrides]) == 0
     found = [line.split("\t") for line in capsysbinary.readouterr().out.decode().splitlines()]
     assert [(row[2], row[3]) for row in found] == pairs
-    translator = translator_of(config)
-    model, tokenizer = translator.models[0], translator.tokenizer
-    for row, source, target in zip(
-        found, *(encode(list(side)) for encode, side in
-                 zip((tokenizer.encode_source, tokenizer.encode_target), zip(*pairs, strict=True), strict=True)),
-        strict=True,
-    ):  # fmt: skip
-        with torch.no_grad():
-            output = model(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
-            loss = F.cross_entropy(model.logits(output), torch.tensor([*target, EOS]), reduction="sum")
-        assert float(row[0]) == pytest.approx(-float(loss), rel=1e-4)
-        assert int(row[1]) == len(target) + 1
+    engine = engine_of(config)
+    for row, (source, target) in zip(found, pairs, strict=True):
+        ids = engine.tokenizer.encode_source([source])[0], engine.tokenizer.encode_target([target])[0]
+        expected = log_probabilities(engine.models[0], *ids)
+        assert float(row[0]) == pytest.approx(float(expected.sum()), rel=1e-4)
+        assert int(row[1]) == len(expected)
 
 
 def test_translate_writes_jsonl_and_tsv_and_accepts_ensembles(
     run: Run, text: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config, overrides = run
-    expected = [each.candidates[0] for each in translator_of(config).translate(LINES)]
+    expected = [each.candidates[0] for each in engine_of(config).translate(LINES)]
     base = ["translate", *overrides, f"input={text}"]
     assert main([*base, "translate.format=tsv"]) == 0
     rows = [line.split("\t") for line in printed(capsys).splitlines()]

@@ -2,6 +2,7 @@
 
 import dataclasses
 from dataclasses import asdict, replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -127,3 +128,17 @@ def test_the_number_of_steps_is_fixed_if_the_schedule_depends_on_it(schedule: st
     else:
         with pytest.raises(UserError, match=r"training.steps was 100000 and is now 7"):
             check_resumable(settings, settings | {"training.steps": 7})
+
+
+BOMB = "a: &a [x, x]\n" + "".join(
+    f"{name}: &{name} [{','.join([f'*{before}'] * 9)}]\n" for before, name in pairwise("abcdefghijklmn")
+)
+
+
+@pytest.mark.parametrize(
+    "text", ["a: &a [*a]", "model: &a {x: *a}", "[" * 3000, "{a: " * 3000, "seed: " + "9" * 5000, BOMB]
+)
+def test_saved_settings_that_would_fill_the_memory_are_refused(text: str) -> None:
+    for read in (from_yaml, read_settings):
+        with pytest.raises(UserError, match=r"alias|nested|not YAML"):
+            read(text)

@@ -169,6 +169,11 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
         assert changes(composed(f"wmt14_{name}")) == settings | named
 
 
+TREES = ["data.target_lang=trees", "tokenizer.joint=false", "training.valid_sentences=0", "model.tie_embeddings=false"]
+MORE = "data.mixture.more.train=[a.en,a.de]"
+GUIDED = ["experiment=demo", "data.train_alignments=demo", "training.guided_weight=0.05"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -205,7 +210,30 @@ def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
         (["averaging.last=9"], "averaging.last=9 is more than the training.keep_last=5"),
         (["tokenizer=separate"], "model.tie_embeddings=true cannot be used with tokenizer.joint=false"),
         (["decoding.temperature=0.5"], "decoding.temperature, top_k and top_p are for samples"),
-        (["training.guided_weight=0.1"], "needs word alignments"),
+        (["training.guided_weight=0.1"], "needs word alignments: name their file in data.train_alignments"),
+        ([*GUIDED, "noise.bpe_dropout=0.1"], "cannot be used with noise"),
+        ([*GUIDED, "model.architecture=decoder_only"], "cannot be used with model.architecture=decoder_only"),
+        ([*GUIDED, "runtime.compile=true"], "cannot be used with runtime.compile=true"),
+        ([*GUIDED, "data.train_alignments=links.txt"], "data.source=demo has its own alignments"),
+        ([*GUIDED, "data.max_pieces=70000"], "needs data.max_pieces of at most 65,535"),
+        ([MORE, "data.mixture.more.weight=0"], "data.mixture.more.weight=0.0 must be above 0"),
+        ([MORE, "data.mixture.more.weight=heavy"], "data.mixture.more.weight must be a number"),
+        ([MORE, "data.temperature=0.001"], "data.temperature=0.001 must be a number from 1 on"),
+        ([MORE, "data.mixture.more.wait=2"], "no setting data.mixture.more.wait; did you mean "),
+        ([MORE, "data.mixture.more.engine=processes"], "there is no setting data.mixture.more.engine"),
+        ([MORE, "data.mixture.more.train=[]"], "data.mixture.more.train is empty"),
+        ([MORE, "data.mixture.more.target_lang=trees"], "all corpora or none must have target_lang=trees"),
+        ([MORE, "data.mixture.more.tag='a b'"], "must be one word"),
+        (["data.mixture.more=3"], "data.mixture.more must be settings"),
+        (["data.mixture.main.train=[a,b]"], "'main' must be a name of letters, digits, _ and -, and not main"),
+        (["data.mixture={../x: {train: [a,b]}}"], "'../x' must be a name of letters"),
+        (["data.min_language_probability=1.0"], "must be at least 0 and below 1"),
+        (["data.drop_overlap=sides"], "data.drop_overlap=sides is not one of pair, side; "),
+        (["noise.bpe_dropout=0.1", "tokenizer.model_type=unigram"], "bpe_dropout=0.1 cannot be used with tokenizer"),
+        ([*TREES, "noise.bpe_dropout=0.1"], "noise.bpe_dropout=0.1 cannot be used with data.target_lang=trees"),
+        (["evaluation.bleu_tokenizer=14a"], "evaluation.bleu_tokenizer=14a is not one of auto, 13a, zh"),
+        (["data=files", "data.test=[]", "data.test_alignments=gold"], "needs a test set of your own"),
+        ([*TREES, "data.source=demo", "data.train_alignments=demo"], "data.train_alignments needs text on both sides"),
         (
             ["runtime.shard=weights", "training.optimizer=muon"],
             "cannot be used with training.optimizer=muon: change one of the two",
@@ -218,3 +246,25 @@ def test_a_mistake_is_reported_in_one_line(words: list[str], message: str) -> No
         compose(words)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        *(
+            "name=../../x",
+            "name=/x",
+            "name='a\nb'",
+            "name='\x1b[2J'",
+            f"name={'x' * 300}",
+            "data.corpus=..",
+            "name=x\0y",
+        ),
+        *("data.source_lang=../../x", "data.target_lang=''", "data.target_lang=a/b", "evaluation.splits=[../../x]"),
+        *("name=\udcff", "input=\udcff", "seed=-1", "seed=99999999999999999999", "data.max_ratio=nan"),
+        *("evaluation.splits=[[]]", "data.train=[{a: 1}]", "own.keep=[[a]]"),
+    ],
+)
+def test_unsafe_or_impossible_settings_are_refused(override: str) -> None:
+    with pytest.raises(ConfigError):
+        compose([override])

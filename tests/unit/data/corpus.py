@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from nmt.config.tree import Config
+from nmt.config.data import DataConfig, TokenizerConfig
+from nmt.config.tree import Config, PathsConfig, RuntimeConfig
 from nmt.data.prepare import prepare
 
 SYLLABLES = ["ba", "ken", "til", "o", "rum", "sche", "ver", "ß", "ing", "pra"]
@@ -27,6 +28,20 @@ def text(count: int, seed: int) -> list[str]:
     generator = random.Random(seed)
     words = ["".join(generator.choices(SYLLABLES, k=3)) for _ in range(60)]
     return [" ".join(generator.choices(words, k=generator.randint(2, 9))) for _ in range(count)]
+
+
+def text_pairs(count: int, seed: int) -> list[tuple[str, str]]:
+    return list(zip(text(count, 2 * seed), text(count, 2 * seed + 1), strict=True))
+
+
+def config_in(folder: Path, vocab_size: int, **data: Any) -> Config:
+    """Return settings that prepare the corpus `toy` from files of this folder."""
+    return Config(
+        data=DataConfig(corpus="toy", source="files", **data),
+        tokenizer=TokenizerConfig(vocab_size=vocab_size),
+        runtime=RuntimeConfig(workers=1),
+        paths=PathsConfig(data=str(folder / "data")),
+    )
 
 
 def table(path: Path, pairs: Sequence[tuple[str, str]], columns: tuple[str, str] = ("en", "de")) -> str:

@@ -1,14 +1,11 @@
 """The engine with small random models, compared with full forward passes of the model."""
 
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-import sentencepiece
 import torch
 
 from nmt.config.decoding import DecodingConfig
@@ -21,8 +18,9 @@ from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
-from nmt.text.special import BOS, EOS, PAD, UNK
+from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
+from tests.unit.small_models import learn
 
 CPU = torch.device("cpu")
 LINES = [
@@ -36,18 +34,9 @@ LINES = [
 ]
 
 
-def train_pieces(vocab_size: int = 44, **more: Any) -> bytes:
-    content = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES * 5), model_writer=content, model_type="bpe", vocab_size=vocab_size, minloglevel=2,
-        unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS, **more,
-    )  # fmt: skip
-    return content.getvalue()
-
-
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer(train_pieces())
+    return Tokenizer(learn(LINES * 5, 44))
 
 
 def random_model(
@@ -241,6 +230,6 @@ def test_a_checkpoint_of_another_vocabulary_or_shape_is_refused(tokenizer: Token
 def test_a_checkpoint_with_the_tokenizers_of_another_run_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
     model = random_model(tokenizer)
     tokenizer.save(tmp_path)
-    two = Tokenizer(train_pieces(), train_pieces(vocab_size=42))
+    two = Tokenizer(learn(LINES * 5, 44), learn(LINES * 5, 42))
     with pytest.raises(UserError, match="a vocabulary for each language"):
         load_model(checkpoint(tmp_path, model, two), replace(model.config, tie_embeddings=True), CPU)

@@ -1,13 +1,11 @@
 """Averaging: the mean that numpy gives, over the checkpoints that were asked for."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import yaml
 from torch import Tensor
 
 from nmt.commands import average as command
@@ -15,13 +13,9 @@ from nmt.commands.average import average, candidates, last_checkpoints
 from nmt.config.training import AveragingConfig
 from nmt.config.tree import Config, PathsConfig
 from nmt.errors import UserError
-from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, DamagedError, load
+from nmt.runs.checkpoint import CheckpointMeta, DamagedError, load
 from nmt.runs.checkpoints import Checkpoints, load_last_good, resolve
-
-
-def weights_of(step: int) -> dict[str, Tensor]:
-    generator = torch.Generator().manual_seed(step)
-    return {"matrix": torch.randn(30, 20, generator=generator), "bias": torch.randn(20, generator=generator) * 1e-3}
+from tests.unit.runs.test_checkpoints import checkpoint_of, weights_of
 
 
 def config_of(folder: Path, last: int) -> Config:
@@ -29,14 +23,7 @@ def config_of(folder: Path, last: int) -> Config:
 
 
 def save(folder: Path, step: int, weights: dict[str, Tensor] | None = None, **meta: Any) -> Path:
-    checkpoint = Checkpoint(
-        meta=CheckpointMeta(step=step, **meta),
-        weights=weights_of(step) if weights is None else weights,
-        trainer={},
-        tokenizer_files={"tokenizer.model": b"pieces"},
-        config_text=yaml.safe_dump(asdict(Config())),
-    )
-    return Checkpoints(config_of(folder, 0).run_folder).save(checkpoint)
+    return Checkpoints(config_of(folder, 0).run_folder).save(checkpoint_of(step, weights, **meta))
 
 
 def steps(saved: Any) -> list[int]:
@@ -52,7 +39,7 @@ def test_the_average_is_the_mean(tmp_path: Path) -> None:
     for step in many:
         save(tmp_path, step)
     averaged = average(saved_in(tmp_path)).weights
-    assert averaged.keys() == {"matrix", "bias"}
+    assert averaged.keys() == {"embedding", "bias"}
     for name, weight in averaged.items():
         assert weight.dtype == torch.float32
         exact = np.mean([weights_of(step)[name].numpy().astype(np.float64) for step in many], axis=0)
@@ -110,8 +97,8 @@ def test_bad_checkpoints_are_never_averaged(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no checkpoints in .*: run `make train`"):
         command.run(config)
     save(tmp_path, 1)
-    save(tmp_path, 2, {"matrix": torch.zeros(30, 21), "bias": torch.zeros(20)})
-    with pytest.raises(UserError, match=r"step-00000002 is .*matrix is \[30, 21\], not \[30, 20\]"):
+    save(tmp_path, 2, {"embedding": torch.zeros(7, 5), "bias": torch.zeros(4)})
+    with pytest.raises(UserError, match=r"step-00000002 is .*embedding is \[7, 5\], not \[7, 4\]"):
         command.run(config)
     weights = save(tmp_path, 2) / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\0")

@@ -20,7 +20,7 @@ from nmt.storage import remote
 from nmt.storage.files import checksum, remove
 from nmt.storage.remote import FolderCopy, bring, store_changes
 from nmt.text.lines import open_output, read_input
-from tests.integration.toy import pairs, refuse, succeed, write_pairs
+from tests.integration.toy import refuse, succeed
 
 DATA, OUTPUTS = "memory://bucket/data", "memory://bucket/runs"
 
@@ -137,20 +137,6 @@ def test_an_address_is_never_a_folder(name: str | Path, tmp_path: Path, monkeypa
     assert not [each for each in tmp_path.iterdir() if ":" in each.name]
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> list[str]:
-    """Return overrides for a tiny run."""
-    return [
-        *("data=files", "data.corpus=toy", "data.valid=[]", "data.test=[]", "data.hold_out=0.1", "name=toy"),
-        *(f"data.train={write_pairs(tmp_path / 'toy', pairs(200, 1))}", "data.max_pieces=60"),
-        *("tokenizer.vocab_size=90", "model.layers=1", "model.d_model=16", "model.d_ff=32", "model.heads=2"),
-        *("training.batch_tokens=300", "training.warmup_steps=5", "training.valid_every=4", "training.save_every=4"),
-        *("training.keep_last=2", "training.keep_best=0", "averaging.last=2", "runtime.threads=1"),
-        *("runtime.device=cpu", "runtime.precision=fp32", "runtime.workers=1"),
-        *("training.valid_sentences=0", "decoding.beam=1"),
-    ]
-
-
 def files(folder: Path) -> dict[str, str]:
     """Return the checksums of files, but for those that have seconds or addresses in them."""
     found = (each for each in folder.rglob("*") if each.is_file() and not each.name.startswith("."))
@@ -165,6 +151,8 @@ def files(folder: Path) -> dict[str, str]:
 def test_a_run_that_moves_between_machines_ends_as_one_in_local_folders(
     memory: Any, settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    settings = [*settings, "training.valid_every=4", "training.save_every=4", "training.keep_last=2"]
+    settings += ["training.keep_best=0", "training.valid_sentences=0", "decoding.beam=1"]
     local = [*settings, f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/runs", "training.steps=16"]
     for command in ("data", "train", "average", "eval"):
         succeed([command, *local])

@@ -8,7 +8,8 @@ from nmt.text.extend_tokenizer import extend
 from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
-from tests.unit.text.test_sentencepiece_model import OLD, learn
+from tests.unit.small_models import learn
+from tests.unit.text.test_sentencepiece_model import OLD
 
 NEW = ["der König küßt die Königin", "ein Hund sieht die Königin", "the cat sieht den König"] * 5
 

@@ -1,24 +1,13 @@
 """The files of SentencePiece models are read and written as the library does."""
 
-import io
-
 import pytest
 import sentencepiece
 
 from nmt.errors import UserError
 from nmt.text.sentencepiece_model import BPE, UNIGRAM, model_type, read_pieces, with_pieces
-from nmt.text.special import BOS, EOS, PAD, UNK
+from tests.unit.small_models import learn
 
 OLD = ["the small cat sees a dog", "a dog sees the cat", "cats see dogs and the small dog"] * 5
-
-
-def learn(lines: list[str], size: int, kind: str = "bpe") -> bytes:
-    content = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=content, model_type=kind, vocab_size=size, minloglevel=2,
-        normalization_rule_name="identity", unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS, hard_vocab_limit=False,
-    )  # fmt: skip
-    return content.getvalue()
 
 
 @pytest.mark.parametrize(("kind", "number"), [("bpe", BPE), ("unigram", UNIGRAM)])

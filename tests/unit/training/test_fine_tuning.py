@@ -23,8 +23,9 @@ from nmt.text.extend_tokenizer import extend
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.fine_tuning import begin_from, freeze
 from nmt.training.trainer import Trainer
+from tests.unit.small_models import learn
 from tests.unit.text.test_extend_tokenizer import NEW
-from tests.unit.text.test_sentencepiece_model import OLD, learn
+from tests.unit.text.test_sentencepiece_model import OLD
 from tests.unit.training.test_trainer import TRAINING, VOCABULARY, batches_of, store
 
 __all__ = ["store"]

@@ -10,14 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.config.compose import compose
 from nmt.config.model import ModelConfig
 from nmt.data.alignments import NAME
 from nmt.data.batches import Batching, plan_epoch
 from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, writing
-from nmt.errors import ConfigError
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
@@ -117,21 +115,3 @@ def test_the_gradient_does_not_depend_on_devices_and_filler(store: PairStore, de
         losses = [objective(each).smoothed / share.target_tokens for share in shares for each in share.micro_batches]
         found = torch.autograd.grad(torch.stack(losses).sum(), parameters)
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["data.train_alignments=''"], "needs word alignments: name their file in data.train_alignments"),
-        (["noise.bpe_dropout=0.1"], "cannot be used with noise"),
-        (["model.architecture=decoder_only"], "cannot be used with model.architecture=decoder_only"),
-        (["runtime.compile=true"], "cannot be used with runtime.compile=true"),
-        (["data.train_alignments=links.txt"], "data.source=demo has its own alignments"),
-        (["data.max_pieces=70000"], "needs data.max_pieces of at most 65,535"),
-    ],
-)
-def test_settings_that_cannot_work_are_refused(overrides: list[str], message: str) -> None:
-    usual = ["experiment=demo", "data.train_alignments=demo", "training.guided_weight=0.05"]
-    compose(usual)
-    with pytest.raises(ConfigError, match=message):
-        compose([*usual, *overrides])

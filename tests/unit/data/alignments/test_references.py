@@ -5,41 +5,30 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.data import DataConfig, TokenizerConfig
-from nmt.config.tree import Config, PathsConfig, RuntimeConfig
+from nmt.config.tree import Config
 from nmt.data import prepare
 from nmt.data.references import alignments_of, read_further_references
-from nmt.errors import ConfigError, UserError
+from nmt.errors import UserError
 from nmt.text.alignments import GoldAlignment, read_alignments, read_gold, write_gold, write_links
-from tests.integration.toy import pairs
+from tests.integration.toy import pairs, write_lines, write_sides
+from tests.unit.data.corpus import config_in
 
 SOURCES, REFERENCES = ["the dog", "a cat", "two birds"], ["der Hund", "eine Katze", "zwei Vögel"]
 FURTHER, GOLD = ["ein Hund", "die Katze", "2 Vögel"], ["0-0 1-1", "0p0 1-1", ""]
 
 
-def write(path: Path, lines: list[str]) -> str:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return str(path)
-
-
 def config_with(folder: Path, test: list[str], **data: object) -> Config:
     """Return settings with a toy training text and the given test set."""
-    sides = zip(("en", "de"), zip(*pairs(120, 1), strict=True), strict=True)
-    train = [write(folder / f"train.{language}", list(side)) for language, side in sides]
-    settings = DataConfig(corpus="toy", source="files", train=train, valid=train, test=test)
-    return replace(
-        Config(),
-        data=replace(settings, **data),  # type: ignore[arg-type]
-        tokenizer=TokenizerConfig(vocab_size=90),
-        paths=PathsConfig(data=str(folder / "prepared")),
-        runtime=RuntimeConfig(workers=1),
-    )
+    train = write_sides(folder / "train", pairs(120, 1))
+    return config_in(folder, 90, **{"train": train, "valid": train, "test": test, **data})
 
 
 def config_of(folder: Path, *columns: list[str], gold: list[str] | None = None, **data: object) -> Config:
     """Return settings with a test set of these columns, and with its true alignments if they are given."""
-    files = [write(folder / f"test.{index}", column) for index, column in enumerate(columns or (SOURCES, REFERENCES))]
-    known = {"test_alignments": write(folder / "gold", gold)} if gold is not None else {}
+    files = [
+        write_lines(folder / f"test.{index}", column) for index, column in enumerate(columns or (SOURCES, REFERENCES))
+    ]
+    known = {"test_alignments": write_lines(folder / "gold", gold)} if gold is not None else {}
     return config_with(folder, files, **known, **data)
 
 
@@ -51,7 +40,7 @@ def test_text_files_after_the_second_are_references(tmp_path: Path) -> None:
     config = config_of(tmp_path, SOURCES, REFERENCES, FURTHER)
     prepare.prepare(config, say_nothing)
     assert read_further_references(config.data_folder, "test") == [FURTHER]
-    write(config.data_folder / "test.references.jsonl", ["[]"])
+    write_lines(config.data_folder / "test.references.jsonl", ["[]"])
     with pytest.raises(UserError, match="is not what was prepared"):
         read_further_references(config.data_folder, "test")
     prepare.prepare(replace(config, data=replace(config.data, test=config.data.test[:2])), say_nothing)
@@ -70,7 +59,7 @@ def test_alignments_are_prepared_with_the_test_set(tmp_path: Path) -> None:
     assert alignments_of(config.data_folder, "test")[2] == read_gold("0-0")
     prepare.prepare(config_of(tmp_path, gold=GOLD, tag="<de>"), say_nothing)  # a further word of the source
     assert alignments_of(config.data_folder, "test") == list(map(read_gold, ["1-0 2-1", "1p0 2-1", ""]))
-    write(config.data_folder / "test.alignments", ["0-0"] * 3)
+    write_lines(config.data_folder / "test.alignments", ["0-0"] * 3)
     with pytest.raises(UserError, match="is not what was prepared"):
         alignments_of(config.data_folder, "test")
     prepare.prepare(config_of(tmp_path), say_nothing)
@@ -89,8 +78,6 @@ def test_alignments_are_prepared_with_the_test_set(tmp_path: Path) -> None:
 def test_alignments_of_other_sentences_are_refused(tmp_path: Path, gold: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         prepare.prepare(config_of(tmp_path, gold=gold), say_nothing)
-    with pytest.raises(ConfigError, match="needs a test set of your own"):
-        DataConfig(test_alignments="gold", test=[], hold_out=0.1)
 
 
 def test_sure_and_possible_links_are_read_and_written(tmp_path: Path) -> None:
@@ -101,5 +88,5 @@ def test_sure_and_possible_links_are_read_and_written(tmp_path: Path) -> None:
     assert write_gold(found.reversed()) == "0-0 1p2 3-10"
     for line in ("0", "0-", "-1-0", "0-0-0", "٣-٠", "0-0,1-1", "0-" + "9" * 5000):
         with pytest.raises(UserError, match=r"gold, line 2: .* is no link") as error:
-            list(read_alignments(Path(write(tmp_path / "gold", ["0-0", line]))))
+            list(read_alignments(Path(write_lines(tmp_path / "gold", ["0-0", line]))))
         assert len(str(error.value)) < 500

@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 
 from nmt.commands import data as command
-from nmt.config.data import DataConfig, TokenizerConfig
-from nmt.config.tree import Config, PathsConfig, RuntimeConfig
+from nmt.config.data import DataConfig
+from nmt.config.tree import Config
 from nmt.data.corpora import CorpusSplit
 from nmt.data.filters.overlap import count_overlap, learn, read_splits
 from nmt.data.manifest import Overlap, read_manifest
 from nmt.data.prepared import require_prepared
 from nmt.data.sources.source import Languages, Pair
 from tests.integration import toy
+from tests.integration.toy import write_sides
+from tests.unit.data.corpus import config_in
 from tests.unit.data.filters.test_pipeline import run
 
 Texts = list[tuple[str, str]]
@@ -77,22 +79,8 @@ def test_sides_are_compared_in_each_direction_but_not_trees() -> None:
     assert kept(data(drop_overlap="side", target_lang="trees"), repeated, text) == repeated[:1]
 
 
-def write(folder: Path, name: str, text: Texts, languages: Languages = EN_DE) -> list[str]:
-    """Write both sides of a text, and return the names of the files."""
-    paths = [folder / f"{name}.{language}" for language in languages]
-    for path, side in zip(paths, zip(*text, strict=True), strict=True):
-        path.write_text("".join(f"{line}\n" for line in side))
-    return list(map(str, paths))
-
-
 def config_with(folder: Path, **texts: Texts) -> Config:
-    files: dict[str, Any] = {name: write(folder, name, text) for name, text in texts.items()}
-    return Config(
-        data=DataConfig(corpus="toy", source="files", **files),
-        tokenizer=TokenizerConfig(vocab_size=90),
-        runtime=RuntimeConfig(workers=1),
-        paths=PathsConfig(data=str(folder / "data")),
-    )
+    return config_in(folder, 90, **{name: write_sides(folder / name, text) for name, text in texts.items()})
 
 
 def test_dropped_pairs_are_counted_and_the_warning_goes_away(
@@ -111,7 +99,7 @@ def test_dropped_pairs_are_counted_and_the_warning_goes_away(
         assert (expected in said.err) is ("(data.drop_overlap=side drops such pairs)" in said.err) is warned
         assert (f"overlap (data.drop_overlap={drop})" in said.out) is bool(drop)
         require_prepared(config)
-    config = replace(config, data=replace(config.data, test=write(tmp_path, "other", train[:15])))
+    config = replace(config, data=replace(config.data, test=write_sides(tmp_path / "other", train[:15])))
     command.run(config)
     assert read_manifest(config.data_folder).collected("train").dropped["overlap"] == 16
 
@@ -128,7 +116,7 @@ def test_overlap_with_text_of_any_corpus_and_direction_is_counted_by_language_wi
     splits = []
     for corpus, split, config, text in texts:
         splits.append(CorpusSplit(corpus, split, config))
-        write(tmp_path, splits[-1].name, text, splits[-1].languages)
+        write_sides(tmp_path / splits[-1].name, text, splits[-1].languages)
     sources, targets = ({pair[side] for pair in TRAIN} for side in (0, 1))
     assert count_overlap(tmp_path, splits, lambda _: None) == {
         "test": Overlap(

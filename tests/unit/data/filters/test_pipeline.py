@@ -14,7 +14,7 @@ from nmt.data.filters import pipeline
 from nmt.data.filters.overlap import HeldOut
 from nmt.data.manifest import Collected
 from nmt.data.sources.source import Pair
-from nmt.errors import ConfigError, UserError
+from nmt.errors import UserError
 from nmt.text.language import OTHER_CODES, language_identifier
 
 ONE = Engine()
@@ -127,15 +127,3 @@ def test_the_classifier_knows_languages_also_under_other_codes() -> None:
     for languages, is_kept in ((("nb_NO", "no"), True), (("en", "no"), False)):
         data = DataConfig(source_lang=languages[0], target_lang=languages[1], min_language_probability=0.5)
         assert run([norwegian], data)[0] == ([norwegian] if is_kept else [])
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"min_language_probability": 1.0}, r"data\.min_language_probability=1\.0 must be at least 0 and below 1"),
-        ({"drop_overlap": "sides"}, r"data\.drop_overlap=sides is not one of pair, side; .*side"),
-    ],
-)
-def test_impossible_limits_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        DataConfig(**settings)

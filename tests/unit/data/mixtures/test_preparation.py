@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from nmt.commands import data as command
-from nmt.config.data import DataConfig, TokenizerConfig, corpora_of
-from nmt.config.tree import Config, PathsConfig, RuntimeConfig
+from nmt.config.data import corpora_of
+from nmt.config.tree import Config
 from nmt.data import prepare
 from nmt.data.corpora import split_languages
 from nmt.data.manifest import read_manifest
@@ -18,30 +18,26 @@ from nmt.data.mixture import open_training_text
 from nmt.data.prepared import require_prepared
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
-from tests.unit.data.corpus import run, text, with_data
+from tests.integration.toy import write_sides
+from tests.unit.data.corpus import config_in, run, text_pairs, with_data
 
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> Config:
     """Give a corpus with development and test text, one with a filter, and one into another language."""
-    files = {}
-    for number, (name, count) in enumerate((("train", 200), ("valid", 9), ("test", 9), ("more", 100), ("french", 80))):
-        files[name] = [str(tmp_path / f"{name}.{side}") for side in ("source", "target")]
-        for side, path in enumerate(files[name]):
-            Path(path).write_text("".join(f"{line}\n" for line in text(count, 2 * number + side)))
+    sizes = {"train": 200, "valid": 9, "test": 9, "more": 100, "french": 80}
+    files = {
+        name: write_sides(tmp_path / name, text_pairs(count, number), ("source", "target"))
+        for number, (name, count) in enumerate(sizes.items())
+    }
     more = Path(files["more"][1])
     more.write_text("\n".join(["x " * 30, *more.read_text().splitlines()[1:]]) + "\n")
-    return Config(
-        data=DataConfig(
-            corpus="toy", source="files", train=files["train"], valid=files["valid"], test=files["test"], tag="<de>",
-            mixture={
-                "more": {"train": files["more"], "max_words": 25, "hold_out": 0.1, "tag": "<bt>", "weight": 2},
-                "french": {"train": files["french"], "target_lang": "fr", "tag": "<fr>"},
-            },
-        ),
-        tokenizer=TokenizerConfig(vocab_size=100),
-        runtime=RuntimeConfig(workers=1),
-        paths=PathsConfig(data=str(tmp_path / "data")),
+    return config_in(
+        tmp_path, 100, train=files["train"], valid=files["valid"], test=files["test"], tag="<de>",
+        mixture={
+            "more": {"train": files["more"], "max_words": 25, "hold_out": 0.1, "tag": "<bt>", "weight": 2},
+            "french": {"train": files["french"], "target_lang": "fr", "tag": "<fr>"},
+        },
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from nmt.data.noise import Noise, make_noise
 from nmt.data.shapes import ROOM_TO_GROW
 from nmt.data.store import PairStore, in_memory
 from nmt.demo.source import draw
-from nmt.errors import ConfigError, UserError
+from nmt.errors import UserError
 from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
@@ -87,13 +87,7 @@ def test_noise_that_cannot_be_applied_is_refused() -> None:
     unigram = Tokenizer(train(iter(text), len(text), TokenizerConfig(vocab_size=100, model_type="unigram")))
     with pytest.raises(UserError, match=r"noise\.bpe_dropout needs a BPE tokenizer, .*model_type=bpe"):
         make_noise(NoiseConfig(bpe_dropout=0.1), unigram, 1, 99)
-    dropout, setting = "noise.bpe_dropout=0.1", "tokenizer.model_type=unigram"
-    with pytest.raises(ConfigError, match=r"noise\.bpe_dropout=0\.1 cannot be used with tokenizer\.model_type=unigram"):
-        compose([dropout, setting])
-    compose([dropout, setting, "training.init_from=old"])  # it may be of another type than the settings say
-    trees = ["data.target_lang=trees", "tokenizer.joint=false", "training.valid_sentences=0"]
-    with pytest.raises(ConfigError, match="be used with data"):
-        compose([*trees, "model.tie_embeddings=false", dropout])
+    compose(["noise.bpe_dropout=0.1", "tokenizer.model_type=unigram", "training.init_from=old"])  # it may be of BPE
 
 
 def stream(

@@ -11,14 +11,10 @@ from sacrebleu.dataset import base as sacrebleu_base
 from nmt.config.data import DataConfig
 from nmt.data.sources import registry
 from nmt.errors import UserError
+from tests.integration.toy import write_lines
 
 SOURCES, REFERENCES = ["the dog", "a\u2028cat", "two\x85 birds"], ["der Hund", "eine Katze", "zwei Vögel"]
 DATA = DataConfig(test=["sacrebleu:wmt14/full"])
-
-
-def write(path: Path, lines: list[str]) -> str:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return str(path)
 
 
 @pytest.fixture
@@ -27,7 +23,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "sacrebleu" / "wmt14" / "full"
     folder.mkdir(parents=True)
     for field in ("src", "ref", "docid", "genre", "origlang"):
-        write(folder / f"wmt14_full.en-de.{field}", {"src": SOURCES, "ref": REFERENCES}.get(field, ["en"] * 3))
+        write_lines(folder / f"wmt14_full.en-de.{field}", {"src": SOURCES, "ref": REFERENCES}.get(field, ["en"] * 3))
     monkeypatch.setattr(DATASETS["wmt14/full"], "_outdir", str(folder))
     monkeypatch.setattr(DATASETS["wmt14/full"], "_rawdir", str(folder / "raw"))
     return tmp_path / "sacrebleu"
