@@ -17,6 +17,7 @@ from nmt.data.prepare import prepare
 from nmt.data.sources import registry
 from nmt.data.sources.files import has_one_side, uncompressed_name
 from nmt.errors import CommonError, UserError
+from nmt.launched import is_main_process
 from nmt.runs.layout import SETTINGS, RunLayout
 
 MIN_OVERLAP = 0.01
@@ -31,6 +32,8 @@ def run(config: Config) -> None:
                 _check_order(corpus)
     _check_run(config)
     manifest = prepare(config, lambda line: None if ": done in" in line else print(line, flush=True))
+    if not is_main_process():
+        return
     print(*summary(manifest, config), sep="\n")
     for line in warnings(config, manifest):
         print(f"warning: {line}", file=sys.stderr, flush=True)
