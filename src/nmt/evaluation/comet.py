@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import yaml
 
+from nmt.config.folders import expanded
 from nmt.errors import UserError
 from nmt.storage.files import checksum
 
@@ -24,7 +25,7 @@ def comet_score(
     data = [{"src": source, "mt": hypothesis, "ref": reference} for source, hypothesis, reference in rows]
     gpus = int(device == "cuda")
     found = load(checkpoint).predict(data, batch_size=BATCH_SENTENCES, gpus=gpus, progress_bar=False, num_workers=0)
-    model, library = Path(name).name if Path(name).is_dir() else name, version("unbabel-comet")
+    model, library = checkpoint.parent.parent.name if expanded(name).is_dir() else name, version("unbabel-comet")
     signature = f"nrefs:1|model:{model}|weights:{checksum(checkpoint)[:8]}|version:comet-{library}"
     return 100 * float(found.system_score), signature
 
@@ -41,7 +42,7 @@ def comet_quality(name: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
 
 def find_checkpoint(name: str) -> Path:
     """Return the checkpoint of a model, given its folder or its name in the cache of Hugging Face."""
-    folder = Path(name)
+    folder = expanded(name)
     if not folder.is_dir():
         from huggingface_hub import snapshot_download  # noqa: PLC0415 - slow to import
 
