@@ -56,7 +56,9 @@ SGM_TAGS = (
     '<srcset setid="x" srclang="en">', "<doc docid='1'>", "<hl>", '<seg id="1">', "<SEG>", "<seg", "</seg>", "</SEG >",
     "<segment>", "<seg id='>'>", "<!--", "&lt;seg&gt;", "&#x110000;", "&nosuch;", "&#" + "9" * 5000 + ";", "&#xd800;",
 )  # fmt: skip
+SEGMENTS = (*SGM_TAGS, *["<seg>a dog</seg>"] * 40)
 BRACKETS = ("(", ")", "(S", "(NP", ")S", "XX", "dog", "-LRB-", "-NONE-", "(NN", "()", "(-NONE-", "\n")
+TREES = (*BRACKETS, *["(S (NN dog))"] * 40)
 NAMES = ("../../x", "/x", "a/../../x", "..", ".", "", "a/b", "~", "x\0y", "\udcff", "x" * 300, "a\nb", "${seed}", "é")
 VALUES = (*NAMES, "null", "[a,b]", "{a: 1}", "nan", "-inf", "1e999", "9" * 5000, "${oc.env:HOME}", "[" * 500, "${")
 
@@ -146,7 +148,7 @@ def test_sgm_segments_come_back(tmp_path: Path, content: list[str]) -> None:
     assert [source for source, _ in read_pairs([path, path], ("en", "en"))] == expected
 
 
-@trying(wild(SGM_TAGS))
+@trying(wild(SEGMENTS))
 def test_odd_sgm_has_a_sentence_per_closed_segment_or_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "set.sgm"
     path.write_text(content, newline="\n")
@@ -155,7 +157,7 @@ def test_odd_sgm_has_a_sentence_per_closed_segment_or_is_refused(tmp_path: Path,
         assert len(found) == len(re.findall(r"</seg\s*>", content, re.IGNORECASE))
 
 
-@trying(wild(BRACKETS))
+@trying(wild(TREES))
 def test_trees_come_back_or_are_refused_and_any_line_is_repaired(tmp_path: Path, content: str) -> None:
     found, _ = repair(content, ["a", "dog"])
     assert found is not None
@@ -184,9 +186,21 @@ def test_damaged_parquet_is_read_or_refused(tmp_path: Path, content: DataObject)
 def settings_words() -> SearchStrategy[str]:
     keys = st.sampled_from([*all_keys(), "data.mixture.x.train", "hydra.run.dir", "hydra/launcher", "nosuch", ""])
     before, between = st.sampled_from(["", "", "+", "++", "~", "-"]), st.sampled_from(["=", "=", "", "@x="])
-    naming = st.sampled_from(["name", "data.corpus", "data.source_lang", "evaluation.splits", "paths.outputs"])
     word = st.builds("{}{}{}{}".format, before, keys, between, st.sampled_from(VALUES) | texts())
-    return word | st.builds("{}='{}'".format, naming, st.sampled_from(NAMES)) | texts()
+    return word | texts()
+
+
+def named() -> SearchStrategy[tuple[str, str]]:
+    naming = st.sampled_from(["name", "data.corpus", "data.source_lang", "evaluation.splits", "paths.outputs"])
+    return st.tuples(naming, st.sampled_from(NAMES))
+
+
+def with_name(word: tuple[str, str]) -> str:
+    key, value = word
+    group, _, name = key.rpartition(".")
+    tree = asdict(Config())
+    (tree[group] if group else tree)[name] = [value] if name == "splits" else value
+    return json.dumps(tree)
 
 
 def check_settings(text: str) -> None:
@@ -198,7 +212,7 @@ def check_settings(text: str) -> None:
         assert home in path.resolve().parents, f"{path} is outside {home}"
 
 
-@trying(st.lists(settings_words(), min_size=1, max_size=3))
+@trying(st.lists(settings_words(), min_size=1, max_size=3) | named().map(lambda word: ["{}='{}'".format(*word)]))
 def test_odd_words_of_the_command_line_are_settings_or_refused(content: list[str]) -> None:
     with suppress(UserError):
         check_settings(to_yaml(compose(content)))
@@ -208,6 +222,7 @@ def test_odd_words_of_the_command_line_are_settings_or_refused(content: list[str
     altered(asdict(Config())).map(json.dumps)
     | damaged(to_yaml(Config()).encode()).map(lambda text: text.decode(errors="replace"))
     | json_values().map(json.dumps)
+    | named().map(with_name)
 )
 def test_odd_settings_of_a_checkpoint_are_settings_or_refused(content: str) -> None:
     with suppress(UserError):
