@@ -143,18 +143,23 @@ def test_requests_may_come_in_pieces_together_or_after_the_server_agrees(server:
     body = json.dumps({"text": LINES[0]}).encode()
     head = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n" % len(body)
     first, second = head + b"\r\n" + body, b"GET /health HTTP/1.1\nHost: localhost\n\n"
+    form = b"q=" + LINES[0].replace(" ", "+").encode() + b"&source=en&target=de"
+    form_head = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n" % len(form)
+    form_head += b"Content-Type: application/x-www-form-urlencoded\r\n"
     for sent, agreed, answers in (
         ([head, b"\r\n" + body[:9], body[9:]], 0, 1),
         ([first + second + first[:30], first[30:]], 0, 3),
+        ([first + first[:-9], first[-9:]], 0, 2),
         ([head + b"Expect: 100-continue\r\n\r\n", body], 1, 1),
+        ([form_head + b"Expect: 100-continue\r\n\r\n", form[:9], form[9:]], 1, 1),
     ):
         with socket.create_connection(server.address, timeout=30) as connection:
             for each in sent:
                 connection.sendall(each)
                 time.sleep(0.1)
-            received = b""
-            while received.count(b"HTTP/1.1 ") < agreed + answers or not received.endswith(b"}"):
-                received += connection.recv(65_536)
+            received, part = b"", b"a part"
+            while part and (received.count(b"HTTP/1.1 ") < agreed + answers or not received.endswith(b"}")):
+                received += (part := connection.recv(65_536))
         assert [received.count(b"HTTP/1.1 %d" % status) for status in (100, 200)] == [agreed, answers]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from multiprocessing import active_children
 from typing import ClassVar
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -140,7 +141,7 @@ class Protocol(H11Protocol):
             self._set_timer(READ_SECONDS)
         self.held += data
         if len(self.held) >= self.needed:
-            self.needed = _length_of_request(self.held)
+            self.needed = 0 if self._is_within_request else _length_of_request(self.held)
         if len(self.held) >= self.needed:
             whole, self.held, self.needed = bytes(self.held), bytearray(), 0
             super().data_received(whole)
@@ -192,6 +193,11 @@ class Protocol(H11Protocol):
     @property
     def _address(self) -> str:
         return self.client[0] if self.client else ""
+
+    @property
+    def _is_within_request(self) -> bool:
+        """Whether h11 has the beginning of the request to which the next bytes belong."""
+        return self.conn.their_state is h11.SEND_BODY or bool(self.conn.trailing_data[0])
 
     def _set_timer(self, seconds: float) -> None:
         """Abort the connection after some seconds; 0 is no limit."""
