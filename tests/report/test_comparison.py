@@ -74,11 +74,14 @@ def test_engines_of_a_run_are_compared_by_scores_speed_and_size(
     weights.write_bytes(bytes(4_000_000))
     checkpoint = CheckpointRecord("averaged", 4, path=str(copy.run_folder))
     change_scores(copy, sentences_per_second=20.0, checkpoint=checkpoint, machine="cpu in fp32")
+    engines = with_values(copy, {"compare": ["copy", "copy:int8"]})
+    report.run(engines)
+    assert "no split that all of these runs have translated" in capsys.readouterr().out
     in_int8 = scores_folder(with_values(copy, {"engine": "int8"}))
     shutil.copytree(evaluation, in_int8)
     file = scores_file(in_int8, "test")
     write_evaluation(file, replace(read_evaluation(file), sentences_per_second=50.0, engine="int8"))
-    report.run(with_values(copy, {"compare": ["copy", "copy:int8"]}))
+    report.run(engines)
     *found, same, page = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert same == ["no", "settings", "differ"]
     assert "Megabytes" in Path(page[1]).read_text(encoding="utf-8")

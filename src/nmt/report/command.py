@@ -8,7 +8,7 @@ from nmt.report.comparison import as_text, by_name, compare_scores, comparison
 from nmt.report.page import build_section, report
 from nmt.report.run import Run, read_run
 from nmt.runs.layout import RunLayout
-from nmt.runs.scores import scores_to_show
+from nmt.runs.scores import scores_folder, scores_to_show
 from nmt.text.lines import STANDARD, open_output
 
 
@@ -35,5 +35,6 @@ def _read(config: Config, entry: str) -> Run:
     named = replace(config, name=name)
     if engine:
         named = replace(named, engine=engine, decoding=replace(config.decoding, ensemble=[]))
-    run = read_run(named.runs_folder, name, named.corpora_folder, scores_to_show(named))
+    scores = scores_folder(named) if engine else scores_to_show(named)
+    run = read_run(named.runs_folder, name, named.corpora_folder, scores)
     return replace(run, name=entry)
