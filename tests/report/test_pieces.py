@@ -1,22 +1,16 @@
 """The contents of the report, section by section."""
 
 import re
-from pathlib import Path
 
 import pytest
 import sacrebleu
 
-from nmt.config.tree import Config
 from nmt.evaluation.record import EvaluationRecord
 from nmt.parsing.trees import Node, parse_trees
 from nmt.report import trees
 from nmt.report.charts import HEIGHT, WIDTH, draw
-from nmt.report.run import Evaluated, Run, read_run
+from nmt.report.run import Evaluated
 from nmt.report.sentences import mark_differences, sentences
-
-
-def read(config: Config, name: str = "first") -> Run:
-    return read_run(Path(config.paths.outputs), name, Path(config.paths.data))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +62,17 @@ def test_only_brackets_that_the_other_tree_lacks_are_marked(
     assert re.findall(
         '<span class="missed">(.*?)</span>', trees.draw(tree(first_tree), tree(second_tree), "missed")
     ) == (marked)
+
+
+def test_the_worst_trees_and_the_longest_right_ones_are_drawn() -> None:
+    text = {
+        "a b": ("(NP XX XX )NP", "(NP XX XX )NP"),
+        "c d e": ("(NP XX XX XX )NP", "(VP XX XX XX )VP"),
+        "f g h": ("(TOP XX XX XX )TOP", "(TOP XX XX XX )TOP"),  # right, without a bracket that is scored
+    }
+    references, hypotheses = map(list, zip(*text.values(), strict=True))
+    split = Evaluated(EvaluationRecord(split="test", scores={}), list(text), references, [], hypotheses)
+    assert [(each.number, each.f1) for each in trees.tree_pairs(split)] == [(2, 0.0), (3, 100.0), (1, 100.0)]
 
 
 def test_drawn_trees_are_escaped() -> None:

@@ -34,7 +34,9 @@ def tree_pairs(split: Evaluated) -> list[TreePair]:
         words = source.split()
         reference, predicted = (repair(line, words)[0] for line in both)
         if len(words) <= MAX_WORDS and reference is not None and predicted is not None:
-            scored.append((compare(reference, predicted).f1, number, reference, predicted))
+            counts = compare(reference, predicted)
+            f1 = 100.0 if counts.complete else counts.f1  # trees without a bracket that counts are right, too
+            scored.append((f1, number, reference, predicted))
     wrong = sorted((each for each in scored if each[0] < 100), key=lambda each: each[:2])
     right = sorted((each for each in scored if each[0] == 100), key=lambda each: -len(list(leaves(each[2]))))
     return [
