@@ -12,7 +12,7 @@ from sacrebleu import corpus_bleu
 from nmt import errors
 from nmt.config.tree import Config
 from nmt.report import command as report
-from tests.report.runs import SCRIPT_LIKE_SOURCE, references, renamed
+from tests.report.runs import SCRIPT_LIKE_SOURCE, make_run, references, renamed
 
 
 def run_report(config: Config, **changes: Any) -> str:
@@ -60,6 +60,14 @@ def test_all_scores_are_listed_and_the_named_checkpoints_sentences_are_shown(fir
     assert "chrF 100.0" in html
     assert "<ins>" not in html.replace("<ins>underlined words</ins>", "")
     assert re.findall(r"<td>(\S*test)</td><td>chrF</td>", html) == ["step-00000020/test", "test"]
+
+
+def test_attention_is_that_of_the_sentence_with_the_tag_of_its_corpus(first: Config) -> None:
+    tagged = replace(renamed(first, "tagged"), data=replace(first.data, tag="red"))
+    make_run(tagged, references(tagged))
+    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', run_report(tagged), re.S)
+    assert found
+    assert "".join(json.loads(found[1])["kinds"]["encoder"]["queries"]).startswith("·red·")
 
 
 def test_each_missing_section_gives_its_reason(first: Config, monkeypatch: pytest.MonkeyPatch) -> None:

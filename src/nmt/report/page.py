@@ -16,7 +16,7 @@ from nmt.config.data import TREES, is_text
 from nmt.config.keys import written
 from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
-from nmt.data.corpora import training_splits
+from nmt.data.corpora import split_settings, training_splits
 from nmt.data.filters.pipeline import filter_counts
 from nmt.data.manifest import read_manifest
 from nmt.decoding.torch_engine import load_model
@@ -62,7 +62,8 @@ def report(run: Run, checkpoint: str) -> str:
             raise UserError("no split has been translated yet: run `make eval`")
         loaded = load(resolve(run.folder, checkpoint))
         model, tokenizer = load_model(loaded, from_yaml(loaded.config_text).model, torch.device("cpu"))
-        return attention(next(iter(found.values())), model, tokenizer)
+        split, shown = next(iter(found.items()))
+        return attention(shown, model, tokenizer, split_settings(run.config.data, split).tag)
 
     return render(
         "report.html",

@@ -63,18 +63,22 @@ def mark_differences(left: str, right: str) -> tuple[Markup, Markup]:
     return lines[0], lines[1]
 
 
-def attention(found: Sequence[Sentence], model: TranslationModel, tokenizer: Tokenizer) -> dict[str, Any]:
+def attention(
+    found: Sequence[Sentence], model: TranslationModel, tokenizer: Tokenizer, tag: str = ""
+) -> dict[str, Any]:
     """Return the attention of the first sentence that is neither too short nor too long to draw.
 
+    The model reads the sentence with the tag of its corpus, as it did to translate it.
     The script of the page reads the weights in base64, one byte per weight; 255 means 1.
     """
     for sentence in found:
-        sides = *tokenizer.encode_input([sentence.source]), *tokenizer.encode_target([sentence.hypothesis])
+        source = f"{tag} {sentence.source}" if tag else sentence.source
+        sides = *tokenizer.encode_input([source]), *tokenizer.encode_target([sentence.hypothesis])
         if MIN_PIECES <= max(map(len, sides)) <= MAX_PIECES:
             break
     else:
         raise UserError(f"no sentence and translation have {MIN_PIECES} to {MAX_PIECES} word pieces")
-    computed, kinds = compute_attention(model, tokenizer, sentence.source, sentence.hypothesis), {}
+    computed, kinds = compute_attention(model, tokenizer, source, sentence.hypothesis), {}
     for kind in KINDS:
         weights, queries, keys = computed.of_kind(kind)
         kinds[kind] = {
