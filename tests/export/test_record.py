@@ -3,18 +3,24 @@
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 import yaml
 
+from nmt.compute.machine import Machine
 from nmt.config.data import DataConfig
+from nmt.config.decoding import DecodingConfig
 from nmt.config.registry import load
 from nmt.errors import UserError
+from nmt.export import ctranslate2_engine
 from nmt.export.record import ExportRecord, card, checksums_of
 from nmt.runs.checkpoint import CheckpointRecord
 from nmt.storage.files import write_json
 from tests.export.models import make_trained
+from tests.unit.small_models import make_tokenizer
 
 RECORD = ExportRecord(
     nmt="1",
@@ -46,6 +52,26 @@ def test_it_is_read_as_it_was_written_unless_another_file_than_the_card_differs(
     change(tmp_path / "graphs/encoder.bin")
     with pytest.raises(UserError, match=r"graphs/encoder.bin is missing, damaged or was changed"):
         ExportRecord.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("saved", "used"),
+    [
+        ("{beam: 3, no_repeat_ngram: 2}", DecodingConfig(beam=3, no_repeat_ngram=2)),
+        ("{beam: 3, strategy: mbr, temperature: 0.7, nbest: 9}", DecodingConfig(beam=3)),
+    ],
+)
+def test_an_export_is_loaded_with_the_beam_of_its_run(
+    tmp_path: Path, saved: str, used: DecodingConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = SimpleNamespace(Translator=lambda *_, **__: None)
+    monkeypatch.setattr(ctranslate2_engine, "import_optional", lambda _: library)
+    for name, content in make_tokenizer().files.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "config.yaml").write_text(f"decoding: {saved}\n", encoding="utf-8")
+    write_json(tmp_path / "export.json", asdict(replace(RECORD, sha256=checksums_of(tmp_path))))
+    loaded = ctranslate2_engine.load_export(tmp_path, Machine(torch.device("cpu"), torch.float32))
+    assert loaded.engine.config == used
 
 
 @pytest.mark.parametrize(

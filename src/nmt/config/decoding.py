@@ -74,6 +74,13 @@ class DecodingConfig(Group):
         return replace(self, strategy="sample", beam=self.candidates, nbest=self.candidates)
 
     @property
+    def plain_beam(self) -> "DecodingConfig":
+        """The beam of these settings without their other wishes, which every export can search with."""
+        return DecodingConfig(
+            beam=self.beam, alpha=self.alpha, extra_length=self.extra_length, batch_tokens=self.batch_tokens
+        )
+
+    @property
     def in_words(self) -> str:
         """The search in a few words."""
         match self.strategy:

@@ -9,7 +9,6 @@ import torch
 from nmt import __version__
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config import registry
-from nmt.config.decoding import DecodingConfig
 from nmt.config.saved import from_yaml, without_folders
 from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine, load_model
@@ -50,10 +49,7 @@ def run(config: Config) -> None:
     settings, (lines, references) = from_yaml(text), map(list, zip(*_sample(config), strict=True))
     choose(Machine(CPU, torch.float32), kernels=False, trains=False)  # a trace sees only operations of PyTorch
     model, tokenizer = load_model(checkpoint, settings.model, CPU)
-    usual = config.decoding  # of which every export can do this much: one model and a plain beam
-    search = DecodingConfig(
-        beam=usual.beam, alpha=usual.alpha, extra_length=usual.extra_length, batch_tokens=usual.batch_tokens
-    )
+    search = config.decoding.plain_beam
     trained = TrainedModel(settings, checkpoint.weights, tokenizer, search, export.quantization)
     target.check(export.target, trained)
     with replacing(folder.resolve(), is_folder=True) as partial:

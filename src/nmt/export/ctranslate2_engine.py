@@ -39,15 +39,16 @@ def load_named_export(config: Config, machine: Machine) -> LoadedModel:
 
 
 def load_export(folder: Path, machine: Machine, search: DecodingConfig | None = None) -> LoadedModel:
-    """Load an export for CTranslate2; without `search`, with the search of the run that it was made from."""
+    """Load an export for CTranslate2; without `search`, with the beam search of the run that it was made from."""
     if not (folder / EXPORT_RECORD).is_file():
         raise UserError(f"there is no export in {folder}: run `make export` first (with the same ARGS)")
     record = ExportRecord.read(folder)
     if record.target != "ctranslate2":
         raise UserError(f"{folder} is an export for {record.target}: this needs one for ctranslate2, or the run itself")
     if search is None:
-        saved = load_config(folder / SETTINGS).decoding.naming_no_file
-        search = replace(saved, ensemble=[], alignments=False)
+        saved = load_config(folder / SETTINGS).decoding
+        beam = saved if saved.strategy == "beam" else saved.plain_beam
+        search = replace(beam.naming_no_file, ensemble=[], alignments=False)
     engine = CTranslate2Engine(folder, search, machine.device, max_positions=record.positions)
     checkpoint = replace(record.checkpoint, export=str(folder), quantization=record.quantization)
     return LoadedModel(engine, folder, record.languages, checkpoint)
