@@ -15,7 +15,7 @@ from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
 from nmt.config.registry import load
 from nmt.errors import UserError
-from nmt.export import ctranslate2_engine
+from nmt.export import ctranslate2_engine, onnx
 from nmt.export.record import ExportRecord, card, checksums_of
 from nmt.runs.checkpoint import CheckpointRecord
 from nmt.storage.files import write_json
@@ -72,6 +72,16 @@ def test_an_export_is_loaded_with_the_beam_of_its_run(
     write_json(tmp_path / "export.json", asdict(replace(RECORD, sha256=checksums_of(tmp_path))))
     loaded = ctranslate2_engine.load_export(tmp_path, Machine(torch.device("cpu"), torch.float32))
     assert loaded.engine.config == used
+
+
+def test_the_page_names_languages_as_browsers_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained, _ = make_trained("web")
+    monkeypatch.setattr(onnx, "write", lambda *_: None)  # needs other packages
+    data = replace(trained.settings.data, source_lang="de_AT", target_lang="pt_BR")
+    onnx.write_page(tmp_path, replace(trained, settings=replace(trained.settings, data=data)))
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert 'new Intl.Segmenter("de-AT"' in page
+    assert 'lang="pt-BR"' in page
 
 
 @pytest.mark.parametrize(

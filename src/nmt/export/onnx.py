@@ -117,7 +117,8 @@ def write_page(folder: Path, trained: TrainedModel) -> None:
         for name in (ENCODER, DECODER):
             (folder / GRAPHS / f"{name}.onnx").unlink()
     data = trained.settings.data
-    values = {"name": trained.settings.name, "source": data.source_lang, "target": data.target_lang}
+    source, target = (language.replace("_", "-") for language in (data.source_lang, data.target_lang))  # as browsers do
+    values = {"name": trained.settings.name, "source": source, "target": target}
     escaped = {key: escape(value) for key, value in values.items()}
     page = Template(files(__package__).joinpath("index.html").read_text(encoding="utf-8"))
     dtype = "q8" if rounded else "fp32"
