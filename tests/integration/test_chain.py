@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt.config.tree import Config
+from nmt.demo import command as demo_command
 from nmt.demo import source as demo
 from tests.integration.toy import call, refuse, succeed
 
@@ -30,9 +32,19 @@ def test_demo_runs_the_whole_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert any(line.startswith(beginning) for line in lines)
     assert len(lines) <= 30
     assert max(len(line) for line in lines if str(tmp_path) not in line) <= 120
+    assert f"experiment=demo paths.outputs={tmp_path}/outputs" in lines[-1]
     folder = tmp_path / "outputs" / "demo"
     assert json.loads((folder / "eval" / "unseen.json").read_text())["bleu"]["signature"]
     assert (folder / "report.html").exists()
     again = call(command)
     assert again.returncode == 0, again.stderr
     assert "is finished" in again.stdout
+
+
+def test_only_the_main_process_shows_the_end_of_a_demo(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setattr(demo_command, "run_chain", lambda _: {})
+    demo_command.run(Config())
+    assert capsys.readouterr().out == ""
