@@ -12,7 +12,7 @@ import nmt
 
 SOURCE = Path(nmt.__file__).parent
 LEAVES = "demo export report serving synthesis table3"
-"""Packages that nobody imports: the command line and the registry of settings name their code."""
+"""Packages of one feature, which only the command line and `imports` import."""
 LAYERS = f"""
 __main__ | cli | imports | {LEAVES} | commands | own_text | training | evaluation | parsing | decoding | runs | data
 | estimate | model | text | compute | storage | config | packages | launched errors
