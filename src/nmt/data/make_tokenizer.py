@@ -132,15 +132,11 @@ def _train(config: Config, manifest: Manifest) -> Tokenizer:
             files = [config.data_folder / each.texts[side] for side in sides]
             texts[each.corpus] = Text(files, len(files) * manifest.collected(each.name).kept, each.data.tag)
         if sides == (1,) and not is_text(config.data.target_lang):
-            return run_in_process(_train_on_trees, [file for text in texts.values() for file in text.files])
+            files = [file for text in texts.values() for file in text.files]
+            return run_in_process(train_tokenizer.train_on_symbols, files)
         return run_in_process(_train_model, texts, config.data, config.tokenizer, tags_of(splits) if 0 in sides else [])
 
     return Tokenizer(*([train(0, 1)] if config.tokenizer.joint else [train(0), train(1)]))
-
-
-def _train_on_trees(files: Sequence[Path]) -> bytes:
-    found: bytes = imported("nmt.parsing.symbols:train_on_files")(files)
-    return found
 
 
 def _train_model(texts: Mapping[str, Text], data: DataConfig, settings: TokenizerConfig, tags: Sequence[str]) -> bytes:

@@ -3,7 +3,8 @@
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress, islice
+from itertools import chain, compress, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import sentencepiece
 
 from nmt.config.data import TokenizerConfig
 from nmt.errors import UserError
+from nmt.text.lines import read_lines
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import SPACE_MARK
 
@@ -29,27 +31,42 @@ BLOCK_LINES = 1 << 20
 def train(lines: Iterable[str], count: int, config: TokenizerConfig, tags: Sequence[str] = ()) -> bytes:
     """Train a model on `count` lines, and return its content; each tag becomes one piece with the space before it."""
     symbols: dict[str, Any] = {"user_defined_symbols": [SPACE_MARK + tag for tag in tags]} if tags else {}
-    model = io.BytesIO()
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(line for line in sample(lines, count, MAX_SENTENCES) if line and not line.isspace()),
-            model_writer=model,
+        return _train(
+            (line for line in sample(lines, count, MAX_SENTENCES) if line and not line.isspace()),
             model_type=config.model_type,
             vocab_size=config.vocab_size,
-            normalization_rule_name="identity",
             remove_extra_whitespaces=False,
-            character_coverage=1.0,
             max_sentence_length=MAX_LINE_BYTES,
             num_threads=THREADS,
-            unk_id=UNK,
-            pad_id=PAD,
-            bos_id=BOS,
-            eos_id=EOS,
-            minloglevel=3,
             **symbols,
         )
     except RuntimeError as error:
         raise UserError(_explain(str(error), f"tokenizer.vocab_size={config.vocab_size}")) from error
+
+
+def train_on_symbols(files: Iterable[Path]) -> bytes:
+    """Return a model for linearised trees, in which every symbol between spaces is a piece."""
+    symbols = {symbol for line in chain.from_iterable(map(read_lines, files)) for symbol in line.split()}
+    size = len(symbols) + len((UNK, PAD, BOS, EOS))
+    return _train(iter(sorted(symbols)), model_type="word", use_all_vocab=True, vocab_size=size)
+
+
+def _train(sentences: Iterator[str], **options: Any) -> bytes:
+    """Train a model with these options and those that all models share."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=sentences,
+        model_writer=model,
+        normalization_rule_name="identity",
+        character_coverage=1.0,
+        unk_id=UNK,
+        pad_id=PAD,
+        bos_id=BOS,
+        eos_id=EOS,
+        minloglevel=3,
+        **options,
+    )
     return model.getvalue()
 
 

@@ -9,9 +9,9 @@ from nmt.config.data import TREES
 from nmt.errors import UserError
 from nmt.evaluation.metrics import score_text
 from nmt.parsing.linearise import Repairs, linearise, parse_line, repair, repair_all
-from nmt.parsing.symbols import train_on_files
 from nmt.parsing.trees import Leaf, clean, leaves, with_leaves, words
 from nmt.text.tokenizer import Tokenizer
+from nmt.text.train_tokenizer import train_on_symbols
 from tests.unit.parsing.random_trees import random_leaves, random_tree, tree
 
 DOG = ["John", "has", "a", "dog", "."]
@@ -101,9 +101,9 @@ def test_symbols_are_whole_pieces_of_the_vocabulary_and_come_back(tmp_path: Path
     lines, files = ["(S (NP XX )NP (VP XX )VP . )S", "(S `` XX '' , : )S"], [tmp_path / name for name in "abc"]
     for file, text in zip(files, (lines, lines[::-1], ["a dog"]), strict=True):
         file.write_text("\n".join(text) + "\n")
-    model = train_on_files(files[:1])
-    assert train_on_files(files[1:2]) == model
-    tokenizer = Tokenizer(train_on_files(files[2:]), model)
+    model = train_on_symbols(files[:1])
+    assert train_on_symbols(files[1:2]) == model
+    tokenizer = Tokenizer(train_on_symbols(files[2:]), model)
     pieces = [tokenizer.target_pieces(ids) for ids in tokenizer.encode_target(lines)]
     assert pieces == [[f"▁{symbol}" for symbol in line.split()] for line in lines]
     assert [tokenizer.decode(ids) for ids in tokenizer.encode_target(lines)] == lines
