@@ -1,7 +1,7 @@
 // Draw the translations: the words of each sentence, other translations under them, and the menu of other words.
 // Text is only ever set as text, so nothing in a translation can become markup.
 
-import { differences, doubt, percent, placesOf } from "./words.js";
+import { doubt, percent, placesOf } from "./words.js";
 
 export const find = (selector, within = document) => within.querySelector(selector);
 export const findAll = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -56,9 +56,9 @@ const wordLine = (row, model, number) => {
 };
 
 const alternativeOf = (row, candidate, place, model) => {
-  const differs = differences(wordsIn(candidate), wordsIn(shownIn(row)));
+  const shown = new Set(wordsIn(shownIn(row)));
   const button = element("button", { type: "button", lang: model.target, dir: "auto", data: { candidate: place } });
-  button.append(...withWords(candidate, (text, index) => element("span", { text, className: differs[index] ? "differs" : "" })));
+  button.append(...withWords(candidate, (text) => element("span", { text, className: shown.has(text) ? "" : "differs" })));
   const item = element("li");
   item.append(button);
   return item;
