@@ -44,7 +44,7 @@ def test_a_chart_places_the_points_of_a_curve_between_its_axes() -> None:
 
 
 def tree(text: str) -> Node:
-    (found,) = parse_trees([text], "a tree")
+    ((_, found),) = parse_trees([text], "a tree")
     return found
 
 

@@ -37,7 +37,7 @@ from nmt.export import huggingface
 from nmt.export.target import TrainedModel
 from nmt.imports.marian import read_marian
 from nmt.parsing.linearise import repair
-from nmt.parsing.trees import bracketed, clean, leaves, parse_trees, read_trees
+from nmt.parsing.trees import bracketed, clean, leaves, parse_trees
 from nmt.runs.checkpoint import load
 from nmt.runs.layout import META, SETTINGS, TRAINER, RunLayout
 from nmt.text.lines import read_lines
@@ -165,8 +165,8 @@ def test_trees_come_back_or_are_refused_and_any_line_is_repaired(tmp_path: Path,
     path = tmp_path / "trees.mrg"
     path.write_text(content, newline="\n")
     with suppress(UserError):
-        read = [tree for _, tree in read_trees(path)]
-        assert list(parse_trees(map(bracketed, read), "written")) == read
+        read = [tree for _, tree in parse_trees(read_lines(path), "trees")]
+        assert [tree for _, tree in parse_trees(map(bracketed, read), "written")] == read
         list(map(clean, read))
 
 

@@ -75,7 +75,8 @@ def pronoun(entry: Entry, case: Case) -> Phrase:
 
 @cache
 def _tree(text: str) -> Node:
-    return next(iter(parse_trees([text], "words.tsv")))
+    ((_, tree),) = parse_trees([text], "words.tsv")
+    return tree
 
 
 def fixed(entry: Entry) -> Phrase:

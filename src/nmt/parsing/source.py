@@ -11,9 +11,9 @@ from nmt.config.folders import expanded
 from nmt.data.sources.source import Fingerprint, Pair, Source, split_names
 from nmt.errors import UserError
 from nmt.parsing.linearise import tree_pair
-from nmt.parsing.trees import clean, read_trees
+from nmt.parsing.trees import clean, parse_trees
 from nmt.storage.files import checksums
-from nmt.text.lines import OPENERS
+from nmt.text.lines import OPENERS, read_lines
 
 ENDINGS = tuple(ending + packed for ending in (".mrg", ".trees", ".ptb") for packed in ("", *OPENERS))
 """Endings of the files that are read from a folder."""
@@ -23,7 +23,7 @@ _SECTIONS = re.compile(r"(.+):(\d+)(?:-(\d+))?")
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     """Yield the pairs of a split."""
     for path in _inputs(config, split):
-        for line, tree in read_trees(path):
+        for line, tree in parse_trees(read_lines(path), str(path)):
             cleaned = clean(tree)
             if cleaned is None:
                 raise UserError(f"{path}, line {line}: a tree without words, only empty elements: remove it.")

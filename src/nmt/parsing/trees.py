@@ -3,10 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from nmt.errors import UserError
-from nmt.text.lines import read_lines
 
 MAX_DEPTH = 200
 """Trees nested more deeply are refused, so that walking a tree never exhausts Python's stack."""
@@ -51,11 +49,6 @@ def leaves(tree: Part) -> Iterator[Leaf]:
         yield from leaves(child)
 
 
-def words(tree: Node) -> list[str]:
-    """Return the words of a tree."""
-    return [leaf.word for leaf in leaves(tree)]
-
-
 def with_leaves(tree: Node, replacements: Iterable[Leaf]) -> Node:
     """Return a tree of the same shape with other leaves."""
     remaining = iter(replacements)
@@ -92,20 +85,11 @@ def category(label: str) -> str:
     return label if label.startswith("-") else re.split("[-=]", label, maxsplit=1)[0]
 
 
-def read_trees(path: Path) -> Iterator[tuple[int, Node]]:
-    """Yield the trees of a bracketed file (plain, .gz or .xz), each with the number of the line on which it begins.
+def parse_trees(lines: Iterable[str], name: str) -> Iterator[tuple[int, Node]]:
+    """Yield the trees of bracketed lines, each with the number of the line on which it begins.
 
-    The file may have several trees per line or lines per tree.
+    A line may have several trees, and a tree several lines. Errors call the text `name`.
     """
-    return _numbered_trees(read_lines(path), str(path))
-
-
-def parse_trees(lines: Iterable[str], name: str) -> Iterator[Node]:
-    """Yield the trees of bracketed lines; errors call the text `name`."""
-    return (tree for _, tree in _numbered_trees(lines, name))
-
-
-def _numbered_trees(lines: Iterable[str], name: str) -> Iterator[tuple[int, Node]]:
     stack: list[tuple[list[str], list[Part]]] = []
     """The texts and the parts of each open bracket."""
     first = size = 0

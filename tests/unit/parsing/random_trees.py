@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 
-from nmt.parsing.trees import Leaf, Node, Part, parse_trees
+from nmt.parsing.trees import Leaf, Node, Part, leaves, parse_trees
 
 LABELS = ("S", "NP", "VP", "PP", "ADVP", "PRT", "SBAR", "NP-SBJ", "ADVP-TMP-1", "PP=2", "S-TPC-1", "TOP")
 TAGS = ("NN", "VB", "DT", ",", ".", ":", "``", "''", "-NONE-", "-LRB-", "RP")
@@ -14,8 +14,13 @@ MAX_CHILDREN = 4
 
 def tree(text: str) -> Node:
     """Return the tree of a bracketed text."""
-    (found,) = parse_trees([text], "a tree")
+    ((_, found),) = parse_trees([text], "a tree")
     return found
+
+
+def words(tree: Node) -> list[str]:
+    """Return the words of a tree."""
+    return [leaf.word for leaf in leaves(tree)]
 
 
 def random_leaves(random: Random, tags: Sequence[str] = TAGS) -> list[Leaf]:

@@ -9,8 +9,9 @@ import pytest
 from nmt.config.data import TREES
 from nmt.demo.source import draw
 from nmt.parsing.linearise import linearise, parse_line
-from nmt.parsing.trees import bracketed, parse_trees, words
+from nmt.parsing.trees import bracketed, parse_trees
 from tests.integration.toy import call
+from tests.unit.parsing.random_trees import words
 
 SECTIONS = {"02": 40, "03": 40, "22": 5, "23": 8}
 
@@ -59,7 +60,7 @@ def test_sections_become_sentences_and_symbols(folder: Path) -> None:
     prepared = folder / "data/treebank"
     originals = parse_trees(lines(folder / "wsj/23/wsj_2300.mrg"), "section 23")
     pairs = zip(originals, lines(prepared / "test.en"), lines(prepared / f"test.{TREES}"), strict=True)
-    for tree, sentence, symbols in pairs:
+    for (_, tree), sentence, symbols in pairs:
         assert sentence.split() == words(tree)
         assert symbols == linearise(tree.children[0])  # type: ignore[arg-type]
     assert len(lines(prepared / "train.en")) == 80
@@ -90,7 +91,7 @@ def test_parse_prints_a_tree_per_sentence(folder: Path) -> None:
     assert nmt(folder, "parse", f"input={given}", f"output={written}")[0] == 0
     first, empty, last = lines(written)
     assert empty == ""
-    assert [words(tree) for tree in parse_trees([first, last], "output")] == [
+    assert [words(tree) for _, tree in parse_trees([first, last], "output")] == [
         ["The", "old", "man", "(", "sleeps", ")", "."],
         ["Where", "is", "it", "?"],
     ]

@@ -9,10 +9,10 @@ from nmt.config.data import TREES
 from nmt.errors import UserError
 from nmt.evaluation.metrics import score_text
 from nmt.parsing.linearise import Repairs, linearise, parse_line, repair, repair_all
-from nmt.parsing.trees import Leaf, clean, leaves, with_leaves, words
+from nmt.parsing.trees import Leaf, clean, leaves, with_leaves
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train_on_symbols
-from tests.unit.parsing.random_trees import random_leaves, random_tree, tree
+from tests.unit.parsing.random_trees import random_leaves, random_tree, tree, words
 
 DOG = ["John", "has", "a", "dog", "."]
 LINE = "(S (NP XX )NP (VP XX (NP XX XX )NP )VP . )S"

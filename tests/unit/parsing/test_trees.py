@@ -7,8 +7,9 @@ from random import Random
 import pytest
 
 from nmt.errors import UserError
-from nmt.parsing.trees import Leaf, Node, bracketed, clean, drawn, parse_trees, read_trees, words
-from tests.unit.parsing.random_trees import random_leaves, random_tree, tree
+from nmt.parsing.trees import Leaf, Node, bracketed, clean, drawn, parse_trees
+from nmt.text.lines import read_lines
+from tests.unit.parsing.random_trees import random_leaves, random_tree, tree, words
 
 MRG = """
 ( (S
@@ -27,7 +28,7 @@ MRG = """
 def test_files_of_the_penn_treebank_are_read_and_cleaned(tmp_path: Path) -> None:
     file = tmp_path / "wsj_0001.mrg"
     file.write_text(MRG)
-    cleaned = [bracketed(found) for _, whole in read_trees(file) if (found := clean(whole))]
+    cleaned = [bracketed(found) for _, whole in parse_trees(read_lines(file), "trees") if (found := clean(whole))]
     assert cleaned == [
         "(S (NP (NNP Mr.) (NNP Vinken)) (VP (VBZ wants) (S (VP (TO to) (VP (VB go) (PP (IN to)))))) (. .))",
         "(NP (NN end))",
@@ -37,14 +38,15 @@ def test_files_of_the_penn_treebank_are_read_and_cleaned(tmp_path: Path) -> None
 def test_compressed_files_and_several_trees_on_a_line_are_read(tmp_path: Path) -> None:
     file = tmp_path / "trees.mrg.gz"
     file.write_bytes(gzip.compress(b"(NP (NN a)) (NP (NN b))\n(NP\n(NN c))"))
-    assert [(line, words(found)) for line, found in read_trees(file)] == [(1, ["a"]), (1, ["b"]), (2, ["c"])]
+    found = [(line, words(tree)) for line, tree in parse_trees(read_lines(file), "trees")]
+    assert found == [(1, ["a"]), (1, ["b"]), (2, ["c"])]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_written_trees_are_read_as_they_were(seed: int) -> None:
     random = Random(seed)
     trees = [random_tree(random, random_leaves(random)) for _ in range(100)]
-    assert list(parse_trees(map(bracketed, trees), "trees")) == trees
+    assert [found for _, found in parse_trees(map(bracketed, trees), "trees")] == trees
 
 
 def test_brackets_of_the_text_are_escaped_in_files_and_plain_in_sentences() -> None:
