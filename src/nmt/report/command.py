@@ -1,20 +1,17 @@
 """`nmt report`: write a page about a run, or a comparison of several runs."""
 
-from dataclasses import replace
-
 from nmt.config.keys import plain_name
 from nmt.config.tree import Config
 from nmt.report.comparison import as_text, by_name, compare_scores, comparison
 from nmt.report.page import build_section, report
-from nmt.report.run import Run, read_run
+from nmt.report.run import read_run
 from nmt.runs.layout import RunLayout
-from nmt.runs.scores import scores_folder, scores_to_show
 from nmt.text.lines import STANDARD, open_output
 
 
 def run(config: Config) -> None:
     """Write the page and print its path; of a comparison, print the scores and the settings that differ, too."""
-    runs = [_read(config, entry) for entry in config.compare or [config.name]]
+    runs = [read_run(config, entry) for entry in config.compare or [config.name]]
     if names := config.compare:
         compared = by_name(runs)
         scores = build_section(lambda: compare_scores(compared))
@@ -27,14 +24,3 @@ def run(config: Config) -> None:
     with open_output(output) as file:
         file.write(page.encode())
     print(f"report: {output}")
-
-
-def _read(config: Config, entry: str) -> Run:
-    """Read a run and its scores; an entry NAME:ENGINE names those of the run alone by another engine."""
-    name, _, engine = entry.partition(":")
-    named = replace(config, name=name)
-    if engine:
-        named = replace(named, engine=engine, decoding=replace(config.decoding, ensemble=[]))
-    scores = scores_folder(named) if engine else scores_to_show(named)
-    run = read_run(named.runs_folder, name, named.corpora_folder, scores)
-    return replace(run, name=entry)

@@ -1,6 +1,6 @@
 """Read the files of a run, once for the whole report."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nmt.config.saved import load_config
@@ -11,6 +11,7 @@ from nmt.errors import UserError, nearest
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.runs.environment import Environment, read_environment
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
+from nmt.runs.scores import scores_folder, scores_to_show
 from nmt.runs.tracker import MetricsEvent, read_metrics
 from nmt.text.lines import read_lines
 
@@ -93,15 +94,19 @@ class Run:
         return sum(after.time - before.time for before, after in steps if after.event != "start")
 
 
-def read_run(outputs: Path, name: str, data: Path, scores: Path | None = None) -> Run:
-    """Read a run, given the folders of all runs, of all corpora, and of the scores to show instead of eval/."""
-    folder = outputs / name
+def read_run(config: Config, entry: str) -> Run:
+    """Read a run and its scores; an entry NAME:ENGINE names those of the run alone by another engine."""
+    name, _, engine = entry.partition(":")
+    named = replace(config, name=name)
+    if engine:
+        named = replace(named, engine=engine, decoding=replace(config.decoding, ensemble=[]))
+    scores, folder = scores_folder(named) if engine else scores_to_show(named), named.run_folder
     layout = RunLayout(folder)
     if not layout.settings.is_file():
         others = sorted(path.parent.name for path in folder.parent.glob("*/config.yaml") if path.is_file())
         advice = nearest(folder.name, others) if others else "run `make train` first (with the same ARGS)"
         raise UserError(f"there is no run {folder.name} in {folder.parent}: {advice}")
-    config = load_config(layout.settings)
+    trained = load_config(layout.settings)
     environment = read_environment(layout.environment) if layout.environment.is_file() else None
-    events, corpus = read_metrics(layout.metrics), data / config.data.corpus
-    return Run(name, folder, corpus, config, environment, events, scores or layout.evaluation)
+    events, corpus = read_metrics(layout.metrics), config.corpora_folder / trained.data.corpus
+    return Run(entry, folder, corpus, trained, environment, events, scores)
