@@ -22,8 +22,6 @@ FLAGS = (
 )
 SECONDS = 90
 """Most to wait for the page; it takes a second or two on a machine with nothing else to do."""
-WORDS = "[...document.querySelectorAll('li:first-child [data-word]')]"
-"""The words of the first translation."""
 
 Browser = Any
 
@@ -84,24 +82,6 @@ def phone(browser: Browser) -> Iterator[None]:
         yield
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-def point_at_second_word(browser: Browser) -> None:
-    """Point at the second word of the first translation, and wait until the page shows what it attends to."""
-    wait(browser, f"return {WORDS}.length > 1")
-    browser.execute_script(f"{WORDS}[1].focus()")
-    wait(browser, "return document.querySelector('#look').textContent.includes('attends to')")
-
-
-def replace_second_word(browser: Browser) -> tuple[list[str], list[str]]:
-    """Take the last alternative to the second word; return the first two words as they should be, and as they are."""
-    browser.execute_script(f"{WORDS}[1].click()")
-    wait(browser, "return document.querySelectorAll('#choices:popover-open button').length > 1")
-    chosen = browser.execute_script("return document.querySelector('#choices button:last-child span').textContent")
-    before = browser.execute_script(f"return {WORDS}[0].textContent")
-    browser.find_element("css selector", "#choices button:last-child").click()
-    wait(browser, "return document.querySelector('.restore')")
-    return [before, chosen], browser.execute_script(f"return {WORDS}.slice(0, 2).map(each => each.textContent)")
 
 
 def console_messages(browser: Browser) -> list[str]:
