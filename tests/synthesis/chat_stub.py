@@ -46,7 +46,7 @@ class ChatStub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
         self.failures: dict[str, list[Any]] = {}
-        """By line: what goes wrong before the answer: a body, or status, body and Retry-After, or functions."""
+        """By line, what goes wrong with each request: None, a body, or status, body and Retry-After, or functions."""
         self.always: Any = None
         """What always goes wrong, if anything does."""
         self.answers: dict[str, Any] = {}
@@ -80,9 +80,8 @@ class Handler(BaseHTTPRequestHandler):
             stub.times.setdefault(line, []).append(time.monotonic())
             stub.busy += 1
             stub.most_busy = max(stub.busy, stub.most_busy)
-            failure = stub.always or next(iter(stub.failures.get(line, [])), None)
-            if not stub.always and failure is not None:
-                del stub.failures[line][0]
+            planned = stub.failures.get(line)
+            failure = stub.always or (planned.pop(0) if planned else None)
         try:
             stub.over.wait(stub.seconds)
             self._fail(failure) if failure is not None else self._answer(body, line)

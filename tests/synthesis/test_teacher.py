@@ -231,6 +231,17 @@ def test_the_budget_ends_the_work_in_time(stub: ChatStub, words: Words, tmp_path
     assert stub.answered == dict.fromkeys(LINES, 1)
 
 
+def test_candidates_are_kept_and_paid_for_although_the_next_one_is_refused(
+    stub: ChatStub, words: Words, tmp_path: Path
+) -> None:
+    stub.ignores_n, stub.failures = True, {line: [None, (400, "content policy")] for line in LINES}
+    mbr = ["decoding.strategy=mbr", "decoding.candidates=2", "teacher.requests=1"]
+    succeed([*words, *PRICE, *mbr, "teacher.budget=0.002"])
+    paid = sum(stub.answered.values())
+    assert 0 < paid * 0.00016 <= 0.002
+    assert len(rows(tmp_path)) == paid
+
+
 def test_a_teacher_that_does_not_answer_is_given_up_in_one_line(
     stub: ChatStub, words: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

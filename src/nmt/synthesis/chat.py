@@ -98,10 +98,10 @@ class Chat:
                     break
                 answers, sent, received = answers + reply[0][:left], sent + reply[1], received + reply[2]
             self.reserved -= most
-            self.lost_in_a_row = self.lost_in_a_row + 1 if left > 0 else 0
+            self.lost_in_a_row = 0 if answers else self.lost_in_a_row + 1
             if self.lost_in_a_row == MAX_LOST:
                 raise self._error("does not answer any more")
-            if left <= 0:
+            if answers:  # also if there are fewer than asked for, because they are paid for
                 journal.add(key, answers, (sent, received))
                 bar.set_postfix_str(f"price {cost(*journal.tokens):.4f}" if self.teacher.price else "", refresh=False)
 
