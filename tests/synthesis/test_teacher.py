@@ -309,8 +309,11 @@ def test_a_model_in_a_folder_translates_as_the_run_that_it_is_imported_as(tmp_pa
     lines = list(dict.fromkeys(marian.SOURCE))
     (tmp_path / "text.en").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     teacher = [f"teacher.model={tmp_path / 'hf'}", "decoding.beam=1", "runtime.device=cpu"]
-    succeed(["synthesize", f"input={tmp_path / 'text.en'}", f"output={tmp_path / 'made'}", *teacher])
+    words = ["synthesize", f"input={tmp_path / 'text.en'}", f"output={tmp_path / 'made'}", *teacher]
+    succeed(words)
     succeed(["import", f"input={tmp_path / 'hf'}", "name=same", f"paths.outputs={tmp_path}"])
     translations = nmt.load(tmp_path / "same", device="cpu", precision="fp32").translate(lines, beam=1)
     journal = (tmp_path / "made" / "answers.journal").read_text(encoding="utf-8")
     assert [json.loads(row)["answers"][0][0] for row in journal.splitlines()] == [each.text for each in translations]
+    (tmp_path / "made" / "train-00000-of-00001.jsonl").unlink()  # a folder without shards may change its languages
+    assert f"{len(lines)} to translate" in succeed([*words, "data.target_lang=fr"])

@@ -91,7 +91,8 @@ class Local:
 
     def request(self, line: str) -> dict[str, Any]:
         """Return what the translation of a line depends on."""
-        return {"model": self.config.teacher.model, "beam": self.config.decoding.beam, "text": line}
+        teacher, data, beam = self.config.teacher, self.config.data, self.config.decoding.beam
+        return {"model": teacher.model, "languages": [data.source_lang, data.target_lang], "beam": beam, "text": line}
 
     def answer(self, bar: "tqdm[tuple[str, str]]", journal: Journal) -> None:
         """Write the translations of all lines."""
