@@ -56,6 +56,8 @@ def _find(names: Sequence[str], wanted: Sequence[str], where: str) -> list[str]:
             f"{where} has the columns {shown}, but not {' and '.join(missing)}: name the source and the target column "
             "with data.columns=[SOURCE,TARGET]"
         )
+    if repeated := [name for name in found if names.count(name) > 1]:
+        raise UserError(f"{where} has several columns {repeated[0]}: give each a name of its own")
     return found
 
 
@@ -121,8 +123,8 @@ def _parquet(path: Path, wanted: Sequence[str], batches: Batches) -> Rows:
 
     with _explaining_errors(path):
         schema = pyarrow.parquet.read_schema(path)
-        within = schema.empty_table().flatten().schema.names  # of structures, one level deep
-        chosen = _find([*schema.names, *within], wanted, str(path))
+        names = schema.empty_table().flatten().schema.names  # of structures those of their parts, one level deep
+        chosen = _find(names, wanted, str(path))
         number = 0
         for table in batches(path, chosen):
             flat = table.flatten()

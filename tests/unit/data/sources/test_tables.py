@@ -129,3 +129,14 @@ def test_parquet_columns_without_sentences_are_refused(tmp_path: Path, side: pya
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(UserError, match=r"x\.parquet is not a whole Parquet file"):
         read(path)
+
+
+def test_columns_that_are_structures_or_occur_twice_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", [{"translation": {"en": "a", "de": "b"}, "note": "c"}])
+    with pytest.raises(UserError, match=r"has the columns translation\.en, translation\.de, note, but not translation"):
+        read(path, "translation", "note")
+    pyarrow.parquet.write_table(pyarrow.table([["a"], ["b"], ["c"]], names=["en", "en", "de"]), path)
+    (tmp_path / "x.csv").write_text("en,en,de\na,b,c\n")
+    for table in (path, tmp_path / "x.csv"):
+        with pytest.raises(UserError, match="has several columns en: "):
+            read(table)
