@@ -95,15 +95,17 @@ def _is_damaged(path: Path) -> bool:
 
 def _stream(path: Path, columns: list[str]) -> Iterator[Any]:
     """Yield the rows of a Parquet shard as tables of Arrow, as the Hub's own library reads them."""
+    import pyarrow.parquet  # noqa: PLC0415 - slow to import
     from datasets import load_dataset  # noqa: PLC0415 - slow to import, and only this source needs it
 
+    names = pyarrow.parquet.read_schema(path).names  # a column a.b may be inside a structure, which is read as a whole
     with TemporaryDirectory() as cache:  # in place of the library's own, which may be one that cannot be written
         rows = load_dataset(
             "parquet",
             data_files=[escape(str(path))],
             split="train",
             streaming=True,
-            columns=[*dict.fromkeys(name.partition(".")[0] for name in columns)],
+            columns=[name for name in names if any(f"{column}.".startswith(f"{name}.") for column in columns)],
             batch_size=BATCH_ROWS,
             cache_dir=cache,
         )

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import huggingface_hub.constants
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from nmt.config.data import DataConfig
@@ -52,6 +54,15 @@ def test_pairs_come_in_order_and_in_the_configured_direction(small_hub: SmallHub
     assert list(registry.pairs(french, "test")) == [("one", "un")]
     assert train() == pairs
     assert small_hub.sends == dict.fromkeys({*repository()} - {"README.md", "de-en/test-00000-of-00001.parquet"}, 1)
+
+
+@pytest.mark.parametrize("columns", [["text.en", "text.de"], ["translation.de", "text.en"]])
+def test_columns_whose_names_have_dots_are_found(small_hub: SmallHub, tmp_path: Path, columns: list[str]) -> None:
+    table = pyarrow.table({"text.en": ["one"], "text.de": ["eins"], "translation": [{"de": "eins"}], "id": [1]})
+    pyarrow.parquet.write_table(table, tmp_path / "table")
+    small_hub.files["dots/test.parquet"] = (tmp_path / "table").read_bytes()
+    found = list(registry.pairs(DataConfig(hub_config="dots", columns=columns), "test"))
+    assert found == [("one", "eins") if columns[0] == "text.en" else ("eins", "one")]
 
 
 def test_data_sets_that_do_not_exist_or_have_other_counts_are_refused(small_hub: SmallHub) -> None:
