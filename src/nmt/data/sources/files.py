@@ -120,9 +120,10 @@ def shards(folder: Path, splits: Sequence[str]) -> list[Path]:
         patterns = [f"{split}{middle}{ending}" for split in splits for middle in SHARD_MIDDLES]
         found = found or sorted({path for pattern in patterns for path in folder.glob(pattern)})
     for path in found:
-        if not (match := re.fullmatch(r"(.*-)\d+(-of-(\d+)\.[a-z.]+)", path.name)):
+        if not (match := re.fullmatch(r"(.*-)(\d+)(-of-(\d+)\.[a-z.]+)", path.name)):
             continue
-        expected = {path.with_name(f"{match[1]}{number:05}{match[2]}") for number in range(int(match[3]))}
+        digits = len(match[2])
+        expected = {path.with_name(f"{match[1]}{number:0{digits}}{match[3]}") for number in range(int(match[4]))}
         if missing := sorted(expected - set(found)):
             raise UserError(f"{missing[0]} is missing, though {path.name} is there: fetch it too.")
     return found

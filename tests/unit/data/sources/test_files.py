@@ -28,17 +28,21 @@ def read(*files: str, split: str = "train") -> list[Pair]:
     return list(read_pairs(inputs(files, split), ("en", "de")))
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".jsonl.gz", ".csv"])
-def test_folder_of_shards_gives_the_split_in_order(tmp_path: Path, ending: str) -> None:
-    for number in (1, 0):
-        write_table(tmp_path / f"train-0000{number}-of-00002{ending}", [{"en": f"train {number}", "de": "x"}])
+@pytest.mark.parametrize(
+    ("shard", "ending"),
+    [("train-0000{}-of-00002", ".parquet"), ("train-0000{}-of-00002", ".jsonl.gz"), ("train-{}-of-2", ".csv")],
+)
+def test_folder_of_shards_gives_the_split_in_order(tmp_path: Path, shard: str, ending: str) -> None:
+    first, second = (f"{shard.format(number)}{ending}" for number in range(2))
+    for name, source in ((second, "train 1"), (first, "train 0")):
+        write_table(tmp_path / name, [{"en": source, "de": "x"}])
     write_table(tmp_path / f"validation{ending}", [{"en": "valid", "de": "y"}])
     assert read(str(tmp_path)) == [("train 0", "x"), ("train 1", "x")]
     assert read(str(tmp_path), split="valid") == [("valid", "y")]
     with pytest.raises(UserError, match="holds no shards of test"):
         read(str(tmp_path), split="test")
-    (tmp_path / f"train-00000-of-00002{ending}").unlink()
-    with pytest.raises(UserError, match=rf"train-00000-of-00002{ending} is missing, though train-00001"):
+    (tmp_path / first).unlink()
+    with pytest.raises(UserError, match=rf"{first} is missing, though {second}"):
         read(str(tmp_path))
 
 
