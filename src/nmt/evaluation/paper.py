@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from nmt.config.data import DataConfig
 from nmt.config.tree import Config
 
 NEWSTEST2014 = {
@@ -66,5 +67,11 @@ def paper_score(metric: str, config: Config, split: str) -> float | None:
         return None
     model = config.model
     size = SIZES.get((model.encoder_depth, model.decoder_depth, model.d_model, model.d_ff, model.heads), "")
-    figures = {"bleu_paper": NEWSTEST2014.get((config.data.corpus, size)), "bracket_f1": WSJ.get(config.name)}
-    return figures.get(metric)
+    bleu = NEWSTEST2014.get((config.data.corpus, size)) if _is_newstest2014(config.data) else None
+    return {"bleu_paper": bleu, "bracket_f1": WSJ.get(config.name)}.get(metric)
+
+
+def _is_newstest2014(data: DataConfig) -> bool:
+    """Return whether the test set is the paper's: that of WMT14 on the Hub, or sacreBLEU's."""
+    is_of_hub = (data.source, data.hub_dataset, data.test) == ("hub", DataConfig().hub_dataset, ["test"])
+    return is_of_hub or data.test in (["sacrebleu:wmt14"], ["sacrebleu:wmt14/full"])

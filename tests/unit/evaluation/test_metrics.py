@@ -169,4 +169,7 @@ def test_only_the_papers_recipes_have_its_results(
     config = compose([f"experiment={experiment}"])
     assert paper_score("bleu_paper", config, split) == bleu
     assert paper_score("perplexity", config, split) == perplexity
-    assert paper_score("bleu_paper", compose([f"experiment={experiment}", "model.encoder_layers=4"]), "test") is None
+    for change in ("model.encoder_layers=4", "data.test=[sacrebleu:wmt16]", "data.hub_dataset=wmt/wmt16"):
+        assert paper_score("bleu_paper", compose([f"experiment={experiment}", change]), "test") is None
+    config = compose([f"experiment={experiment}", "data.test=[sacrebleu:wmt14/full]"])
+    assert paper_score("bleu_paper", config, split) == bleu
