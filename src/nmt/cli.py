@@ -76,7 +76,7 @@ def _start(name: str, command: Command, words: list[str]) -> None:
     from nmt.config.compose import parse, run_with_hydra  # noqa: PLC0415
 
     def run(config: "Config", given: frozenset[str], is_search: bool) -> float | None:
-        run_command(command, completed(config, given))
+        run_command(command, completed(config, given, may_fetch=command.prepares))
         return _best_loss(config) if is_search else None
 
     line = parse([*command.defaults, *words])
@@ -87,7 +87,7 @@ def _start(name: str, command: Command, words: list[str]) -> None:
     elif line.of_hydra:
         run_with_hydra(line, run)
     else:
-        run_command(command, composed_settings(line.settings))
+        run_command(command, composed_settings(line.settings, may_fetch=command.prepares))
 
 
 def _best_loss(config: "Config") -> float:
@@ -102,15 +102,18 @@ def _best_loss(config: "Config") -> float:
     return min(losses)
 
 
-def composed_settings(overrides: list[str]) -> "Config":
+def composed_settings(overrides: list[str], *, may_fetch: bool = False) -> "Config":
     """Return the settings that the overrides give, completed with those that they leave open."""
     from nmt.config.compose import compose, given_settings  # noqa: PLC0415 - slow, and `nmt --help` does not need it
 
-    return completed(compose(overrides), given_settings(overrides))
+    return completed(compose(overrides), given_settings(overrides), may_fetch=may_fetch)
 
 
-def completed(config: "Config", given: frozenset[str]) -> "Config":
-    """Return the settings with values for those that the user leaves open; refuse given ones that have no effect."""
+def completed(config: "Config", given: frozenset[str], *, may_fetch: bool = False) -> "Config":
+    """Return the settings with values for those that the user leaves open; refuse given ones that have no effect.
+
+    Only a command that prepares the text may fetch it to measure it.
+    """
     from nmt.own_text.complete import with_values_for_text  # noqa: PLC0415 - slow, and not for `nmt --help`
     from nmt.serving.command import check_served_models  # noqa: PLC0415
 
@@ -118,7 +121,7 @@ def completed(config: "Config", given: frozenset[str]) -> "Config":
         from nmt.runs.origin import with_shape_of_origin  # noqa: PLC0415 - imports torch
 
         config = with_shape_of_origin(config, given)
-    config = with_values_for_text(config, given)
+    config = with_values_for_text(config, given, may_fetch=may_fetch)
     if config.serve.models:
         check_served_models(given)
     return config

@@ -15,7 +15,7 @@ from nmt.own_text.complete import measure_text, share_to_hold_out, vocabulary_fo
 from nmt.own_text.prepare import plan_training
 from nmt.runs.layout import RunLayout, step_folder_name
 from nmt.text.train_tokenizer import train
-from tests.integration.toy import pairs, refuse, write_pairs
+from tests.integration.toy import pairs, refuse, succeed, write_pairs
 
 NAMES = [*DERIVED, "own.minutes"]
 
@@ -139,6 +139,19 @@ def test_a_prepared_corpus_keeps_its_values_until_its_text_changes(tmp_path: Pat
     grown = completed(words_for(tmp_path, pairs(6000, 2)))
     assert grown.tokenizer.vocab_size not in (150, compose(words).tokenizer.vocab_size)
     assert (grown.data.hold_out, grown.data.target_lang) == (0.05, "de")
+
+
+def test_text_at_an_address_is_measured_by_the_command_that_prepares_it(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NMT_CACHE", str(tmp_path / "cache"))
+    here, there = completed(words), [word.replace(f"{tmp_path}/train", f"file://{tmp_path}/train") for word in words]
+    assert completed(there).tokenizer.vocab_size == compose(there).tokenizer.vocab_size
+    assert not (tmp_path / "cache").exists()
+    succeed(["data", *there])
+    prepared = completed(there)
+    assert prepared.tokenizer == here.tokenizer
+    assert prepared.data.hold_out == here.data.hold_out != compose(there).data.hold_out
 
 
 def test_the_share_to_hold_out_falls_with_the_text(words: list[str]) -> None:

@@ -23,7 +23,7 @@ class Command(NamedTuple):
     distributed: bool = False
     """True if all processes of torchrun take part; any other command runs on the first process only."""
     prepares: bool = False
-    """True if it changes the prepared corpus, which all other commands only read."""
+    """True if it changes the prepared corpus, for which it may fetch text; other commands only read it."""
     copies: tuple[str, ...] = ("corpus", "run")
     """What is fetched first if paths.data or paths.outputs is an address."""
 
@@ -66,6 +66,7 @@ COMMANDS = {
         "run data, train, average and eval, and then the report",
         ("data", "tokenizer", *LEARNING, "averaging", "evaluation", *SEARCH),
         distributed=True,
+        prepares=True,
         copies=(),  # its commands have their own
     ),
     "translate": Command(

@@ -32,10 +32,10 @@ MAX_PAIRS, MAX_PAIRS_OF_WORDS = 1_000_000, 100_000
 vocabulary, or words enough for any."""
 
 
-def with_values_for_text(config: Config, given: Container[str]) -> Config:
+def with_values_for_text(config: Config, given: Container[str], *, may_fetch: bool = False) -> Config:
     """Return the settings with the values of a run that has begun, or with what is derived before preparing the text.
 
-    The settings and groups that the user gives keep their values.
+    The settings and groups that the user gives keep their values. Text at an address is measured if it may be fetched.
     """
     if config.data.source != "files" and not config.own.derive:
         return config
@@ -45,10 +45,10 @@ def with_values_for_text(config: Config, given: Container[str]) -> Config:
     if not config.own.derive:
         return config
     config = with_values(config, {"own.keep": list(dict.fromkeys([*config.own.keep, *_given(config, usual, given)]))})
-    return as_begun(config) or suited_to_text(config)
+    return as_begun(config, may_fetch=may_fetch) or suited_to_text(config, may_fetch=may_fetch)
 
 
-def as_begun(config: Config) -> Config | None:
+def as_begun(config: Config, *, may_fetch: bool = False) -> Config | None:
     """Return the settings with those of the run's newest checkpoint, except for what is given; None if it has none."""
     newest = RunLayout(config.run_folder).newest_checkpoint()
     if newest is None:
@@ -59,10 +59,10 @@ def as_begun(config: Config) -> Config | None:
         config, {name: value_of(saved, name) for name in ("own.derive", "own.minutes", *DERIVED) if name not in kept}
     )
     # from another text, a corpus of its own can be prepared
-    return begun if saved.data.train == config.data.train else suited_to_text(begun)
+    return begun if saved.data.train == config.data.train else suited_to_text(begun, may_fetch=may_fetch)
 
 
-def suited_to_text(config: Config) -> Config:
+def suited_to_text(config: Config, *, may_fetch: bool = False) -> Config:
     """Return the settings with values with which the text was prepared, or which suit it, as far as they can be known.
 
     Commands report text that is missing, empty or damaged when they need it.
@@ -76,7 +76,7 @@ def suited_to_text(config: Config) -> Config:
         return with_values(config, taken)
 
     try:
-        here = registry.fingerprint_if_here(config.data, "train")
+        here = registry.fingerprint_if_here(config.data, "train", may_fetch=may_fetch)
         config = take(config, _prepared_with(config, here))
         config = take(config, dict(zip(LANGUAGES, named_languages(config.data) or (), strict=False)))
         if here is not None and HOLD_OUT in missing and registry.held_out(config.data):

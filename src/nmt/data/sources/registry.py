@@ -59,10 +59,10 @@ def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     return {**found, alignments.NAME: checksum(given)}
 
 
-def fingerprint_if_here(config: DataConfig, split: str) -> Fingerprint | None:
-    """Return the fingerprint of a split; None if its files are gone, or might have to be downloaded for it."""
+def fingerprint_if_here(config: DataConfig, split: str, *, may_fetch: bool = False) -> Fingerprint | None:
+    """Return the fingerprint of a split; None if its files are gone, or if they may not be fetched for it."""
     names: list[str] = getattr(config, "train" if split in held_out(config) else split, [])
-    if source_of(config, split) is sacrebleu_sets.SOURCE or any(map(is_address, names)):
+    if not may_fetch and (source_of(config, split) is sacrebleu_sets.SOURCE or any(map(is_address, names))):
         return None
     try:
         return fingerprint(config, split)
