@@ -88,7 +88,6 @@ def test_the_page_names_languages_as_browsers_do(tmp_path: Path, monkeypatch: py
     ("data", "languages", "datasets", "said"),
     [
         (DataConfig(source_lang="no", target_lang="1e3"), ["no", "1e3"], ["wmt/wmt14"], ["wmt/wmt14 (de-en)"]),
-        (DataConfig(hub_dataset="/home/me/secret/wmt14"), ["en", "de"], [], []),
         (DataConfig(source="files", train=["/home/me/secret/train.en", "../secret/b.de"]), ["en", "de"], [], ["b.de"]),
         (
             DataConfig(source="files", train=["a.en", "a.de"], tag="<de>", mixture={"back": BACK}),
@@ -97,7 +96,7 @@ def test_the_page_names_languages_as_browsers_do(tmp_path: Path, monkeypatch: py
             ["<de> A man sleeps.", "Sentences from de to fr begin with `<fr>`", "- de to fr: files: b.de, b.fr\n"],
         ),
     ],
-    ids=("hub", "a local copy", "private files", "a mixture"),
+    ids=("hub", "private files", "a mixture"),
 )
 def test_the_card_describes_each_corpus_without_local_folders(
     data: DataConfig, languages: list[str], datasets: list[str], said: list[str]

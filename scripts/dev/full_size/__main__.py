@@ -63,11 +63,11 @@ def main() -> int:
     parser.add_argument("overrides", nargs="*", help="settings, such as data=wmt14_en_fr")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="full-size-", dir=options.folder))
-    source = [f"data.hub_dataset={folder}/hub", "data.hub_config=generated", "data.hub_revision=generated"]
+    source = ["data.source=files", *(f"data.{split}=[{folder}/shards]" for split in ("train", "valid", "test"))]
     languages = [f"data.{side}_lang={language}" for side, language in zip(("source", "target"), LANGUAGES, strict=True)]
     config = compose([*options.overrides, *languages, *source, f"paths.data={folder}"])
     try:
-        writer = get_context("fork").Process(target=write_shards, args=(folder / "hub/generated", options.pairs))
+        writer = get_context("fork").Process(target=write_shards, args=(folder / "shards", options.pairs))
         writer.start()  # a process of its own, because its memory is not counted
         writer.join()
         meter = Meter()

@@ -65,7 +65,7 @@ class DataConfig(Group):
     hold_out: Annotated[float, within(at_least=0, below=0.5)] = 0.0
     """Share of the training pairs held out as `valid`, and again as `test`, if these are empty."""
     hub_dataset: str = "wmt/wmt14"
-    """Data set on the Hub, or a local folder in the Hub's layout."""
+    """Data set on the Hub."""
     hub_config: str = "de-en"
     """Configuration of the Hub data set, such as a language pair."""
     hub_revision: str = "b199e406369ec1b7634206d3ded5ba45de2fe696"

@@ -70,10 +70,7 @@ def _is_different(task: Task, manifest: Manifest, *, may_be_gone: bool) -> bool:
     if record is None:
         return True
     for name in different_inputs(task, record):
-        found, recorded = task.inputs[name], record.inputs.get(name)
-        # a local copy of a data set of the Hub may be gone, too, so that its name has a fingerprint of another kind
-        is_gone = found is None or (isinstance(found, dict) and isinstance(recorded, dict) and [*found] != [*recorded])
-        if not (is_gone and may_be_gone and name in FROM_OUTSIDE):
+        if not (task.inputs[name] is None and may_be_gone and name in FROM_OUTSIDE):
             return True
     # an interrupted preparation may have left ids that are newer than their record
     paths = [manifest.folder / name for name in record.outputs if name.endswith(DESCRIPTION)]

@@ -7,7 +7,6 @@ from pathlib import Path
 import yaml
 
 from nmt.config.data import DataConfig, corpora_of
-from nmt.data.sources.hub import is_hub_id
 from nmt.errors import UserError
 from nmt.evaluation.record import EvaluationRecord
 from nmt.export.target import Target, TrainedModel
@@ -83,7 +82,7 @@ def card(target: Target, trained: TrainedModel, record: ExportRecord, scores: Se
 
 def _header(target: Target, corpora: Sequence[DataConfig]) -> str:
     """Return the YAML that model hubs read; the dumper quotes what YAML would misread, such as the language `no`."""
-    datasets = [data.hub_dataset for data in corpora if data.source == "hub" and is_hub_id(data)]
+    datasets = [data.hub_dataset for data in corpora if data.source == "hub"]
     header: dict[str, object] = {
         "language": list(dict.fromkeys(each for data in corpora for each in (data.source_lang, data.target_lang))),
         "pipeline_tag": "translation",
@@ -96,8 +95,7 @@ def _header(target: Target, corpora: Sequence[DataConfig]) -> str:
 def _text_of(data: DataConfig) -> str:
     """Name the training text, without folders of this machine, which may be private."""
     if data.source == "hub":
-        dataset = data.hub_dataset if is_hub_id(data) else Path(data.hub_dataset).name
-        return f"{dataset} ({data.hub_config}), revision {data.hub_revision}, split {', '.join(data.train)}"
+        return f"{data.hub_dataset} ({data.hub_config}), revision {data.hub_revision}, split {', '.join(data.train)}"
     return f"{data.source}: {', '.join(Path(name).name for name in data.train) or data.corpus}"
 
 

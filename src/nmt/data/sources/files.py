@@ -41,12 +41,8 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
 
 
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:
-    """Identify a split by the content of its files."""
-    return fingerprint_of(_paths(config, split))
-
-
-def fingerprint_of(paths: Sequence[Path]) -> Fingerprint:
-    """Identify files by format and checksum."""
+    """Identify a split by the formats and checksums of its files."""
+    paths = _paths(config, split)
     sums = checksums(paths)
     return {"files": [{"kind": kind_of(path), "sha256": sum_} for path, sum_ in zip(paths, sums, strict=True)]}
 

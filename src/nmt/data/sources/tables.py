@@ -139,14 +139,6 @@ def _batches(path: Path, columns: list[str]) -> Iterator[Any]:
         yield from map(pyarrow.table, file.iter_batches(BATCH_ROWS, columns=columns))
 
 
-def count_rows(path: Path) -> int:
-    """Return the number of rows that the metadata of a Parquet file gives."""
-    import pyarrow.parquet  # noqa: PLC0415 - slow to import
-
-    with _explaining_errors(path):
-        return int(pyarrow.parquet.read_metadata(path).num_rows)
-
-
 @contextmanager
 def _explaining_errors(path: Path) -> Iterator[None]:
     import pyarrow  # noqa: PLC0415 - slow to import
