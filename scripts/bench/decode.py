@@ -34,7 +34,7 @@ def _text(options: argparse.Namespace, bench: Bench) -> tuple[list[str], list[st
         return options.text.read_text(encoding="utf-8").splitlines()[: options.sentences], []
     corpus = open_corpus(options.overrides, bench.threads)
     data = corpus.config.data
-    source, target = (corpus.lines("test", each) for each in (data.source_lang, data.target_lang))
+    source, target = (corpus.lines("test", each) for each in data.languages)
     return source[: options.sentences], target[: options.sentences]
 
 

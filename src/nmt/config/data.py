@@ -104,6 +104,11 @@ class DataConfig(Group):
     pos_tags: Annotated[str, one_of("xx", "keep")] = "xx"
     """Tags of words in trees: keep, or xx, which replaces all but those of punctuation by XX."""
 
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The source and the target language."""
+        return self.source_lang, self.target_lang
+
     def _check(self) -> None:
         if self.source_lang == self.target_lang:
             raise ConfigError(f"data.source_lang and data.target_lang are both {self.source_lang}: name two languages")

@@ -8,7 +8,6 @@ from nmt.config.data import MAIN, DataConfig, corpora_of
 from nmt.config.keys import written
 from nmt.data import alignments
 from nmt.data.sources import registry
-from nmt.data.sources.source import Languages, languages
 from nmt.errors import ConfigError, UserError
 
 
@@ -30,11 +29,6 @@ class CorpusSplit(NamedTuple):
         return self.split if self.corpus == MAIN else f"{self.corpus}.{self.split}"
 
     @property
-    def languages(self) -> Languages:
-        """The source and the target language."""
-        return languages(self.data)
-
-    @property
     def columns(self) -> list[str]:
         """The names of what is prepared beside its two sides: alignments, to train on them."""
         return [alignments.NAME] if self.is_training_text and self.data.train_alignments else []
@@ -42,7 +36,7 @@ class CorpusSplit(NamedTuple):
     @property
     def texts(self) -> list[str]:
         """The names of its text files, with one sentence per line: source, target, and further columns."""
-        return [f"{self.name}.{each}" for each in (*self.languages, *self.columns)]
+        return [f"{self.name}.{each}" for each in (*self.data.languages, *self.columns)]
 
     @property
     def is_training_text(self) -> bool:
@@ -89,11 +83,6 @@ def untagged(line: str, tag: str) -> str:
 def split_settings(data: DataConfig, name: str) -> DataConfig:
     """Return the settings of the corpus of a split, given the split's name in the prepared data."""
     return next((each.data for each in corpus_splits(data) if each.name == name), data)
-
-
-def split_languages(data: DataConfig, name: str) -> Languages:
-    """Return the languages of a split, given its name in the prepared data."""
-    return languages(split_settings(data, name))
 
 
 def check_all_is_read(data: DataConfig) -> None:

@@ -49,7 +49,7 @@ def encode_split(
     paths = [folder / name for name in split.texts]
     vocabulary = max(tokenizer.source_size, tokenizer.target_size)
     dropped = 0
-    with writing(folder, split.name, split.languages, vocabulary, split.columns) as writer:
+    with writing(folder, split.name, split.data.languages, vocabulary, split.columns) as writer:
         for columns, count in map_chunks(
             engine, "encodes text", _chunks(paths), encoding, tokenizer.models, max_pieces
         ):

@@ -71,7 +71,7 @@ def tasks_of(config: Config, manifest: Manifest, *, checking: bool = False) -> I
             "tokenizer": manifest.tokenizer().checksum,
             "max_pieces": _max_pieces(split),
         }
-        outputs = file_names(split.name, split.languages, split.columns)
+        outputs = file_names(split.name, split.data.languages, split.columns)
         yield Task(encode_task(split.name), inputs, outputs, partial(_encode, config, split, manifest))
 
 
@@ -104,7 +104,7 @@ def _collect_inputs(config: Config, manifest: Manifest, split: CorpusSplit, sour
     compared = _held_out_splits(config) if is_training_text and data.drop_overlap else []
     return {
         "source": source,
-        "languages": list(split.languages),
+        "languages": list(split.data.languages),
         "tag": data.tag or None,
         "filters": pipeline.filter_settings(data) if is_training_text else {},
         "columns": data.columns or None,

@@ -54,7 +54,7 @@ def align_tasks(folder: Path, split: CorpusSplit, fingerprint: Fingerprint | Non
         return {"links": sum(len(each.possible) for each in found), "sure": sum(len(each.sure) for each in found)}
 
     if read and not split.is_training_text:
-        inputs = {"source": fingerprint, "languages": list(split.languages), "tag": split.data.tag or None}
+        inputs = {"source": fingerprint, "languages": list(split.data.languages), "tag": split.data.tag or None}
         yield Task(f"align {split.name}", inputs, [file], write)
 
 

@@ -202,7 +202,7 @@ def _use_kernels(machine: Machine, *, wanted: bool) -> None:
 
 def check_languages(loaded: LoadedModel, config: Config) -> None:
     """Raise an error if the model was trained for other languages than the settings name."""
-    model, settings = "-".join(loaded.languages), f"{config.data.source_lang}-{config.data.target_lang}"
+    model, settings = "-".join(loaded.languages), "-".join(config.data.languages)
     if model != settings:
         raise UserError(
             f"{loaded.path} translates {model}, but the settings say {settings}: "
@@ -223,7 +223,7 @@ def _load_checkpoints(
     settings = [from_yaml(member.config_text) for member in members]
     loaded = [load_model(member, each.model, machine.device) for member, each in zip(members, settings, strict=True)]
     models, (tokenizer, *_) = zip(*loaded, strict=True)
-    languages = [(each.data.source_lang, each.data.target_lang) for each in settings]
+    languages = [each.data.languages for each in settings]
     for member, (_, other), pair in zip(members, loaded, languages, strict=True):
         if (other.checksum, pair) != (tokenizer.checksum, languages[0]):
             raise UserError(

@@ -31,7 +31,7 @@ def run(config: Config) -> None:
 
 def _show_translations(config: Config, split: str) -> None:
     """Print some translations with their references."""
-    texts = [config.data_folder / f"{split}.{each}" for each in (config.data.source_lang, config.data.target_lang)]
+    texts = [config.data_folder / f"{split}.{each}" for each in config.data.languages]
     files = [*texts, scores_folder(config) / f"{split}.hyp.txt"]
     lines = [list(read_lines(file)) for file in files]
     for source, reference, hypothesis in random.Random(config.seed).sample(list(zip(*lines, strict=True)), SAMPLES):

@@ -12,7 +12,7 @@ from itertools import islice
 from random import Random
 
 from nmt.config.data import DataConfig, is_text
-from nmt.data.sources.source import Fingerprint, Pair, Source, languages
+from nmt.data.sources.source import Fingerprint, Pair, Source
 from nmt.demo.author import Author
 from nmt.demo.grammar import Combination, Sentence
 from nmt.errors import UserError
@@ -70,7 +70,7 @@ def fingerprint(config: DataConfig, _: str) -> Fingerprint:
 
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     """Yield the generated pairs of a split."""
-    source, target = languages(config)
+    source, target = config.languages
     tags = _tags_of_trees(config)
     if not ({source, target} == {"en", "de"} or (source == "en" and tags)):
         raise UserError(f"the demo corpus is English and German, or English and trees, not {source} and {target}.")

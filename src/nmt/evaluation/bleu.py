@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from nmt.config.tree import Config
-from nmt.data.corpora import split_languages
+from nmt.data.corpora import split_settings
 from nmt.errors import UserError
 from nmt.packages import install_command
 from nmt.text.language import base_code
@@ -26,7 +26,7 @@ def bleu_tokenizer(target_lang: str, setting: str = "auto") -> str:
 
 def bleu_tokenizer_of(config: Config, split: str) -> str:
     """Return the name of BLEU's tokenizer for a split of the prepared data."""
-    return bleu_tokenizer(split_languages(config.data, split)[1], config.evaluation.bleu_tokenizer)
+    return bleu_tokenizer(split_settings(config.data, split).target_lang, config.evaluation.bleu_tokenizer)
 
 
 def check_tokenizers(config: Config, splits: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nmt.config.data import is_text
 from nmt.config.tree import Config
-from nmt.data.corpora import split_languages, split_settings, untagged
+from nmt.data.corpora import split_settings, untagged
 from nmt.data.manifest import verify_task
 from nmt.data.references import read_further_references
 from nmt.errors import UserError
@@ -37,7 +37,7 @@ class Split:
 
 def read_split(config: Config, name: str) -> Split:
     """Read the source and target text of a split of the prepared data."""
-    folder, languages = config.data_folder, split_languages(config.data, name)
+    folder, languages = config.data_folder, split_settings(config.data, name).languages
     paths = [folder / f"{name}.{language}" for language in languages]
     for path in paths:
         if not path.is_file():

@@ -67,7 +67,7 @@ def run(config: Config) -> None:
             nmt=__version__,
             target=export.target,
             quantization=export.quantization,
-            languages=(settings.data.source_lang, settings.data.target_lang),
+            languages=settings.data.languages,
             positions=trained.positions,
             checkpoint=replace(CheckpointRecord.of(checkpoint.meta), path=""),
             origin=origin and replace(origin, path=""),
@@ -82,7 +82,7 @@ def run(config: Config) -> None:
 
 def _sample(config: Config) -> list[tuple[str, str]]:
     """Read the text that `input` names, without references, or else the first pairs of the validation set."""
-    sides = [config.data_folder / f"valid.{each}" for each in (config.data.source_lang, config.data.target_lang)]
+    sides = [config.data_folder / f"valid.{each}" for each in config.data.languages]
     pairs: Iterable[tuple[str, str]] = ()
     if config.input != STANDARD:
         pairs = ((line, "") for line in read_input(config.input))

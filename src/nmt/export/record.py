@@ -84,7 +84,7 @@ def _header(target: Target, corpora: Sequence[DataConfig]) -> str:
     """Return the YAML that model hubs read; the dumper quotes what YAML would misread, such as the language `no`."""
     datasets = [data.hub_dataset for data in corpora if data.source == "hub"]
     header: dict[str, object] = {
-        "language": list(dict.fromkeys(each for data in corpora for each in (data.source_lang, data.target_lang))),
+        "language": list(dict.fromkeys(each for data in corpora for each in data.languages)),
         "pipeline_tag": "translation",
         "library_name": target.library,
         "datasets": list(dict.fromkeys(datasets)),

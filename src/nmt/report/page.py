@@ -77,9 +77,9 @@ def report(run: Run, checkpoint: str) -> str:
             split: each if isinstance(each, Absent) else worst_and_best(found[split], SENTENCES)
             for split, each in evaluated.items()
         },
-        shows_text=is_text(run.languages[1]) or not evaluated,
+        shows_text=is_text(run.config.data.target_lang) or not evaluated,
         trees={split: each if isinstance(each, Absent) else tree_pairs(each) for split, each in evaluated.items()}
-        if run.languages[1] == TREES
+        if run.config.data.target_lang == TREES
         else {},
         attention=build_section(of_a_sentence),
         differences=about.differences({"": run.config, "base": Config()}),

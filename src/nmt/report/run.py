@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nmt.config.saved import load_config
 from nmt.config.tree import Config
-from nmt.data.corpora import split_languages, split_settings, untagged
+from nmt.data.corpora import split_settings, untagged
 from nmt.data.references import read_further_references
 from nmt.errors import UserError, nearest
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
@@ -51,11 +51,6 @@ class Run:
     scores_folder: Path
     """The folder of the scores to show."""
 
-    @property
-    def languages(self) -> tuple[str, str]:
-        """Source and target language."""
-        return self.config.data.source_lang, self.config.data.target_lang
-
     def splits(self) -> list[str]:
         """Return the splits that were scored, test first."""
         found = {path.stem for path in self.scores_folder.glob("*.json")}
@@ -74,7 +69,8 @@ class Run:
 
     def evaluated(self, split: str) -> Evaluated:
         """Return the text of a split with its translations and scores."""
-        files = [self.data_folder / f"{split}.{language}" for language in split_languages(self.config.data, split)]
+        settings = split_settings(self.config.data, split)
+        files = [self.data_folder / f"{split}.{language}" for language in settings.languages]
         files.append(hypotheses_file(self.scores_folder, split))
         for file in files:
             if not file.is_file():
@@ -82,10 +78,9 @@ class Run:
         sources, references, hypotheses = (list(read_lines(file)) for file in files)
         if not len(sources) == len(references) == len(hypotheses):
             raise UserError(f"the text of {split} has changed since it was translated: run `make eval` again")
-        tag = split_settings(self.config.data, split).tag
         further = read_further_references(self.data_folder, split)
         return Evaluated(
-            self.scores(split), [untagged(source, tag) for source in sources], references, further, hypotheses
+            self.scores(split), [untagged(source, settings.tag) for source in sources], references, further, hypotheses
         )
 
     def training_seconds(self) -> float:

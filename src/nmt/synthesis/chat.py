@@ -45,8 +45,8 @@ class Chat:
 
     def __init__(self, config: Config) -> None:
         """Read the key, the terms and the examples."""
-        self.http, self.teacher, data = import_optional("httpx"), config.teacher, config.data
-        self.languages, self.key = (data.source_lang, data.target_lang), os.environ.get(KEY, "").strip()
+        self.http, self.teacher = import_optional("httpx"), config.teacher
+        self.languages, self.key = config.data.languages, os.environ.get(KEY, "").strip()
         if not (self.key.isascii() and self.key.isprintable()):
             raise UserError(f"the environment variable {KEY} has characters that no key has: correct it")
         self.glossary, self.examples = Glossary.read(config.decoding.terms), list[tuple[str, str]]()

@@ -24,8 +24,8 @@ BATCH_SENTENCES, SHOWN_CHARACTERS = 32, 200
 
 def run(config: Config, folder: SynthesisFolder) -> None:
     """Ask for the translations that are not in the journal, and write the pairs that are good enough."""
-    teacher, languages = config.teacher, [config.data.source_lang, config.data.target_lang]
-    with folder.exclusive({"teacher.model": teacher.model, "languages": languages}):
+    teacher = config.teacher
+    with folder.exclusive({"teacher.model": teacher.model, "languages": [*config.data.languages]}):
         fault = fault_finder(config)  # before anything is paid for, because it may fail
         source: Chat | Local = Chat(config) if teacher.url else Local(config)
         keys = {
@@ -86,13 +86,13 @@ class Local:
             raise UserError(f"teacher.model={folder} cannot be loaded ({reason}): name another folder") from error
         self.marks = list[str]()  # the word that begins translations into the language, if the model has several
         if hasattr(self.tokenizer, "src_lang"):
-            self.tokenizer.src_lang, target = config.data.source_lang, config.data.target_lang
+            self.tokenizer.src_lang, target = config.data.languages
             self.marks = [mark for mark in (target, f"__{target}__") if mark in self.tokenizer.get_vocab()]
 
     def request(self, line: str) -> dict[str, Any]:
         """Return what the translation of a line depends on."""
-        teacher, data, beam = self.config.teacher, self.config.data, self.config.decoding.beam
-        return {"model": teacher.model, "languages": [data.source_lang, data.target_lang], "beam": beam, "text": line}
+        model, languages = self.config.teacher.model, self.config.data.languages
+        return {"model": model, "languages": languages, "beam": self.config.decoding.beam, "text": line}
 
     def answer(self, bar: "tqdm[tuple[str, str]]", journal: Journal) -> None:
         """Write the translations of all lines."""

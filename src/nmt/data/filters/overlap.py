@@ -10,7 +10,7 @@ from pathlib import Path
 from nmt.config.data import SIDE, DataConfig, is_text
 from nmt.data.corpora import CorpusSplit, untagged
 from nmt.data.manifest import Overlap
-from nmt.data.sources.source import Languages, languages
+from nmt.data.sources.source import Languages
 from nmt.text.lines import read_lines
 from nmt.text.plain import sentence_digest
 
@@ -33,7 +33,7 @@ def read_splits(folder: Path, splits: Iterable[CorpusSplit]) -> Iterator[tuple[L
     for split in splits:
         sources, targets = (read_lines(folder / name) for name in split.texts[:2])
         for source, target in zip(sources, targets, strict=True):
-            yield split.languages, untagged(source, split.data.tag), target
+            yield split.data.languages, untagged(source, split.data.tag), target
 
 
 def count_overlap(folder: Path, splits: Sequence[CorpusSplit], advance: Callable[[int], None]) -> dict[str, Overlap]:
@@ -63,7 +63,7 @@ def learn(text: Iterable[tuple[Languages, str, str]]) -> HeldOut:
 
 def sentences_differ(data: DataConfig, held_out: HeldOut) -> Keeps:
     """Return a function that drops pairs with whole sentences of development or test text."""
-    sides = languages(data)
+    sides = data.languages
     # different sentences often have the same tree
     chosen = slice(2, 3) if data.drop_overlap != SIDE else slice(0, 2) if is_text(data.target_lang) else slice(0, 1)
     return lambda source, target: held_out.isdisjoint(keys_of(sides, source, target)[chosen])

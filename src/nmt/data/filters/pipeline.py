@@ -134,7 +134,7 @@ def _functions(data: DataConfig, held_out: HeldOut) -> dict[str, Keeps]:
         "overlap": sentences_differ(data, held_out),
     }
     if data.min_language_probability:
-        is_source, is_target = (_language_check(each, data) for each in (data.source_lang, data.target_lang))
+        is_source, is_target = (_language_check(each, data) for each in data.languages)
         found["language"] = lambda source, target: is_source(source) and is_target(target)
     return found
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nmt.config.data import DataConfig
 from nmt.config.folders import expanded, is_address
-from nmt.data.sources.source import Fingerprint, Languages, Pair, Source, languages, split_names
+from nmt.data.sources.source import Fingerprint, Languages, Pair, Source, split_names
 from nmt.data.sources.tables import read_table
 from nmt.errors import UserError
 from nmt.storage.files import checksums
@@ -37,7 +37,7 @@ LANGUAGE = re.compile(r"(?:^|[./_-])([a-z]{2}|[a-z]{2,3}[-_][A-Z0-9][A-Za-z0-9]+
 
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     """Yield the pairs of a split."""
-    return read_pairs(_paths(config, split), languages(config), config.columns)
+    return read_pairs(_paths(config, split), config.languages, config.columns)
 
 
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:

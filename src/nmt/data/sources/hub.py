@@ -10,7 +10,7 @@ from typing import Any
 
 from nmt.config.data import DataConfig
 from nmt.data.sources.files import SHARD_ENDINGS, SHARD_MIDDLES, kind_of, shards
-from nmt.data.sources.source import Fingerprint, Pair, Source, languages, split_names
+from nmt.data.sources.source import Fingerprint, Pair, Source, split_names
 from nmt.data.sources.tables import BATCH_ROWS, read_table
 from nmt.errors import UserError
 from nmt.storage.files import checksum, remove
@@ -24,7 +24,7 @@ NOT_REACHED = (
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     """Yield the pairs of a split."""
     paths = fetch(config, split_names(config, split, "a split"))
-    sides, columns = languages(config), config.columns
+    sides, columns = config.languages, config.columns
     return chain.from_iterable(read_table(path, kind_of(path), sides, columns, _stream) for path in paths)
 
 

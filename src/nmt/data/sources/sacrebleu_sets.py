@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.data import DataConfig
-from nmt.data.sources.source import Fingerprint, Pair, Source, languages, split_names
+from nmt.data.sources.source import Fingerprint, Pair, Source, split_names
 from nmt.errors import UserError, nearest
 from nmt.storage.files import checksums
 from nmt.text.lines import read_lines
@@ -41,7 +41,7 @@ def _files(config: DataConfig, split: str) -> list[Path]:
     """Return the files of the sentences and of each reference; sacreBLEU downloads them if they are missing."""
     from sacrebleu.dataset import DATASETS  # noqa: PLC0415 - slow to import
 
-    name, pair = _name(config, split), "-".join(languages(config))
+    name, pair = _name(config, split), "-".join(config.languages)
     if name not in DATASETS:
         raise UserError(f"data.{split}: sacreBLEU has no test set {name}; {nearest(name, sorted(DATASETS))}")
     dataset: Any = DATASETS[name]

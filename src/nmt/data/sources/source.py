@@ -32,11 +32,6 @@ class Source(NamedTuple):
     """Splits in the order of preparation: small ones first, so that their errors show early."""
 
 
-def languages(config: DataConfig) -> Languages:
-    """Return the source and the target language."""
-    return config.source_lang, config.target_lang
-
-
 def split_names(config: DataConfig, split: str, wanted: str) -> list[str]:
     """Return the files or the Hub's splits that the settings name for a split; `wanted` says which of the two."""
     names = {"train": config.train, "valid": config.valid, "test": config.test}[split]

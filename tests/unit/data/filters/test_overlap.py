@@ -116,7 +116,7 @@ def test_overlap_with_text_of_any_corpus_and_direction_is_counted_by_language_wi
     splits = []
     for corpus, split, config, text in texts:
         splits.append(CorpusSplit(corpus, split, config))
-        write_sides(tmp_path / splits[-1].name, text, splits[-1].languages)
+        write_sides(tmp_path / splits[-1].name, text, splits[-1].data.languages)
     sources, targets = ({pair[side] for pair in TRAIN} for side in (0, 1))
     assert count_overlap(tmp_path, splits, lambda _: None) == {
         "test": Overlap(

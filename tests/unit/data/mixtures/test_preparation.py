@@ -12,7 +12,7 @@ from nmt.commands import data as command
 from nmt.config.data import corpora_of
 from nmt.config.tree import Config
 from nmt.data import prepare
-from nmt.data.corpora import split_languages
+from nmt.data.corpora import split_settings
 from nmt.data.manifest import read_manifest
 from nmt.data.mixture import open_training_text
 from nmt.data.prepared import require_prepared
@@ -61,7 +61,7 @@ def test_each_corpus_has_its_own_tasks_filters_and_splits(mixed: Config) -> None
     assert sum(counts) == 99
     assert min(counts) > 0
     assert (mixed.data_folder / "french.train.fr").is_file()
-    assert split_languages(mixed.data, "french.train") == ("en", "fr")
+    assert split_settings(mixed.data, "french.train").languages == ("en", "fr")
     assert any("pairs of more.train: " in line for line in command.summary(manifest, mixed))
     require_prepared(mixed)
     assert run(mixed) == []
