@@ -94,6 +94,6 @@ def test_a_page_without_data_and_checkpoint_has_the_other_sections(first: Config
         hidden.rename(data)
         shutil.rmtree(moved.run_folder)
     assert "there is no prepared data in" in html
-    assert "test.en is not there: run <code>make data</code>" in html
+    assert "test.en: run <code>make data</code> with the same settings" in html
     assert "BLEU as in the paper" in html
     assert html.count('<figure class="chart">') == 5

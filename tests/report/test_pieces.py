@@ -6,6 +6,7 @@ import pytest
 import sacrebleu
 
 from nmt.evaluation.record import EvaluationRecord
+from nmt.evaluation.split import Split
 from nmt.parsing.trees import Node, parse_trees
 from nmt.report import trees
 from nmt.report.charts import HEIGHT, WIDTH, draw
@@ -28,7 +29,9 @@ def test_words_of_one_line_only_are_marked(left: str, right: str, marked: tuple[
 def test_every_reference_counts_and_the_most_similar_one_is_compared() -> None:
     others = [["p q r"], ["der Hund sah die Katze"]]
     record = EvaluationRecord(split="test", scores={})
-    evaluated = Evaluated(record, ["a b"], others[0], others[1:], ["der Hund sieht die Katze"])
+    evaluated = Evaluated(
+        record, Split("test", ["a b"], others[0], further_references=others[1:]), ["der Hund sieht die Katze"]
+    )
     (shown,) = sentences(evaluated)
     assert shown.chrf == pytest.approx(sacrebleu.sentence_chrf(evaluated.hypotheses[0], ["p q r", *others[1]]).score)
     assert shown.reference == "der Hund sah die Katze"
@@ -71,7 +74,8 @@ def test_the_worst_trees_and_the_longest_right_ones_are_drawn() -> None:
         "f g h": ("(TOP XX XX XX )TOP", "(TOP XX XX XX )TOP"),  # right, without a bracket that is scored
     }
     references, hypotheses = map(list, zip(*text.values(), strict=True))
-    split = Evaluated(EvaluationRecord(split="test", scores={}), list(text), references, [], hypotheses)
+    found = Split("test", list(text), references)
+    split = Evaluated(EvaluationRecord(split="test", scores={}), found, hypotheses)
     assert [(each.number, each.f1) for each in trees.tree_pairs(split)] == [(2, 0.0), (3, 100.0), (1, 100.0)]
 
 

@@ -28,7 +28,7 @@ def run(config: Config) -> None:
         with distributed.together():
             names = config.evaluation.splits
             require_text(config, names)
-            splits = [read_split(config, name) for name in names]
+            splits = [read_split(config.data_folder, config.data, name) for name in names]
             loaded = load_engine(config, machine)
             check_languages(loaded, config)
             # what else may fail, before hours of translation

@@ -35,9 +35,8 @@ def evaluate(loaded: LoadedModel, split: Split, config: Config, machine: Machine
     seconds = time.perf_counter() - started
     nll, alignments = reference_nll(engine, split), alignment_score(engine, split)
     hypotheses, repairs = (decoded, None) if is_text(target_lang) else repair_all(split.untagged_sources, decoded)
-    references = [split.references, *split.further_references]
     scores = score_text(
-        hypotheses, references, target_lang, split.untagged_sources, config.evaluation, engine.device.type
+        hypotheses, split.all_references, target_lang, split.untagged_sources, config.evaluation, engine.device.type
     )
     return hypotheses, EvaluationRecord(
         split=split.name,

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nmt.config.data import is_text
-from nmt.config.tree import Config
+from nmt.config.data import DataConfig, is_text
 from nmt.data.corpora import split_settings, untagged
 from nmt.data.manifest import verify_task
 from nmt.data.references import read_further_references
@@ -30,15 +29,20 @@ class Split:
     """The folder of the prepared data, which may hold further files about the split."""
 
     @property
+    def all_references(self) -> list[list[str]]:
+        """The sentences of each reference."""
+        return [self.references, *self.further_references]
+
+    @property
     def untagged_sources(self) -> list[str]:
         """The source sentences without their tags, which no metric should see."""
         return [untagged(source, self.tag) for source in self.sources]
 
 
-def read_split(config: Config, name: str) -> Split:
-    """Read the source and target text of a split of the prepared data."""
-    folder, languages = config.data_folder, split_settings(config.data, name).languages
-    paths = [folder / f"{name}.{language}" for language in languages]
+def read_split(folder: Path, data: DataConfig, name: str) -> Split:
+    """Read the source and target text of a split of the data in a folder, which were prepared with these settings."""
+    settings = split_settings(data, name)
+    paths = [folder / f"{name}.{language}" for language in settings.languages]
     for path in paths:
         if not path.is_file():
             raise UserError(f"there is no {path}: run `make data` with the same settings, or name other splits")
@@ -49,8 +53,8 @@ def read_split(config: Config, name: str) -> Split:
         raise UserError(f"{lines}: run `make data` to write them again")
     if not sources:
         raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
-    tag = split_settings(config.data, name).tag
-    split = Split(name, sources, references, languages, read_further_references(folder, name), tag, folder)
-    if not is_text(languages[1]):
+    further = read_further_references(folder, name)
+    split = Split(name, sources, references, settings.languages, further, settings.tag, folder)
+    if not is_text(settings.target_lang):
         check_references(split.untagged_sources, references, str(paths[1]))
     return split

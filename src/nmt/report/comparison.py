@@ -85,7 +85,7 @@ def _shared_splits(runs: Runs) -> list[str]:
 def _read_same_text(runs: Runs, split: str) -> dict[str, Evaluated]:
     """Return the translations of a split by each run; refuse runs whose text differs."""
     found = {name: run.evaluated(split) for name, run in runs.items()}
-    if len({(*each.sources, *each.references) for each in found.values()}) > 1:
+    if len({(*each.text.untagged_sources, *each.text.references) for each in found.values()}) > 1:
         raise UserError(f"the text of {split} differs between the runs, so their scores cannot be compared")
     return found
 
@@ -102,7 +102,7 @@ def _compare_split(split: str, evaluated: Mapping[str, Evaluated]) -> list[Score
         ]  # fmt: skip
     metrics = {name: sacrebleu_metric(name, first.scores.bleu_tokenizer) for name in SACREBLEU_METRICS}
     systems: list[tuple[str, Sequence[str]]] = [(name, each.hypotheses) for name, each in evaluated.items()]
-    test = PairedTest(systems, metrics, first.all_references, test_type="bs", n_samples=BOOTSTRAP_SAMPLES)
+    test = PairedTest(systems, metrics, first.text.all_references, test_type="bs", n_samples=BOOTSTRAP_SAMPLES)
     signatures, results = test()
     compared = []
     for metric, (name, signature) in zip(metrics, signatures.items(), strict=True):  # `name` is sacreBLEU's own

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from nmt.config.saved import load_config
 from nmt.config.tree import Config
-from nmt.data.corpora import split_settings, untagged
-from nmt.data.references import read_further_references
 from nmt.errors import UserError, nearest
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
+from nmt.evaluation.split import Split, read_split
 from nmt.runs.environment import Environment, read_environment
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
 from nmt.runs.scores import scores_folder, scores_to_show
@@ -21,17 +20,8 @@ class Evaluated:
     """A split with its translations and their scores."""
 
     scores: EvaluationRecord
-    sources: list[str]
-    """The source sentences, without tags."""
-    references: list[str]
-    """The first reference of each sentence."""
-    further_references: list[list[str]]
+    text: Split
     hypotheses: list[str]
-
-    @property
-    def all_references(self) -> list[list[str]]:
-        """The sentences of each reference."""
-        return [self.references, *self.further_references]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +59,13 @@ class Run:
 
     def evaluated(self, split: str) -> Evaluated:
         """Return the text of a split with its translations and scores."""
-        settings = split_settings(self.config.data, split)
-        files = [self.data_folder / f"{split}.{language}" for language in settings.languages]
-        files.append(hypotheses_file(self.scores_folder, split))
-        for file in files:
-            if not file.is_file():
-                raise UserError(f"{file} is not there: run `make {'eval' if file == files[2] else 'data'}`")
-        sources, references, hypotheses = (list(read_lines(file)) for file in files)
-        if not len(sources) == len(references) == len(hypotheses):
+        text, file = read_split(self.data_folder, self.config.data, split), hypotheses_file(self.scores_folder, split)
+        if not file.is_file():
+            raise UserError(f"{file} is not there: run `make eval`")
+        hypotheses = list(read_lines(file))
+        if len(hypotheses) != len(text.sources):
             raise UserError(f"the text of {split} has changed since it was translated: run `make eval` again")
-        further = read_further_references(self.data_folder, split)
-        return Evaluated(
-            self.scores(split), [untagged(source, settings.tag) for source in sources], references, further, hypotheses
-        )
+        return Evaluated(self.scores(split), text, hypotheses)
 
     def training_seconds(self) -> float:
         """Return the seconds that training took, without the time between an interruption and a resume."""

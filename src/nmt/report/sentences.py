@@ -35,8 +35,8 @@ class Sentence:
 
 def sentences(evaluated: Evaluated) -> list[Sentence]:
     """Score every sentence; return them in the order of the text."""
-    chrf, found = CHRF(), []
-    lines = zip(evaluated.sources, evaluated.hypotheses, *evaluated.all_references, strict=True)
+    chrf, found, text = CHRF(), [], evaluated.text
+    lines = zip(text.untagged_sources, evaluated.hypotheses, *text.all_references, strict=True)
     for number, (source, hypothesis, *references) in enumerate(lines, start=1):
         closest = max(references, key=lambda each: float(chrf.sentence_score(hypothesis, [each]).score))
         score = float(chrf.sentence_score(hypothesis, references).score)

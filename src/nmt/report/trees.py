@@ -29,7 +29,7 @@ class TreePair(NamedTuple):
 def tree_pairs(split: Evaluated) -> list[TreePair]:
     """Draw a few trees of a split: the worst predictions, then long ones that are right."""
     scored = []
-    lines = zip(split.sources, split.references, split.hypotheses, strict=True)
+    lines = zip(split.text.untagged_sources, split.text.references, split.hypotheses, strict=True)
     for number, (source, *both) in enumerate(lines, start=1):
         words = source.split()
         reference, predicted = (repair(line, words)[0] for line in both)

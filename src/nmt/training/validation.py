@@ -46,7 +46,7 @@ class DevelopmentSet(NamedTuple):
         store = PairStore.open(config.data_folder, name)
         if not count:
             return cls(store, None)
-        split = read_split(config, name)
+        split = read_split(config.data_folder, config.data, name)
         return cls(store, replace(split, sources=split.sources[:count], references=split.references[:count]))
 
 

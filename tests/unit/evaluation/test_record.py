@@ -72,8 +72,8 @@ def test_a_split_is_read_unless_it_changed_since_preparation(tmp_path: Path) -> 
     outputs = {file.name: checksum(file) for file in files.values()}
     content = {"steps": {"collect test": {"inputs": {}, "outputs": outputs, "result": {}}}}
     write_json(folder / "manifest.json", {**content, "seal": seal(content)})
-    split = read_split(config, "test")
+    split = read_split(config.data_folder, config.data, "test")
     assert (split.sources, split.references) == (["a sentence of en"], ["a sentence of de"])
     files["de"].write_text("a sentance of de\n")
     with pytest.raises(UserError, match=r"test\.de is not what was prepared: run `make data`"):
-        read_split(config, "test")
+        read_split(config.data_folder, config.data, "test")
