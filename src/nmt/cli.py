@@ -18,6 +18,7 @@ from nmt.errors import (
     CommonError,
     UserError,
     explained,
+    is_full_disk,
     nearest,
 )
 from nmt.launched import is_main_process, launched_rank
@@ -37,9 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; print errors that the user can fix as one line."""
     try:
         _run(list(sys.argv[1:] if arguments is None else arguments))
-        sys.stdout.flush()
+        print(end="", flush=True)  # nothing if standard output is closed
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # silence Python's flush at exit
+        _discard_output()
         return CLOSED_PIPE
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # exit immediately on a second interrupt
@@ -48,9 +49,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if user_error := explained(error):
             _print_error(user_error)
+            if is_full_disk(error):
+                _discard_output()
             return USER_ERROR
         raise
     return 0
+
+
+def _discard_output() -> None:
+    """Silence Python's flush at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> None:

@@ -1,5 +1,6 @@
 """Errors that the user can fix, each with a message of one line."""
 
+import errno
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -38,7 +39,14 @@ def explained(error: BaseException) -> UserError | None:
             f"cannot use {error.filename}: {error.strerror}. Check its name, the permissions of the folders above it, "
             "and the free space."
         )
+    if is_full_disk(error):
+        return UserError("cannot write the output: the disk is full. Free some space.")
     return None
+
+
+def is_full_disk(error: BaseException) -> bool:
+    """Return whether an error is that of a full disk and names no file, as that of standard output."""
+    return isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:

@@ -5,12 +5,12 @@ import os
 
 def launched_processes() -> int:
     """Return how many they are; 1 without torchrun."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
+    return int(os.environ.get("WORLD_SIZE") or "1")
 
 
 def launched_rank() -> int:
     """Return which of them this one is; 0 without torchrun."""
-    return int(os.environ.get("RANK", "0"))
+    return int(os.environ.get("RANK") or "0")
 
 
 def is_main_process() -> bool:

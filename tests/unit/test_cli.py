@@ -163,6 +163,20 @@ def test_a_closed_pipe_ends_the_process_silently() -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.parametrize("buffered", ["PYTHONUNBUFFERED=", "PYTHONUNBUFFERED=1"])
+@pytest.mark.parametrize(
+    ("target", "code", "said"),
+    [
+        (">&-", 0, ""),
+        (">/dev/full", 2, "nmt: cannot write the output: the disk is full. Free some space.\n"),
+    ],
+)
+def test_output_that_cannot_be_written_is_one_line_or_none(buffered: str, target: str, code: int, said: str) -> None:
+    command = f"WORLD_SIZE= {buffered} {sys.executable} -m nmt --help {target}"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
 def test_usage_lists_the_commands_without_torch_and_hydra() -> None:
     heavy = "any(module in sys.modules for module in ('torch', 'hydra', 'yaml'))"
     program = f"import sys; from nmt.cli import main; main(['--help']); sys.exit({heavy})"

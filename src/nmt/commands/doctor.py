@@ -7,6 +7,7 @@ import os
 import platform
 import shlex
 import shutil
+from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -26,7 +27,6 @@ GIB = 2**30
 def run(config: Config) -> None:
     """Print what this machine has, and which optional packages it has not."""
     torch, gpus = _torch_and_gpus()
-    compiler = shutil.which((shlex.split(os.environ.get("CC", "")) or ["cc"])[0])
     folders = dict.fromkeys((config.corpora_folder, config.runs_folder))
     missing = {name: package for name, package in PACKAGES.items() if not is_installed(name)}
     for name, found in {
@@ -35,7 +35,7 @@ def run(config: Config) -> None:
         "processor": f"{cpu_description()}; {usable_cores()} usable cores",
         "PyTorch": torch,
         "GPUs": gpus or "none",
-        "C compiler": compiler or "none: operations on the CPU are slower without one; install gcc or clang",
+        "C compiler": _compiler() or "none: operations on the CPU are slower without one; install gcc or clang",
         "memory": f"{usable_memory() / GIB:.1f} GiB",
         "free disk": ", ".join(f"{_free_disk(each) / GIB:.1f} GiB in {each}/" for each in folders),
         "Hub": hub(),
@@ -44,6 +44,14 @@ def run(config: Config) -> None:
         print(f"{name + ':':<12} {found}")
     for name, package in missing.items():
         print(f"  missing: {name}, for {package.purpose}: {install_command(package.requirement)}")
+
+
+def _compiler() -> str | None:
+    """Return the path of the C compiler that CC names, which may have options."""
+    try:
+        return shutil.which((shlex.split(os.environ.get("CC", "")) or ["cc"])[0])
+    except ValueError as error:
+        return f"unknown, because CC cannot be read ({error}): correct it"
 
 
 def _torch_and_gpus() -> tuple[str, str]:
@@ -72,6 +80,6 @@ def hub() -> str:
         urlopen(address, timeout=HUB_SECONDS).close()
     except HTTPError:  # it answers
         pass
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         return f"{address} is not reachable ({error}): data.source=hub needs it, or its cache"
     return f"{address} is reachable"

@@ -57,6 +57,8 @@ def checked(key: str, value: Any, annotation: Any) -> Any:
     kind = base_type(annotation)
     if is_dataclass(kind):
         return value
+    if type(value) is int and kind in (int, float) and abs(value) >= 2**63:  # libraries count in 64-bit integers
+        raise ConfigError(f"{key}={value} must be between -2^63 and 2^63")
     if type(value) in (int, float) and kind in (float, str):
         value = kind(value)
     elif isinstance(value, list):
@@ -68,8 +70,6 @@ def checked(key: str, value: Any, annotation: Any) -> Any:
         check(key, value)
     if kind is float and not math.isfinite(value):
         raise ConfigError(f"{key}={value} must be a finite number")
-    if kind is int and value >= 2**63:  # libraries count in 64-bit integers
-        raise ConfigError(f"{key}={value} must be below 2^63")
     if key in CHOICES and ":" not in value:
         one_of(*CHOICES[key])(key, value)
     return value

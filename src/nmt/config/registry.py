@@ -5,6 +5,7 @@ help is written, without importing torch. A value with a colon, such as `trainin
 the user; only the command line and the user's own `conf` may give one.
 """
 
+import re
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -69,6 +70,7 @@ CHOICES: Mapping[str, Mapping[str, tuple[str, str]]] = {
 }
 """By setting, then by name: the code, as `module:attribute`, and a few words for the help."""
 
+_CODE = re.compile(r"\w+(\.\w+)*:\w+")
 trusted: set[tuple[str, str]] = set()
 """Settings and their values with a colon that the command line or the user's own `conf` gave."""
 
@@ -82,6 +84,8 @@ def load(setting: str, value: str) -> Any:
             f"{setting}={value} names code, and came with a file: if you trust that code, give the same setting on the "
             "command line"
         )
+    if not _CODE.fullmatch(value):
+        raise ConfigError(f"{setting}={value} names no code: write it as module:name")
     if "" not in sys.path and "." not in sys.path:
         sys.path.insert(0, "")  # the working folder, which a console script does not search
     try:

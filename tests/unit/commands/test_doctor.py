@@ -27,6 +27,11 @@ def test_what_the_machine_has_and_lacks_is_printed(
 
 def test_a_hub_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE")
-    for endpoint in ("http://127.0.0.1:9", "no address"):
+    for endpoint in ("http://127.0.0.1:9", "no address", "http://no address"):
         monkeypatch.setenv("HF_ENDPOINT", endpoint)
         assert doctor.hub().startswith(f"{endpoint} is not reachable (")
+
+
+def test_a_compiler_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "cc '")
+    assert "CC cannot be read (No closing quotation)" in str(doctor._compiler())

@@ -158,10 +158,10 @@ def test_code_of_the_user_is_taken_from_the_command_line_and_own_files_only(
 ) -> None:
     (here / "zoo.py").write_text(OWN_CODE, encoding="utf-8")
     monkeypatch.setattr("sys.path", [*sys.path])
-    config = compose(["training.optimizer=zoo:tiger"])
+    for code in ("zoo:tiger", ":lion", "..zoo:lion"):
+        with pytest.raises(ConfigError, match="write it as module:name"):
+            load("training.optimizer", compose([f"training.optimizer={code}"]).training.optimizer)
     with pytest.raises(ConfigError, match=r"training\.optimizer=zoo:lion names code, and came with a file"):
         load("training.optimizer", from_yaml("training: {optimizer: 'zoo:lion'}").training.optimizer)
-    with pytest.raises(ConfigError, match="write it as module:name"):
-        load("training.optimizer", config.training.optimizer)
     write(here / "conf", training_mine="optimizer: zoo:lion\n")
     assert load("training.optimizer", compose(["training=mine"]).training.optimizer).__name__ == "lion"
