@@ -95,6 +95,7 @@ def test_paths_in_the_home_need_no_quotes() -> None:
     ("words", "message"),
     [
         (["--cfg", "jobs"], "choose from"),
+        (["--info", "experiment=demo"], "choose from"),
         (["--cfg", "job", "training.stepz=3"], "there is no setting training.stepz; did you mean training.steps?"),
         (["-m", "seed=1,2", "training.stepz=3"], "there is no setting training.stepz; did you mean training.steps?"),
         (["-m", "experiment=demo,multi30"], "did you mean multi30k?"),
