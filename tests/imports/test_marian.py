@@ -115,6 +115,12 @@ def test_the_command_writes_a_run_with_records(
     assert "has checkpoints already: give the import another name=" in capsys.readouterr().err
 
 
+def test_an_import_is_complete_at_an_address(tmp_path: Path, marian: Path) -> None:
+    export(marian)
+    assert cli.main(["import", f"input={marian}", f"paths.outputs=file://{tmp_path}/runs"]) == 0
+    load(tmp_path / "runs/opus/checkpoints/averaged")
+
+
 def test_languages_are_those_of_the_files_or_the_settings(tmp_path: Path, marian: Path) -> None:
     export(marian)
     for name, expected in (("one", ("en", "de")), ("other", ("fr", "es"))):

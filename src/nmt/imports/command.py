@@ -5,11 +5,11 @@ from nmt.config.saved import to_yaml
 from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.imports.marian import read_marian, weights_file
-from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, CheckpointRecord
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, CheckpointRecord, write
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.environment import environment
-from nmt.runs.layout import RunLayout, step_folder_name
-from nmt.storage.files import checksum, exclusive_folder, link, write_json, write_text
+from nmt.runs.layout import RunLayout
+from nmt.storage.files import checksum, exclusive_folder, write_json, write_text
 from nmt.text.lines import STANDARD
 
 
@@ -29,8 +29,9 @@ def run(config: Config) -> None:
         write_text(layout.settings, text)
         write_json(layout.environment, environment(settings, None, origin, ""))
         meta = CheckpointMeta(step=origin.step, origin=origin)
-        checkpoints.save(Checkpoint(meta=meta, weights=weights, config_text=text, tokenizer_files=tokenizer.files))
-        link(layout.averaged, step_folder_name(origin.step))
+        checkpoint = Checkpoint(meta=meta, weights=weights, config_text=text, tokenizer_files=tokenizer.files)
+        checkpoints.save(checkpoint)
+        write(layout.averaged, checkpoint)  # no link, because links are not stored at addresses
     print(
         f"{layout.folder}: {settings.data.source_lang} to {settings.data.target_lang}, "
         f"{sum(weight.numel() for weight in weights.values()):,} parameters, {tokenizer.target_size:,} word pieces"
