@@ -82,8 +82,8 @@ def _file_system(address: str, setting: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _explaining_errors(address: str, setting: str) -> Iterator[None]:
-    """Turn the errors of a file system, each of which raises its own, into one line."""
+def _explaining_errors(address: str, setting: str, then: str = ", and run the same command again") -> Iterator[None]:
+    """Turn the errors of a file system, each of which raises its own, into one line, which ends with `then`."""
     try:
         yield
     except UserError:
@@ -93,8 +93,7 @@ def _explaining_errors(address: str, setting: str) -> Iterator[None]:
         if isinstance(error, FileNotFoundError):
             raise UserError(f"{setting}={address} does not exist ({why})") from error
         raise UserError(
-            f"{setting}={address}: {why}: check the address, your credentials and the network, and run the same "
-            "command again"
+            f"{setting}={address}: {why}: check the address, your credentials and the network{then}"
         ) from error
 
 
@@ -146,10 +145,7 @@ class FolderCopy:
         """Fetch what is missing here or has changed, except files of `heavy` names, and remove what is not there."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if (self.folder / UNSTORED).exists():
-            raise UserError(
-                f"{self.folder} has changes that could not be stored at {self.address}: copy its files there and "
-                f"delete {self.folder / UNSTORED}, or delete {self.folder} to do without them"
-            )
+            raise UserError(self._what_is_unstored)
         with self._lock() as lock, _explaining_errors(self.address, self._setting):
             found = (name.removeprefix(f"{self._path}/") for name in self._system.find(self._path))
             there = {name for name in found if all(map(is_plain_name, name.split("/")))}  # nothing outside of the copy
@@ -162,6 +158,13 @@ class FolderCopy:
                 take(lock, fcntl.LOCK_SH)
         self._known = dict.fromkeys(there) | self._files()
         _copies_here[self.folder] = self
+
+    @property
+    def _what_is_unstored(self) -> str:
+        return (
+            f"{self.folder} has changes that could not be stored at {self.address}: copy its files there and "
+            f"delete {self.folder / UNSTORED}, or delete {self.folder} to do without them"
+        )
 
     def _remove_outdated(self, there: Collection[str]) -> None:
         """Remove the files here, except in folders whose marker is the same there."""
@@ -197,7 +200,10 @@ class FolderCopy:
             try:
                 yield
             finally:
-                self.store()
+                try:
+                    self.store()
+                except UserError as error:
+                    raise UserError(f"{error}; {self._what_is_unstored}") from error
 
     def store(self) -> None:
         """Store what has changed here since it was fetched or stored, marker files last, and delete what is gone."""
@@ -210,7 +216,7 @@ class FolderCopy:
             if self._known[name] or not (self.folder / name).parent.exists()
         ]
         try:
-            with _explaining_errors(self.address, self._setting):
+            with _explaining_errors(self.address, self._setting, then=""):
                 for name in sorted(changed, key=self._is_marker):
                     self._system.put_file(str(self.folder / name), f"{self._path}/{name}")
                     self._known[name] = here[name]

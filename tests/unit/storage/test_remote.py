@@ -260,6 +260,9 @@ def test_changes_that_could_not_be_stored_are_never_replaced(
             copy_of("memory://run", tmp_path).fetch()
     assert memory.cat_file("/run/x") == b"1"
     copy.fetch()
+    monkeypatch.setattr(type(copy._system), "put_file", lambda *_: 1 / 0)
+    with pytest.raises(UserError, match=r"by zero: check the address.* network; .*: copy its files"), copy.storing():
+        (copy.folder / "x").write_text("2")
 
 
 def test_impossible_places_are_refused(settings: list[str]) -> None:
