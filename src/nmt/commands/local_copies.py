@@ -8,15 +8,12 @@ from nmt.config.folders import is_address
 from nmt.config.tree import Config
 from nmt.data.manifest import MANIFEST
 from nmt.launched import is_main_process
-from nmt.runs.layout import META, TRAINER, WEIGHTS
+from nmt.runs.copies import fetched_run
 from nmt.storage.remote import FolderCopy
 
 
 def run_command(command: Command, config: Config) -> None:
-    """Run a command; fetch what it needs from addresses before it, and store what it has changed there.
-
-    The weights and training states of checkpoints are fetched when they are loaded.
-    """
+    """Run a command; fetch what it needs from addresses before it, and store what it has changed there."""
     with ExitStack() as stack:
         if is_address(config.paths.data) and "corpus" in command.copies:
             address = f"{config.paths.data.rstrip('/')}/{config.data.corpus}"
@@ -25,9 +22,7 @@ def run_command(command: Command, config: Config) -> None:
             if is_main_process() and command.prepares:
                 stack.enter_context(corpus.storing())
         if is_address(config.paths.outputs) and "run" in command.copies:
-            address = f"{config.paths.outputs.rstrip('/')}/{config.name}"
-            run = FolderCopy(address, config.run_folder, "paths.outputs", META)
-            run.fetch(heavy=(WEIGHTS, TRAINER))
+            run = fetched_run(config, config.name)
             if is_main_process():
                 stack.enter_context(run.storing())
         import_module(command.module).run(config)

@@ -8,6 +8,7 @@ from nmt.config.tree import Config
 from nmt.errors import UserError, nearest
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.evaluation.split import Split, read_split
+from nmt.runs.copies import fetch_other_run
 from nmt.runs.environment import Environment, read_environment
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
 from nmt.runs.scores import scores_folder, scores_to_show
@@ -76,6 +77,7 @@ class Run:
 def read_run(config: Config, entry: str) -> Run:
     """Read a run and its scores; an entry NAME:ENGINE names those of the run alone by another engine."""
     name, _, engine = entry.partition(":")
+    fetch_other_run(config, name)
     named = replace(config, name=name)
     if engine:
         named = replace(named, engine=engine, decoding=replace(config.decoding, ensemble=[]))

@@ -10,12 +10,14 @@ from nmt.config.saved import load_config
 from nmt.config.tree import Config
 from nmt.errors import UserError, nearest
 from nmt.runs.checkpoints import Checkpoints, resolve
+from nmt.runs.copies import fetch_other_run
 from nmt.runs.layout import AVERAGED, BEST, LAST, META, SETTINGS, RunLayout
 
 
 def find_origin(config: Config) -> Path:
     """Return the folder of the checkpoint that training.init_from names; of a run, the average, best or last one."""
     name = config.training.init_from
+    fetch_other_run(config, name)
     for folder in (config.runs_folder / name, expanded(name)):
         if (folder / META).is_file():
             return folder

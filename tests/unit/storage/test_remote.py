@@ -13,11 +13,15 @@ import pytest
 
 import nmt
 from nmt.cli import main
+from nmt.config.compose import compose
 from nmt.config.folders import CACHE, expanded, local_folder
+from nmt.config.saved import to_yaml
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.errors import UserError
+from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, write
+from nmt.runs.origin import find_origin
 from nmt.storage import remote
-from nmt.storage.files import checksum, remove
+from nmt.storage.files import checksum, remove, write_text
 from nmt.storage.remote import FolderCopy, bring, store_changes
 from nmt.text.lines import open_output, read_input
 from tests.integration.toy import refuse, succeed
@@ -263,6 +267,24 @@ def test_changes_that_could_not_be_stored_are_never_replaced(
     monkeypatch.setattr(type(copy._system), "put_file", lambda *_: 1 / 0)
     with pytest.raises(UserError, match=r"by zero: check the address.* network; .*: copy its files"), copy.storing():
         (copy.folder / "x").write_text("2")
+
+
+def test_other_runs_are_fetched_to_be_compared_or_begun_from(
+    memory: Any, settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        named = compose([*settings, f"name={name}", f"paths.outputs={OUTPUTS}", "training.init_from=a"])
+        text = to_yaml(named)
+        write(
+            tmp_path / "runs" / name / "checkpoints" / "averaged",
+            Checkpoint(meta=CheckpointMeta(step=4), weights={}, config_text=text),
+        )
+        write_text(tmp_path / "runs" / name / "config.yaml", text)
+    memory.put(f"{tmp_path}/runs", "/bucket/runs", recursive=True)
+    overrides = [*settings, f"paths.data={tmp_path}", f"paths.outputs={OUTPUTS}", "training.init_from=a"]
+    assert find_origin(compose(overrides)) == local_folder(OUTPUTS) / "a" / "checkpoints" / "averaged"
+    machine(1, tmp_path, monkeypatch)
+    assert "no settings differ" in succeed(["report", *overrides, "name=a", "compare=[a,b]"])
 
 
 def test_impossible_places_are_refused(settings: list[str]) -> None:
