@@ -22,8 +22,6 @@ USER_ERROR = 2
 STOPPED = 143
 """Exit code of nmt after it was asked to stop and saved a checkpoint."""
 HELP = ("-h", "--help")
-LEAST_TOKENS = 1024
-"""Source tokens, and target tokens, that a GPU should get per step: with fewer, it waits for its host."""
 PARALLEL = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
 """Options of pytest: one process per core, and the tests of a file in one process, because they share its fixtures.
 
@@ -47,8 +45,8 @@ def main() -> None:
     except ValueError as error:
         refuse(f"ARGS cannot be split into words ({error}): close or escape the quotation mark")
     uses_gpus = target in ON_ALL_GPUS and not any(word in HELP for word in words)
-    if uses_gpus and (gpus := gpu_count()) > 1 and (processes := useful_processes(target, words, gpus)) > 1:
-        sys.exit(run_together(processes, target, words))
+    if uses_gpus and (gpus := gpu_count()) > 1 and not is_one_process(words):
+        sys.exit(run_together(gpus, target, words))
     os.execv(sys.executable, [sys.executable, *command(target, words)])
 
 
@@ -78,32 +76,18 @@ def gpu_count() -> int:
     return int(torch.cuda.device_count())
 
 
-def useful_processes(target: str, words: Sequence[str], gpus: int) -> int:
-    """Return how many processes to start: one on a CPU, and for a launcher that starts the run itself.
-
-    Training starts no more than have `LEAST_TOKENS` of each batch. Exit if the settings are wrong.
-    """
+def is_one_process(words: Sequence[str]) -> bool:
+    """Return whether the command uses no GPU, or leaves its start to a launcher; exit if the settings are wrong."""
     from nmt.config.compose import compose, parse  # noqa: PLC0415 - slow to import, and most targets do without it
     from nmt.errors import UserError  # noqa: PLC0415
 
     try:
         line = parse(words)
         if any(re.search("--cfg|--info|hydra/launcher=(?!basic)", word) for word in line.of_hydra):
-            return 1
-        config = compose(line.single)
+            return True
+        return compose(line.single).runtime.device == "cpu"
     except UserError as error:
         refuse(str(error))
-    if config.runtime.device == "cpu":
-        return 1
-    tokens = config.training.batch_tokens
-    useful = gpus if target != "train" else min(gpus, max(1, tokens // LEAST_TOKENS))
-    if useful < gpus:
-        print(
-            f"launch: training on {useful} of {gpus} GPUs: training.batch_tokens={tokens} is too small for more, "
-            f"which need {LEAST_TOKENS} each",
-            file=sys.stderr,
-        )
-    return useful
 
 
 def run_together(processes: int, target: str, words: Sequence[str]) -> int:

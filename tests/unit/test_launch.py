@@ -133,13 +133,13 @@ def test_args_are_split_by_the_shells_quoting_rules_only(tmp_path: Path) -> None
         ("train", ["data.train=[a,b]"], 8, 8),
         ("train", ["-m", "runtime.device=cpu", "seed=1,2"], 8, 1),
         ("train", ["-m", "hydra/launcher=submitit_slurm", "seed=1,2"], 8, 1),
-        ("train", ["training.batch_tokens=4000"], 8, 3),
+        ("train", ["experiment=own", "data.train=[a,b]"], 8, 8),
         ("eval", ["experiment=multi30k"], 8, 8),
         ("data", [], "1 / 0", 1),
     ],
     ids=str,
 )
-def test_each_gpu_that_has_enough_to_do_gets_a_process(
+def test_each_gpu_gets_a_process(
     tmp_path: Path, target: str, words: list[str], gpus: int | str, processes: int
 ) -> None:
     torchrun = ["torchrun", "--standalone", f"--nproc-per-node={processes}", "-m"] if processes > 1 else []
