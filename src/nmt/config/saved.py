@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from nmt.config.keys import all_keys, group_names, unknown_setting, written
+from nmt.config.keys import all_keys, unknown_setting, written
 from nmt.config.training import SCHEDULES_WITHOUT_END
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError
@@ -40,7 +40,6 @@ def from_yaml(text: str | bytes) -> Config:
     settings = _parsed(text)
     if not settings:
         raise ConfigError("the saved settings are empty or not a list of `key: value`")
-    _refuse_gone(flatten(settings))
     config: Config = to_config(settings)
     return config
 
@@ -130,7 +129,6 @@ def differences(before: Settings, after: Settings) -> dict[str, tuple[object, ob
 
 def check_resumable(saved: Settings, current: Settings) -> None:
     """Refuse to resume a run if a setting has changed, from `saved` to `current`, that affects what it learns."""
-    _refuse_gone(saved)
     follows_steps = current["training.schedule"] not in SCHEDULES_WITHOUT_END
     changes = ", ".join(
         f"{key} was {written(old)} and is now {written(new)}"
@@ -141,19 +139,6 @@ def check_resumable(saved: Settings, current: Settings) -> None:
         raise UserError(
             f"this run cannot be resumed with other settings: {changes}. "
             "Set them as they were, or give the run another name= to start a new one"
-        )
-
-
-def _refuse_gone(saved: Settings) -> None:
-    """Refuse settings that this version lacks: it would do something else than they say."""
-    named_by_users = tuple(f"{name}." for name, key in all_keys().items() if isinstance(key.default, dict))
-    known = {*all_keys(), *group_names()}
-    gone = [name for name in saved if name not in known and not name.startswith(named_by_users)]
-    if gone:
-        more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""
-        raise ConfigError(
-            f"another version of nmt wrote these settings: this one has no {', '.join(gone[:3])}{more}; "
-            "use the version that wrote them, or start a new run"
         )
 
 

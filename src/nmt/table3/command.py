@@ -10,7 +10,7 @@ import torch
 from nmt.commands import data, evaluate, train
 from nmt.config.compose import compose
 from nmt.config.folders import is_address
-from nmt.config.saved import check_resumable, flatten, load_settings
+from nmt.config.saved import check_resumable, flatten, load_config
 from nmt.config.tree import Config
 from nmt.errors import ConfigError, UserError, nearest
 from nmt.evaluation.paper import TABLE_3
@@ -107,7 +107,7 @@ def _train_and_score(row: str, seed: int, words: list[str]) -> bool:
     own = _overrides(row, seed, words)
     config = compose(own)
     if read_scores(config):
-        check_resumable(load_settings(config.run_folder / "config.yaml"), flatten(asdict(config)))
+        check_resumable(flatten(asdict(load_config(config.run_folder / "config.yaml"))), flatten(asdict(config)))
         print(f"{_label(row, seed)}: already done", flush=True)
         return True
     print(f"\n== {_label(row, seed)} {TABLE_3[row].change} ==", flush=True)

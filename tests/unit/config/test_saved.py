@@ -38,8 +38,8 @@ def test_nothing_in_saved_settings_is_resolved(text: str, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("training:\n  stepz: 7\n", "another version of nmt wrote these settings: this one has no training.stepz;"),
-        ("sweep:\n  metric: loss\n", "this one has no sweep.metric"),
+        ("training:\n  stepz: 7\n", "there is no setting training.stepz; did you mean"),
+        ("sweep:\n  metric: loss\n", "there is no setting sweep;"),
         ("training:\n  steps: many\n", "training.steps must be a whole number, not 'many'"),
         ("training: [1\n", "line"),
         ("- 1\n- 2\n", "the saved settings are empty or not a list of"),
