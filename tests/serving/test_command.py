@@ -24,7 +24,7 @@ def test_origins_that_no_browser_sends_are_refused(origin: str) -> None:
 
 @pytest.mark.parametrize(
     ("given", "named"),
-    [(["engine=torch", "decoding.beam=2"], "engine, decoding.beam"), (["decoding=greedy"], "decoding")],
+    [(["engine=torch", "decoding.beam=2"], "engine, decoding.beam"), (["decoding=parsing"], "decoding")],
 )
 def test_settings_of_a_model_are_refused_for_models_that_have_their_own(given: list[str], named: str) -> None:
     composed_settings([*given, "name=tiny"])

@@ -49,7 +49,7 @@ def test_time_follows_from_the_flops_and_the_peak(capsys: pytest.CaptureFixture[
     assert found["estimate"]["hours"] == pytest.approx(flops / (2 * 0.4 * 121e12) / 3600)
     run(compose(["describe.device=l4", "describe.gpus=2"]))
     assert "on 2 x l4, if training reaches 40% of 121 TFLOP/s in bf16" in capsys.readouterr().out
-    assert describe(compose(["runtime=cpu"]), 1)["estimate"]["hours"] > 0
+    assert describe(compose(["runtime.device=cpu"]), 1)["estimate"]["hours"] > 0
 
 
 def test_output_to_a_file_is_refused() -> None:
@@ -59,7 +59,13 @@ def test_output_to_a_file_is_refused() -> None:
 
 def test_prepared_corpora_count_if_all_of_a_mixture_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make_tokenizer, "run_in_process", lambda function, *args: function(*args))
-    words = ["data=files", "data.corpus=toy", f"paths.data={tmp_path}", "tokenizer.vocab_size=100", "runtime=cpu"]
+    words = [
+        "data=files",
+        "data.corpus=toy",
+        f"paths.data={tmp_path}",
+        "tokenizer.vocab_size=100",
+        "runtime.device=cpu",
+    ]
     for number, (name, count) in enumerate((("train", 60), ("mixture.more.train", 40), ("valid", 5), ("test", 5))):
         words.append(f"data.{name}={write_pairs(tmp_path / name, text_pairs(count, number))}")
     alone, mixture = compose([word for word in words if "mixture" not in word]), compose(words)

@@ -87,7 +87,7 @@ def test_every_shipped_experiment_composes(experiment: str) -> None:
 
 @pytest.mark.parametrize("row", OF_GROUPS, ids=str)
 def test_shipped_files_change_what_they_state_and_chosen_ones_show_defaults(row: list[tuple[str, str]]) -> None:
-    needs = NEEDS if {"demo_trees", "wsj", "separate", "trees"} & {option for _, option in row} else ()
+    needs = NEEDS if {"demo_trees", "wsj", "trees"} & {option for _, option in row} else ()
     found, expected = changes(compose([*(f"{group}={option}" for group, option in row), *needs])), set[str]()
     for group, option in row:
         stated = yaml.safe_load((conf_folder() / group / f"{option}.yaml").read_text(encoding="utf-8"))
@@ -187,6 +187,7 @@ GUIDED = ["experiment=demo", "data.train_alignments=demo", "training.guided_weig
         (["xyzzy=3"], "`nmt COMMAND --help=all` lists the settings"),
         (["training=small,base"], "add --multirun"),
         (["averaging=5"], "averaging is a group of settings, and cannot be 5"),
+        (["runtime=cpu"], "runtime is a group of settings, and cannot be 'cpu': set runtime.KEY=VALUE"),
         (["+training.steps=3"], "remove + prefix"),
         (["experiment=tabel3/a1"], "there is no experiment=tabel3/a1; did you mean table3/a1?"),
         (["model=enormous"], "choose from base, big, modern, small, tiny"),
@@ -209,7 +210,7 @@ GUIDED = ["experiment=demo", "data.train_alignments=demo", "training.guided_weig
         (["runtime.device=gpu"], "runtime.device=gpu is not one of auto, cpu, cuda, mps"),
         (["name=../elsewhere"], "must be the plain name of a folder"),
         (["averaging.last=9"], "averaging.last=9 is more than the training.keep_last=5"),
-        (["tokenizer=separate"], "model.tie_embeddings=true cannot be used with tokenizer.joint=false"),
+        (["tokenizer.joint=false"], "model.tie_embeddings=true cannot be used with tokenizer.joint=false"),
         (["decoding.temperature=0.5"], "decoding.temperature, top_k and top_p are for samples"),
         (["training.guided_weight=0.1"], "needs word alignments: name their file in data.train_alignments"),
         ([*GUIDED, "noise.bpe_dropout=0.1"], "cannot be used with noise"),
