@@ -40,7 +40,7 @@ LOCKED := $(if $(ON_AMD),.venv/requirements.txt,requirements.lock)
 LOCK_FOR_AMD := $(if $(ON_AMD),awk '/^[a-z]/ { kept = !/^triton==/ } kept' requirements.lock > $(LOCKED))
 TORCH_INSTALL := $(PIP_INSTALL) $(if $(INDEX),--index-url "$(INDEX)") --constraint constraints.lock torch
 
-LAUNCHED := demo data train average eval translate synthesize serve parse score export import report describe doctor \
+LAUNCHED := demo data train average eval translate synthesize serve score export import report describe doctor \
 	table3 bench test
 
 .DEFAULT_GOAL := help
@@ -99,7 +99,6 @@ synthesize: ## Translate a file of any size into a corpus to train on, also by a
 # the first start installs the packages of the server
 serve: export NMT_INSTALL = $(PIP_INSTALL) --constraint constraints.lock
 serve: ## Serve models over HTTP: a page, and APIs for programs: ARGS="experiment=multi30k"
-parse: ## Print the trees of sentences: ARGS="experiment=parsing/demo parse.format=drawn"
 score: ## Score given translations: lines of source, tab, translation
 # installs a package that only some settings need, such as that of the export's target
 data export synthesize: export NMT_INSTALL = $(PIP_INSTALL) --constraint constraints.lock

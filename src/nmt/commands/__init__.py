@@ -127,8 +127,5 @@ COMMANDS = {
         ("table3", "training", "paths", "runtime"),
         composes=True,
     ),
-    "parse": Command(
-        "nmt.parsing.parse", "print the constituency trees of sentences", ("input", "output", "parse", *SEARCH)
-    ),
 }
 """Every command by its name on the command line, in the order of the help."""

@@ -9,30 +9,44 @@ from itertools import tee
 from tqdm import tqdm
 
 from nmt.compute.machine import prepare_machine
+from nmt.config.data import is_text
 from nmt.config.tree import Config
 from nmt.decoding.engine import WINDOW_LINES
 from nmt.decoding.load import load_engine
 from nmt.decoding.translation import Candidate, Translation
+from nmt.errors import UserError
+from nmt.parsing.linearise import repair
+from nmt.parsing.trees import bracketed, drawn
 from nmt.text.alignments import write_links
 from nmt.text.lines import check_used_once, is_interactive, open_output, read_input
+
+AS_TREE = {"bracketed": bracketed, "drawn": drawn}
+"""Functions that write a tree, by `translate.format`."""
 
 
 def run(config: Config) -> None:
     """Write a translation per line, in the order of the input; each block of lines is written as soon as it is done."""
     alignments = [config.translate.alignments] if config.translate.alignments else []
     check_used_once(config.input, [config.output, *alignments])
-    sources, lines = tee(read_input(config.input))
+    given, as_trees = read_input(config.input), config.translate.format in AS_TREE
+    # words are separated by spaces and nothing else, so that every tree has as many as the model reads
+    sources, lines = tee((" ".join(line.split()) for line in given) if as_trees else given)
     machine = prepare_machine(config.runtime)
     if alignments:
         config = replace(config, decoding=replace(config.decoding, alignments=True))
-    engine = load_engine(config, machine).engine
+    loaded = load_engine(config, machine)
+    if as_trees and is_text(loaded.languages[1]):
+        raise UserError(
+            f"{loaded.path} translates {'-'.join(loaded.languages)}: translate.format={config.translate.format} needs "
+            "a model of trees, such as that of experiment=parsing/demo"
+        )
     window, no_bar = (1, True) if is_interactive(config.input) else (WINDOW_LINES, None)
     with (
         open_output(config.output) as output,
         open_output(config.translate.alignments) if alignments else nullcontext() as links,
         tqdm(unit=" lines", leave=False, disable=no_bar) as bar,
     ):
-        translations = engine.translate(sources, window=window, done=bar.update)
+        translations = loaded.engine.translate(sources, window=window, done=bar.update)
         for index, (line, translation) in enumerate(zip(lines, translations, strict=False)):
             for row in _rows(config, index, line, translation):
                 output.write(f"{row}\n".encode())
@@ -58,6 +72,9 @@ def _rows(config: Config, index: int, line: str, translation: Translation) -> It
     elif config.translate.format == "tsv":
         source = line.replace("\t", " ")
         yield from (f"{source}\t{each.text.replace(chr(9), ' ')}\t{each.score:.6f}" for each in candidates)
+    elif write := AS_TREE.get(config.translate.format):
+        tree, _ = repair(translation.text, line.split())
+        yield "" if tree is None else write(tree)
     elif config.decoding.nbest == 1:
         yield translation.text
     else:

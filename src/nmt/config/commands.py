@@ -39,8 +39,9 @@ _ENDPOINT = re.compile(r"https?://[^\s/?#@]+(/[^\s?#@]*)?")
 class TranslateConfig(Group):
     """What `translate` reads and writes besides `input` and `output`."""
 
-    format: Annotated[str, one_of("text", "tsv", "jsonl")] = "text"
-    """text, tsv (source, translation, score) or jsonl (these and the n-best list)."""
+    format: Annotated[str, one_of("text", "tsv", "jsonl", "bracketed", "drawn")] = "text"
+    """text, tsv (source, translation, score) or jsonl (these and the n-best list); of a model of trees also bracketed
+    (a line per tree) or drawn (as text, a line per phrase and word)."""
     alignments: str = ""
     """File to write with one line per source sentence: the links between its words and those of its best translation,
     in Pharaoh format (0-0 1-2)."""
@@ -212,11 +213,3 @@ class TrackingConfig(Group):
     """Weights & Biases: disabled, offline (needs no account) or online."""
     tensorboard: bool = False
     """Write TensorBoard curves into the run's folder; needs the package tensorboard."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParseConfig(Group):
-    """What `parse` writes."""
-
-    format: Annotated[str, one_of("bracketed", "drawn")] = "bracketed"
-    """bracketed (a line per tree) or drawn (as text, a line per phrase and word)."""

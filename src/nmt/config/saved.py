@@ -18,8 +18,8 @@ MAX_DEPTH = 20
 """The deepest nesting accepted in saved settings."""
 QUICK_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The loader in C, which takes a tenth of the time, where PyYAML was built with it."""
-GONE = {"training": ["max_minutes"]}
-"""Settings of earlier versions, by group, that changed nothing about a model; their saved values are passed over."""
+GONE = (("training", "max_minutes"), ("parse", "format"))
+"""Settings of earlier versions that changed nothing about a model; their saved values are passed over."""
 Settings = Mapping[str, object]
 """The values of settings by dotted key."""
 PRIVATE_PATH = re.compile(r"(?<![\w/.~-])(?:~[\w-]*|\.\.)?/(?!/)\S+")
@@ -85,9 +85,11 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
         raise ConfigError(f"the saved settings are not YAML ({' '.join(str(error).split())}): restore them") from error
     if not isinstance(settings, dict):
         return {}
-    for group, names in GONE.items():
+    for group, name in GONE:
         if isinstance(saved := settings.get(group), dict):
-            settings[group] = {name: value for name, value in saved.items() if name not in names}
+            saved.pop(name, None)
+            if not saved:
+                del settings[group]
     return settings
 
 

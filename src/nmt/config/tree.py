@@ -15,7 +15,6 @@ from nmt.config.commands import (
     DescribeConfig,
     ExportConfig,
     OwnConfig,
-    ParseConfig,
     ServeConfig,
     SynthesizeConfig,
     Table3Config,
@@ -107,7 +106,6 @@ class Config(Group):
     teacher: TeacherConfig = field(default_factory=TeacherConfig, metadata=ADJUSTABLE)
     table3: Table3Config = field(default_factory=Table3Config, metadata=ADJUSTABLE)
     tracking: TrackingConfig = field(default_factory=TrackingConfig, metadata=ADJUSTABLE)
-    parse: ParseConfig = field(default_factory=ParseConfig, metadata=ADJUSTABLE)
     paths: PathsConfig = field(default_factory=PathsConfig, metadata=ADJUSTABLE)
 
     def _check(self) -> None:

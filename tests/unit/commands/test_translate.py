@@ -70,7 +70,7 @@ def test_translate_reports_the_line_that_is_not_utf8(
     assert not output.exists()
 
 
-@pytest.mark.parametrize("command", ["translate", "score", "parse"])
+@pytest.mark.parametrize("command", ["translate", "score"])
 @pytest.mark.parametrize("name", ["nowhere.txt", "/"])
 def test_a_file_that_is_no_input_is_refused_before_a_model_is_loaded(
     command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -118,6 +118,8 @@ def test_translate_writes_jsonl_and_tsv_and_accepts_ensembles(
     assert [each["source"] for each in objects] == LINES
     assert all(each["translation"] == each["candidates"][0]["translation"] for each in objects)
     assert [len(each["candidates"]) for each in objects] == [2] * len(LINES)
+    assert main([*base, "translate.format=drawn"]) == 2
+    assert "translate.format=drawn needs a model of trees" in capsys.readouterr().err
     assert main([*base, "decoding.ensemble=[last]"]) == 0
     assert printed(capsys).splitlines() == [each.text for each in expected]
 

@@ -84,11 +84,11 @@ def test_evaluation_repairs_and_scores_trees_and_the_report_draws_them(folder: P
     assert 'class="missed">' in page.replace('class="missed">Green', "")
 
 
-def test_parse_prints_a_tree_per_sentence(folder: Path) -> None:
+def test_translate_prints_a_tree_per_sentence(folder: Path) -> None:
     given = folder / "sentences"
     given.write_text("The old man ( sleeps ) .\n\nWhere is it ?\n")
     written = folder / "trees"
-    assert nmt(folder, "parse", f"input={given}", f"output={written}")[0] == 0
+    assert nmt(folder, "translate", f"input={given}", f"output={written}")[0] == 0
     first, empty, last = lines(written)
     assert empty == ""
     assert [words(tree) for _, tree in parse_trees([first, last], "output")] == [
@@ -97,7 +97,7 @@ def test_parse_prints_a_tree_per_sentence(folder: Path) -> None:
     ]
     assert "-LRB- -RRB-" not in first
     assert " -LRB-)" in first
-    assert nmt(folder, "parse", f"input={given}", f"output={written}", "parse.format=drawn")[0] == 0
+    assert nmt(folder, "translate", f"input={given}", f"output={written}", "translate.format=drawn")[0] == 0
     assert "─ . ?" in written.read_text(encoding="utf-8")
 
 
