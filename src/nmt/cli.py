@@ -47,12 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("nmt: interrupted", file=sys.stderr)
         return INTERRUPTED
     except Exception as error:
-        if user_error := explained(error):
-            _print_error(user_error)
-            if is_full_disk(error):
-                _discard_output()
-            return USER_ERROR
-        raise
+        errors = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
+        if None in (known := list(map(explained, errors))):
+            raise
+        for each in filter(None, known):
+            _print_error(each)
+        if is_full_disk(error):
+            _discard_output()
+        return USER_ERROR
     return 0
 
 

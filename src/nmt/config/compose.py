@@ -221,7 +221,8 @@ def run_with_hydra(words: Words, run: Callable[[Config, frozenset[str], bool], f
                 known.args = (f"{' '.join(f'{key}={value}' for key, value in values.items())}: {known}",)
             if is_search or os.getpid() != process:
                 raise
-            failed.append(known or error)  # Hydra would print a line of its own; the other jobs run
+            # Hydra would print a line of its own; the other jobs run, without the memory that a traceback holds
+            failed.append(type(known)(*known.args) if known else error)
             return None
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # raise errors instead of printing them
@@ -229,7 +230,7 @@ def run_with_hydra(words: Words, run: Callable[[Config, frozenset[str], bool], f
     with _one_line_errors():
         hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=ROOT)(job)()
     if failed:
-        raise failed[0]
+        raise failed[0] if len(failed) == 1 else ExceptionGroup("jobs failed", failed)
 
 
 def _named(config: Config, values: Mapping[str, str]) -> Config:

@@ -50,13 +50,14 @@ def test_cfg_job_prints_the_settings_and_makes_no_folder(here: Path) -> None:
     assert list(here.iterdir()) == []
 
 
-def test_one_job_fails_in_one_line_and_the_others_run_with_settings_of_ones_own(here: Path) -> None:
+def test_each_failed_job_is_one_line_and_the_others_run_with_settings_of_ones_own(here: Path) -> None:
     write(here / "mine", experiment_small=f"{GLOBAL}defaults: [demo]\nname: small\n")
-    done = call(["describe", "experiment=small", "--config-dir", "mine", "-m", "model.heads=2,3,4"])
+    done = call(["describe", "experiment=small", "--config-dir", "mine", "-m", "model.heads=2,3,4,5"])
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "nmt: model.heads=3: model.heads=3 does not divide model.d_model=128: choose a number that does, or set "
-        "model.d_k and model.d_v"
+        f"nmt: model.heads={heads}: model.heads={heads} does not divide model.d_model=128: choose a number that does, "
+        "or set model.d_k and model.d_v"
+        for heads in (3, 5)
     ]
     named = [line.partition(",")[0] for line in done.stdout.splitlines() if line.startswith("small")]
     assert named == ["small-model.heads_2", "small-model.heads_4"]
