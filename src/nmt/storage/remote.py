@@ -144,12 +144,12 @@ class FolderCopy:
     def fetch(self, heavy: Collection[str] = ()) -> None:
         """Fetch what is missing here or has changed, except files of `heavy` names, and remove what is not there."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        if (self.folder / UNSTORED).exists():
-            raise UserError(self._what_is_unstored)
         with self._lock() as lock, _explaining_errors(self.address, self._setting):
             found = (name.removeprefix(f"{self._path}/") for name in self._system.find(self._path))
             there = {name for name in found if all(map(is_plain_name, name.split("/")))}  # nothing outside of the copy
             if take(lock, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                if (self.folder / UNSTORED).exists():
+                    raise UserError(self._what_is_unstored)
                 self._remove_outdated(there)
                 for name in sorted(there, key=self._is_marker):
                     if PurePosixPath(name).name not in heavy:
@@ -215,19 +215,18 @@ class FolderCopy:
             # a file that was never fetched is gone if its folder is
             if self._known[name] or not (self.folder / name).parent.exists()
         ]
-        try:
-            with _explaining_errors(self.address, self._setting, then=""):
-                for name in sorted(changed, key=self._is_marker):
-                    self._system.put_file(str(self.folder / name), f"{self._path}/{name}")
-                    self._known[name] = here[name]
-                for name in gone:
-                    with suppress(FileNotFoundError):
-                        self._system.rm(f"{self._path}/{name}")
-                    del self._known[name]
-        except UserError:
-            (self.folder / UNSTORED).touch()
-            raise
-        (self.folder / UNSTORED).unlink(missing_ok=True)
+        if not changed and not gone:
+            return
+        (self.folder / UNSTORED).touch()  # now, because nothing else tells of changes if a kill ends this
+        with _explaining_errors(self.address, self._setting, then=""):
+            for name in sorted(changed, key=self._is_marker):
+                self._system.put_file(str(self.folder / name), f"{self._path}/{name}")
+                self._known[name] = here[name]
+            for name in gone:
+                with suppress(FileNotFoundError):
+                    self._system.rm(f"{self._path}/{name}")
+                del self._known[name]
+        (self.folder / UNSTORED).unlink()
 
     def _files(self) -> dict[str, Stamp]:
         """Return the stamps of the files here that are neither hidden nor unfinished, without links."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from signal import SIGINT, raise_signal
 from typing import Any
 
 import pytest
@@ -260,13 +261,27 @@ def test_changes_that_could_not_be_stored_are_never_replaced(
             patch.setattr(type(copy._system), "put_file", lambda *_: 1 / 0)
             store_changes(copy.folder)
         assert "warning: paths.outputs=memory://run: division by zero" in capsys.readouterr().err
-        with pytest.raises(UserError, match=r"has changes that could not be stored at memory://run: copy its files"):
-            copy_of("memory://run", tmp_path).fetch()
     assert memory.cat_file("/run/x") == b"1"
     copy.fetch()
     monkeypatch.setattr(type(copy._system), "put_file", lambda *_: 1 / 0)
     with pytest.raises(UserError, match=r"by zero: check the address.* network; .*: copy its files"), copy.storing():
         (copy.folder / "x").write_text("2")
+    with pytest.raises(UserError, match=r"has changes that could not be stored at memory://run: copy its files"):
+        copy_of("memory://run", tmp_path).fetch()
+    assert (copy.folder / "x").read_text() == "2"
+
+
+def test_changes_whose_storing_is_killed_are_never_replaced(
+    memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = copy_of("memory://run", tmp_path)
+    copy.fetch()
+    monkeypatch.setattr(type(copy._system), "put_file", lambda *_: raise_signal(SIGINT))
+    with pytest.raises(KeyboardInterrupt), copy.storing():
+        (copy.folder / "x").write_text("1")
+    with pytest.raises(UserError, match="has changes that could not be stored"):
+        copy_of("memory://run", tmp_path).fetch()
+    assert (copy.folder / "x").read_text() == "1"
 
 
 def test_other_runs_are_fetched_to_be_compared_or_begun_from(
