@@ -187,7 +187,7 @@ def _pairs(config: Config) -> tuple[tuple[object, str, str], ...]:
         (decoder_only and model.positions == "learned", "model.positions=learned", "model.architecture=decoder_only"),
         (guided and compiling, "training.guided_weight", "runtime.compile=true"),
         (sharded and compiling, "runtime.shard=weights", "runtime.compile=true"),
-        (sharded and training.optimizer == "muon", "runtime.shard=weights", "training.optimizer=muon"),
+        (sharded and training.optimizer != "adam", "runtime.shard=weights", f"training.optimizer={training.optimizer}"),
         (config.engine == "ctranslate2" and of_torch, "engine=ctranslate2", ", ".join(of_torch)),
         (to_huggingface and in_int8, "export.target=huggingface", "export.quantization=int8"),
     )

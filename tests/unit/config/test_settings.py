@@ -237,8 +237,8 @@ GUIDED = ["experiment=demo", "data.train_alignments=demo", "training.guided_weig
         (["data=files", "data.test=[]", "data.test_alignments=gold"], "needs a test set of your own"),
         ([*TREES, "data.source=demo", "data.train_alignments=demo"], "data.train_alignments needs text on both sides"),
         (
-            ["runtime.shard=weights", "training.optimizer=muon"],
-            "cannot be used with training.optimizer=muon: change one of the two",
+            ["runtime.shard=weights", "training.optimizer=mine:lion"],
+            "cannot be used with training.optimizer=mine:lion: change one of the two",
         ),
         (["data.max_pieces=30000"], "training.batch_tokens=25000 is too small for one sentence"),
     ],
