@@ -62,12 +62,17 @@ class StopRequest:
 def stop_signals() -> Iterator[StopRequest]:
     """Turn SIGTERM, SIGINT and SIGUSR1 (which Slurm can send before a time limit) into stop requests in this block.
 
-    After an error the handlers stay. A launcher that sees one process fail sends SIGTERM to the others, and these must
-    survive it until they have reported their own errors.
+    After an error in one of several processes, the handlers stay. A launcher that sees one process fail sends SIGTERM
+    to the others, and these must survive it until they have reported their own errors.
     """
     stop_request = StopRequest()
     numbers = signal.SIGTERM, signal.SIGINT, signal.SIGUSR1
     before = {number: signal.signal(number, stop_request.note) for number in numbers}
-    yield stop_request
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    failed = True
+    try:
+        yield stop_request
+        failed = False
+    finally:
+        if not failed or distributed.world_size() == 1:
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -28,6 +28,18 @@ def test_a_signal_is_remembered(number: signal.Signals) -> None:
     assert signal.getsignal(number) == before
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_only_one_of_several_processes_ignores_signals_after_an_error(
+    processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("nmt.compute.distributed.world_size", lambda: processes)
+    with pytest.raises(ZeroDivisionError), stop_signals():
+        raise ZeroDivisionError
+    ignored = signal.signal(signal.SIGTERM, before) != before
+    assert ignored == (processes > 1)
+
+
 def test_a_signal_ends_an_interruptible_block() -> None:
     started = time.monotonic()
     with stop_signals() as stop_request, pytest.raises(StopError), stop_request.interruptible():  # noqa: PT012
