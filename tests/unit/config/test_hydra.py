@@ -1,8 +1,10 @@
 """Hydra's features on the real command line: printed settings, several jobs, own folders of settings, own code."""
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
+from weakref import WeakSet
 
 import pytest
 import yaml
@@ -12,7 +14,7 @@ from nmt.config.compose import CONFIG_DIR, compose, options, parse
 from nmt.config.registry import load
 from nmt.config.saved import flatten, from_yaml, to_yaml
 from nmt.config.tree import Config
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
 from tests.integration.toy import call
 
 GLOBAL = "# @package _global_\n"
@@ -62,6 +64,26 @@ def test_each_failed_job_is_one_line_and_the_others_run_with_settings_of_ones_ow
     named = [line.partition(",")[0] for line in done.stdout.splitlines() if line.startswith("small")]
     assert named == ["small-model.heads_2", "small-model.heads_4"]
     assert {each.name for each in here.iterdir()} == {"mine", "outputs"}
+
+
+def test_a_failed_job_keeps_nothing_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Model: ...
+
+    alive, before = WeakSet[Model](), list[int]()
+
+    def fail(_: Config) -> None:
+        gc.collect()
+        before.append(len(alive))
+        model = Model()
+        alive.add(model)
+        try:
+            raise MemoryError
+        except MemoryError as error:
+            raise UserError("it is too large") from error
+
+    monkeypatch.setattr("nmt.commands.describe.run", fail)
+    assert main(["describe", "-m", "experiment=demo", "decoding.beam=1,2,3"]) == 2
+    assert before == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
