@@ -64,17 +64,32 @@ def test_too_many_bad_steps_in_a_row_stop_the_run_which_resumes_once_the_fault_i
     assert ours == theirs
 
 
+real_update = Trainer.update
+
+
+def greedy_step(self: Trainer, work: GlobalBatch, interruptible: Interruptible) -> None:
+    if self.step == 7:
+        raise MemoryError
+    real_update(self, work, interruptible)
+
+
+def greedy_validation(*_: object) -> None:
+    raise MemoryError
+
+
+@pytest.mark.parametrize(
+    ("function", "greedy"),
+    [
+        ("nmt.training.trainer.Trainer.update", greedy_step),
+        ("nmt.training.validation.held_out_loss", greedy_validation),
+    ],
+)
 def test_memory_error_after_the_first_step_names_a_remedy(
-    settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str, greedy: Callable[..., None]
 ) -> None:
-    update = Trainer.update
-
-    def greedy(self: Trainer, work: GlobalBatch, interruptible: Interruptible) -> None:
-        if self.step == 11:
-            raise MemoryError
-        update(self, work, interruptible)
-
-    monkeypatch.setattr(Trainer, "update", greedy)
-    done = call(["train", *settings, f"paths.outputs={tmp_path}"])
+    monkeypatch.setattr(function, greedy)
+    done = call(["train", *settings, f"paths.outputs={tmp_path}", "training.valid_every=7"])
     assert done.returncode == 2
-    assert "out of memory at step 12: free some memory, or lower training.device_tokens" in done.stderr.splitlines()[-1]
+    assert done.stderr.splitlines()[-1].startswith(
+        "nmt: out of memory after step 7: free some memory, or lower training.device_tokens"
+    )

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext, suppress
 
 from nmt.compute import distributed
-from nmt.compute.machine import is_out_of_memory
+from nmt.compute.machine import explaining_out_of_memory
 from nmt.compute.signals import Interruptible, StopError, StopRequest, stop_signals
 from nmt.data.loader import GlobalBatch
-from nmt.errors import UserError
 from nmt.runs.tracker import Tracker
 from nmt.training.checkpointing import CheckpointManager
 from nmt.training.progress import Progress
@@ -50,7 +49,8 @@ class Loop:
         ending = Ending.DONE if state.finished else None
         with stop_signals() as stop_request, closing(self._progress.bar):
             while ending is None:
-                with suppress(StopError):  # an interrupted step or validation is repeated when the run resumes
+                # an interrupted step or validation is repeated when the run resumes
+                with suppress(StopError), explaining_out_of_memory(self._out_of_memory):
                     if state.validation_due:
                         self._validate(stop_request)
                     else:
@@ -59,19 +59,19 @@ class Loop:
             self.checkpoint_manager.wait_until_saved()
         return ending
 
+    @property
+    def _out_of_memory(self) -> str:
+        """The message if memory runs out, which other users of the device can cause at any time."""
+        return (
+            f"out of memory after step {self.trainer.step}: free some memory, or lower training.device_tokens, "
+            "which does not change the global batches; the same command resumes from the last checkpoint"
+        )
+
     def _train_step(self, batch: GlobalBatch, stop_request: StopRequest) -> None:
         """Run one step, and log if a log line is due."""
         # several processes must finish a step together
         interruptible = stop_request.interruptible if distributed.world_size() == 1 else nullcontext
-        try:
-            self.trainer.update(batch, interruptible)
-        except (RuntimeError, MemoryError) as error:  # other users of the device can cause it at any time
-            if not is_out_of_memory(error):
-                raise
-            raise UserError(
-                f"out of memory at step {self.trainer.step + 1}: free some memory, or lower training.device_tokens, "
-                "which does not change the global batches; the same command resumes from the last checkpoint"
-            ) from error
+        self.trainer.update(batch, interruptible)
         step = self.trainer.step
         self._tokens += batch.tokens
         self._progress.bar.update()
