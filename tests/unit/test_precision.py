@@ -30,7 +30,7 @@ CPU = torch.device("cpu")
 HALF = (torch.bfloat16, torch.float16)
 TRAINED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {"clip_norm": 1.0}),
-    ({}, {"optimizer": "muon", "ema": 0.9}),
+    ({}, {"optimizer": "muon"}),
     ({}, {"freeze": ["encoder"]}),
     ({"positions": "rotary", "norm": "rms", "activation": "swiglu"}, {}),
     ({"positions": "alibi", "activation": "gelu"}, {}),

@@ -62,7 +62,7 @@ TRAINED: dict[str, Words] = {
     "muon": (
         "toy", "training.optimizer=muon", "model.positions=rotary", "model.norm=rms",
         "model.norm_placement=pre", "model.activation=swiglu", "model.initialization=small", "model.kv_heads=1",
-        "training.ema=0.9", "model.attention_dropout=0.1", "model.activation_dropout=0.1",
+        "model.attention_dropout=0.1", "model.activation_dropout=0.1",
     ),
     "micro_batches": (
         "toy", "model.positions=learned", "training.device_tokens=120", "training.clip_norm=1",

@@ -90,6 +90,9 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
             saved.pop(name, None)
             if not saved:
                 del settings[group]
+    training = settings.get("training")
+    if isinstance(training, dict) and training.get("ema") == 0:
+        del training["ema"]  # the decay of a moving average, which earlier versions could save in place of the weights
     return settings
 
 

@@ -77,9 +77,6 @@ class TrainingConfig(Group):
     this text, up to tokenizer.vocab_size). A new piece gets the mean vector of the old pieces that it consists of."""
     freeze: list[str] = field(default_factory=list)
     """Weights that training does not change: encoder, decoder, embeddings, or names in which * stands for any text."""
-    ema: Share = 0.0
-    """Decay per step of a moving average of the weights, such as 0.999, which validation, checkpoints and everything
-    that reads them use instead of the weights; 0 for none. In step s it is at most (1 + s) / (10 + s)."""
     muon_rate: AboveZero = 1.0
     """Muon's learning rate, as a fraction of training.learning_rate, which is Adam's."""
 

@@ -24,7 +24,7 @@ class Memory(NamedTuple):
     """The weights, and their copies in the precision of matrix products if that is lower."""
     gradients: int
     optimizer: int
-    """The running means of the optimizer, and a moving average of the weights."""
+    """The running means of the optimizer."""
     activations: int
     """What forward saves for backward, and temporary tensors of both."""
     process: int
@@ -153,9 +153,8 @@ def run_memory(
 
 
 def state_numbers(training: TrainingConfig, size: ParameterCounts) -> int:
-    """Return how many numbers the optimizer and a moving average keep.
+    """Return how many numbers the optimizer keeps.
 
     Adam keeps two per parameter, Muon one per weight of a layer.
     """
-    means = 2 * size.total - (training.optimizer == "muon") * (size.encoder + size.decoder)
-    return means + (size.total if training.ema else 0)
+    return 2 * size.total - (training.optimizer == "muon") * (size.encoder + size.decoder)

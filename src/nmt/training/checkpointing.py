@@ -48,7 +48,7 @@ class CheckpointManager:
         """
         meta = replace(self._template.meta, step=state.trainer.step, valid=valid, interim=interim, only_best=only_best)
         trainer = {**state.to_save(), **(self._template.trainer or {})}
-        checkpoint = replace(self._template, meta=meta, weights=state.trainer.weights(), trainer=trainer)
+        checkpoint = replace(self._template, meta=meta, weights=state.trainer.replicas.weights(), trainer=trainer)
         with distributed.together():
             if distributed.is_main():
                 self._wait_for_writer()

@@ -71,7 +71,10 @@ class DividedWeights(Replicas):
         return distributed.sum_over_processes(super().norm(gradients).square()).sqrt()
 
     def whole(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """See `Replicas`. The main process has one whole tensor at a time on its device."""
+        """Return whole tensors, given this process's rows of them, by the names of parameters.
+
+        All processes must call this, and only the main one gets them, with one at a time on its device.
+        """
         gathered = {}
         for name, part in parts.items():
             tensor = self._gather(name, part)

@@ -13,7 +13,8 @@ from nmt.data.loader import MicroBatch
 from nmt.data.shapes import ROOM_TO_GROW, micro_batch_tokens
 from nmt.data.store import PairStore
 from nmt.errors import CommonError, UserError
-from nmt.estimate.memory import FLOAT32_BYTES, Storage, training_memory
+from nmt.estimate.memory import Storage, training_memory
+from nmt.training.optimizer import state_tensors
 from nmt.training.trainer import Trainer
 
 
@@ -104,7 +105,7 @@ def _exceeds_memory(trainer: Trainer, batch: MicroBatch) -> bool:
         (len(batch.source.tokens), len(batch.target.tokens)),
         length=1,
         on=Storage(gpu=False, half=trainer.machine.precision in HALF_PRECISIONS, least=True),
-        state=trainer.state_bytes // FLOAT32_BYTES,
+        state=sum(each.numel() for each in state_tensors(trainer.optimizer)),
     )
     return estimate.total > memory_of(trainer.machine.device)
 

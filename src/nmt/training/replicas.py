@@ -86,15 +86,8 @@ class Replicas:
         norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         return norm
 
-    def whole(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return whole tensors for a checkpoint, given this process's parts of them, by the names of parameters.
-
-        All processes must call this; the others than the main one may get an empty dictionary.
-        """
-        return dict(parts)
-
     def weights(self) -> dict[str, Tensor]:
-        """Return the whole weights for a checkpoint. All processes must call this, see `whole`."""
+        """Return the whole weights for a checkpoint. All processes must call this; only the main one must get them."""
         return self.model.state_dict()
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
@@ -102,7 +95,7 @@ class Replicas:
         self.model.load_state_dict(weights)
 
     def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """Return the whole state of an optimizer for a checkpoint. All processes must call this, see `whole`."""
+        """Return the whole state of an optimizer for a checkpoint. All processes must call this, see `weights`."""
         return optimizer.state_dict()
 
     def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:

@@ -1,7 +1,6 @@
 """One update of the weights (section 5 of the paper)."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any, NotRequired, TypedDict
 
 import torch
@@ -14,10 +13,8 @@ from nmt.config.training import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.model.interface import TranslationModel
-from nmt.model.working_weights import WorkingWeights
 from nmt.training.gradient import BatchGradient
 from nmt.training.loss_scale import LossScale
-from nmt.training.moving_average import MovingAverage
 from nmt.training.objective import Objective
 from nmt.training.optimizer import state_tensors
 from nmt.training.recorded_passes import RecordedPasses
@@ -40,8 +37,6 @@ class SavedTrainer(TypedDict):
     """The sums of losses since the last log line."""
     loss_scale: NotRequired[dict[str, Tensor]]
     """The factor of the loss, in fp16."""
-    weights: NotRequired[dict[str, Tensor]]
-    """The weights that training continues with, if the checkpoint has their moving average."""
 
 
 class Trainer:
@@ -67,7 +62,6 @@ class Trainer:
             Replicas(objective, machine, config, averaged=False) if graphs else replicas(objective, machine, config)
         )
         self.working_weights = self.replicas.working_weights
-        self.average = MovingAverage(self.replicas, config.ema) if config.ema else None
         self.loss_scale = LossScale(machine.device) if machine.precision == torch.float16 else None
         self.optimizer = self.replicas.optimizer()
         self.optimizer.register_step_post_hook(lambda *_: self.working_weights.outdate())
@@ -93,8 +87,6 @@ class Trainer:
         self.step += 1
         finite = self._clip_gradient()
         self._step_optimizer(finite)  # 5.3: Adam and its learning rate
-        if self.average is not None:
-            self.average.follow(self.step, finite)
         self._sums.add_step(losses, batch.target_tokens, finite)
         for name, counts in batch.corpora.items():
             self.corpora[name] = [sum(both) for both in zip(counts, self.corpora.get(name, (0, 0)), strict=True)]
@@ -144,29 +136,11 @@ class Trainer:
             self.model.zero_grad(set_to_none=True)
             state.clear()
 
-    @property
-    def state_bytes(self) -> int:
-        """The size of the optimizer's state and of the moving average."""
-        averages = [] if self.average is None else self.average.averages.values()
-        return sum(each.nbytes for each in (*state_tensors(self.optimizer), *averages))
-
     def take_statistics(self) -> Statistics:
         """Return the mean losses since the last call."""
         statistics = self._sums.statistics()
         self._sums = LossSums(self.machine.device)
         return statistics
-
-    @contextmanager
-    def evaluating(self) -> Iterator[WorkingWeights]:
-        """Provide, in this block, a model with the weights to validate: the moving average, if there is one."""
-        averaged = nullcontext() if self.average is None else self.average.in_the_model()
-        with averaged, self.replicas.evaluated() as weights:
-            yield weights
-
-    def weights(self) -> dict[str, Tensor]:
-        """Return the weights for a checkpoint. All processes must call this, and the main one gets them."""
-        averages = {} if self.average is None else self.replicas.whole(self.average.averages)
-        return {**self.replicas.weights(), **averages}
 
     def to_save(self) -> SavedTrainer:
         """Return the rest of the trainer's state for a checkpoint. All processes must call this."""
@@ -179,15 +153,10 @@ class Trainer:
         }
         if self.loss_scale is not None:
             saved["loss_scale"] = self.loss_scale.to_save()
-        if self.average is not None:  # the checkpoint has the averages in place of the weights
-            saved["weights"] = self.replicas.weights()
         return saved
 
     def restore(self, saved: SavedTrainer) -> None:
         """Continue from what a checkpoint stores; the model has its weights already."""
-        if self.average is not None:
-            self.average.take()
-            self.replicas.load(saved["weights"])
         self.step = saved["step"]
         self.data_position = DataPosition(*saved["place"])
         self.corpora = saved.get("corpora", {})

@@ -68,7 +68,7 @@ def validate(
     The figures of further corpora have names such as loss/crawled.
     """
     figures: dict[str, float] = {}
-    with trainer.evaluating() as weights:
+    with trainer.replicas.evaluated() as weights:
         for name, (store, text) in valid.items():
             statistics = development_loss(weights, store, config.training, trainer.machine, interruptible_together)
             of_corpus = {"loss": statistics.loss, "nll": statistics.nll, "perplexity": statistics.perplexity}

@@ -39,6 +39,7 @@ def test_nothing_in_saved_settings_is_resolved(text: str, monkeypatch: pytest.Mo
     ("text", "words"),
     [
         ("training:\n  stepz: 7\n", "there is no setting training.stepz; did you mean"),
+        ("training:\n  ema: 0.9\n", "there is no setting training.ema"),
         ("sweep:\n  metric: loss\n", "there is no setting sweep;"),
         ("training:\n  steps: many\n", "training.steps must be a whole number, not 'many'"),
         ("training: [1\n", "line"),
@@ -93,7 +94,7 @@ def test_only_the_listed_settings_are_fixed() -> None:
     training = {
         *("batch_tokens", "group_by_length", "schedule", "warmup_steps", "learning_rate", "label_smoothing"),
         *("adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_norm", "optimizer"),
-        *("guided_weight", "sampled_words", "init_from", "init_vocabulary", "freeze", "ema", "muon_rate"),
+        *("guided_weight", "sampled_words", "init_from", "init_vocabulary", "freeze", "muon_rate"),
     }
     groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model", "noise", "own")}
     adjustable = {"data.engine", "own.keep"}
@@ -128,6 +129,14 @@ def test_the_number_of_steps_is_fixed_if_the_schedule_depends_on_it(schedule: st
     else:
         with pytest.raises(UserError, match=r"training.steps was 100000 and is now 7"):
             check_resumable(settings, settings | {"training.steps": 7})
+
+
+def test_runs_without_a_moving_average_of_the_weights_can_be_read_and_resumed() -> None:
+    text = to_yaml(Config()).replace("training:\n", "training:\n  ema: 0.0\n")
+    assert from_yaml(text) == Config()
+    check_resumable(read_settings(text), SETTINGS)
+    with pytest.raises(UserError, match=r"training\.ema"):
+        check_resumable(read_settings(text.replace("ema: 0.0", "ema: 0.9")), SETTINGS)
 
 
 BOMB = "a: &a [x, x]\n" + "".join(

@@ -39,13 +39,7 @@ def first_loss(run_folder: Path) -> float:
 
 
 def test_a_run_begins_with_the_weights_and_the_tokenizer_of_another(tuning: list[str], outputs: Path) -> None:
-    tuning = [
-        *tuning,
-        "data.corpus=begun",
-        "training.freeze=[encoder,embeddings]",
-        "training.ema=0.5",
-        "training.steps=20",
-    ]
+    tuning = [*tuning, "data.corpus=begun", "training.freeze=[encoder,embeddings]", "training.steps=20"]
     assert "tokenizer kept from training.init_from" in succeed(["data", *tuning])
     said = succeed(["train", *tuning])
     assert f"beginning from {outputs / 'toy' / 'checkpoints' / 'step-'}" in said

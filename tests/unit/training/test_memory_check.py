@@ -88,7 +88,7 @@ class SmallMemoryTrainer:
     """A trainer on a device whose memory holds micro-batches of at most `max_tokens` tokens per side."""
 
     gradient = SimpleNamespace(concurrency=1, seed=1)
-    state_bytes = 0
+    optimizer = SimpleNamespace(param_groups=[])
     replicas: type[Replicas] = Replicas
 
     def __init__(self, max_tokens: int, config: TrainingConfig) -> None:
