@@ -17,7 +17,7 @@ from nmt.model.working_weights import WorkingWeights
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, check_weights, load, write
 from nmt.runs.checkpoints import Checkpoints, rank
 from nmt.runs.layout import RunLayout
-from nmt.training.validation import DevelopmentSet, decoded_bleu, development_loss
+from nmt.training.validation import DevelopmentSet, decoded_bleu, development_batches, held_out_loss
 
 SENTENCES = 500
 """Sentences of the development set that each candidate translates: some seconds on a CPU."""
@@ -100,7 +100,8 @@ def _best_validated(config: Config, found: Mapping[str, Saved]) -> tuple[Saved, 
             assert valid.text
             figures[name] = decoded_bleu(model, machine, config, tokenizer, nullcontext, valid.text)
         else:
-            figures[name] = development_loss(weights, valid.store, config.training, machine, nullcontext).loss
+            batches = development_batches(valid.store, config.training, model, machine)
+            figures[name] = held_out_loss(weights, batches, config.training, machine.device).loss
     best = (max if by_bleu else min)(figures, key=figures.__getitem__)
     figure = "BLEU" if by_bleu else "smoothed loss"
     listed = ", ".join(f"{each} has {figure} {value:.2f}" for each, value in figures.items())

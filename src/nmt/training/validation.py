@@ -10,13 +10,12 @@ import torch
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
-from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.tree import Config
 from nmt.data.batches import Batching, PairLengths, plan_epoch, split_batch
 from nmt.data.corpora import corpus_splits
-from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble
-from nmt.data.shapes import Shapes, micro_batch_shapes
+from nmt.data.loader import MicroBatch, assemble
+from nmt.data.shapes import micro_batch_shapes
 from nmt.data.store import SIDES, PairStore
 from nmt.decoding.batches import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
@@ -70,7 +69,10 @@ def validate(
     figures: dict[str, float] = {}
     with trainer.replicas.evaluated() as weights:
         for name, (store, text) in valid.items():
-            statistics = development_loss(weights, store, config.training, trainer.machine, interruptible_together)
+            batches = development_batches(store, config.training, weights.model, trainer.machine)
+            statistics = held_out_loss(
+                weights, batches, config.training, trainer.machine.device, interruptible_together
+            )
             of_corpus = {"loss": statistics.loss, "nll": statistics.nll, "perplexity": statistics.perplexity}
             if text is not None:
                 of_corpus["bleu"] = decoded_bleu(
@@ -96,19 +98,6 @@ def decoded_bleu(
     return float(metric.corpus_score(hypotheses, [split.references]).score)
 
 
-def development_loss(
-    weights: WorkingWeights,
-    valid: PairStore,
-    config: TrainingConfig,
-    machine: Machine,
-    interruptible_together: Interruptible,
-) -> Statistics:
-    """Return a model's mean losses on the development set. All processes must call this."""
-    shapes = micro_batch_shapes(weights.model, config, machine, config.device_tokens)
-    batches = development_batches(valid, config, weights.model.config, shapes)
-    return held_out_loss(weights, batches, config, machine.device, interruptible_together)
-
-
 def held_out_loss(
     weights: WorkingWeights,
     batches: Iterable[MicroBatch],
@@ -116,7 +105,7 @@ def held_out_loss(
     device: torch.device,
     interruptible_together: Interruptible = nullcontext,
 ) -> Statistics:
-    """Return a model's mean losses over the batches of all processes; each process passes its share."""
+    """Return a model's mean losses over the batches of all processes, which pass their shares. All must call this."""
     objective, sums = Objective(weights.model, config.label_smoothing).eval(), LossSums(device)
     with interruptible_together(), weights.active(), torch.inference_mode():
         for batch in batches:
@@ -125,15 +114,16 @@ def held_out_loss(
 
 
 def development_batches(
-    valid: PairStore, config: TrainingConfig, model: ModelConfig, shapes: Shapes = CPU_SHAPES
+    valid: PairStore, config: TrainingConfig, model: TranslationModel, machine: Machine
 ) -> Iterator[MicroBatch]:
     """Yield this process's share of the development set, with sentences truncated as in decoding and scoring."""
-    max_tokens = model.max_positions if model.positions == "learned" else MAX_TARGET_TOKENS
+    max_tokens = model.config.max_positions if model.config.positions == "learned" else MAX_TARGET_TOKENS
     limits = min(MAX_SOURCE_TOKENS, max_tokens) - 1, min(MAX_TARGET_TOKENS, max_tokens) - 1
     lengths = PairLengths.with_marks(
         *(valid.lengths(side).clip(max=limit) for side, limit in zip(SIDES, limits, strict=True))
     )
     devices, budget = distributed.world_size(), config.device_tokens or config.batch_tokens
+    shapes = micro_batch_shapes(model, config, machine, config.device_tokens)
     plan = plan_epoch(lengths, Batching(config.batch_tokens, seed=0), epoch=0)
     for index in range(len(plan)):
         for sentences in split_batch(plan[index], lengths, devices, budget)[distributed.rank() :: devices]:
