@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config.compose import compose
+from nmt.cli import composed_settings
 from nmt.config.tree import Config
 from nmt.data.prepare import prepare
 from nmt.data.store import PairStore
@@ -71,7 +71,7 @@ def shape_overrides(shape: str, batch_tokens: int) -> list[str]:
 def open_corpus(overrides: Sequence[str], threads: int, device: str = "cpu") -> Corpus:
     """Open the corpus that the overrides name; prepare it first if necessary."""
     overrides = [*overrides, f"runtime.device={device}", f"runtime.threads={threads}"]
-    config = compose(overrides)
+    config = composed_settings(overrides)  # with the values derived for the text, as it may have been prepared
     if not config.tokenizer.joint:
         raise ConfigError("the benchmark needs a joint vocabulary: remove tokenizer.joint=false")
     prepare(config, lambda line: print(line, file=sys.stderr))
