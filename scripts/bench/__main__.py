@@ -19,7 +19,6 @@ Each result is printed as it comes, as JSON on standard error.
 """
 
 import argparse
-import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -42,8 +41,6 @@ def main() -> int:
     options = _parser().parse_args()
     if options.command == "setup":
         return setup(options.engines, options.peers)
-    if not any(re.match(r"(experiment|data|data\.source|data\.train)=", each) for each in options.overrides):
-        options.overrides.insert(0, "experiment=demo")
     bench = Bench(options.peers.absolute(), options.threads[0], options.cpus[0])
     try:
         options.measure(options, bench)
@@ -59,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     common = argparse.ArgumentParser(add_help=False)
     threads = (computing_threads(),)
-    common.add_argument("--threads", type=_numbers, default=threads, help=f"default: {threads[0]}")
+    common.add_argument("--threads", type=_counts, default=threads, help=f"default: {threads[0]}")
     common.add_argument("--cpus", type=_some_of(CPUS), default=("native",), help="native, or avx2")
     common.add_argument("--peers", type=Path, default=PEERS, help="folder of the peers' environments")
     corpus = argparse.ArgumentParser(add_help=False)
@@ -71,18 +68,19 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("engines", nargs="*", type=lambda name: _some_of(peers)(name)[0], default=peers)
 
     def add(name: str, measure: Callable[..., None], description: str) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, parents=[common, corpus], help=description)
+        parents = [common] if name == "machine" else [common, corpus]
+        command = commands.add_parser(name, parents=parents, help=description)
         command.set_defaults(measure=measure)
         return command
 
-    command = add("machine", machine.measure, "what to expect of this machine")
+    command = add("machine", machine.measure, "what to expect of this machine, by the demo")
     command.add_argument("--seconds", type=float, default=20.0, help="length of the measurement of training")
     command = add("train", train.measure, "training speed")
     command.add_argument("--engines", type=_some_of(train.TRAINERS), default=train.TRAINERS)
     command.add_argument("--precisions", type=_some_of(PRECISIONS), default=PRECISIONS)
     command.add_argument("--shapes", type=_some_of(SHAPES), default=("small",))
     command.add_argument("--batch-tokens", type=int, default=4096)
-    command.add_argument("--rounds", type=int, default=3)
+    command.add_argument("--rounds", type=_count, default=3)
     command.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     command.add_argument("--seconds", type=float, default=30.0, help="length of the measurement")
     command.add_argument("--warmup", type=float, default=5.0, help="seconds of training before the measurement")
@@ -97,15 +95,21 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--run", type=Path, required=True, help="folder of a run with averaged weights")
     command.add_argument("--text", type=Path, help="lines to translate; default: the test set of the corpus")
     command.add_argument("--precisions", type=_some_of((*PRECISIONS, "int8")), default=(*PRECISIONS, "int8"))
-    command.add_argument("--batches", type=_numbers, default=(1, 32, 256))
+    command.add_argument("--batches", type=_counts, default=(1, 32, 256))
     command.add_argument("--beam", type=int, default=4)
-    command.add_argument("--rounds", type=int, default=3)
+    command.add_argument("--rounds", type=_count, default=3)
     command.add_argument("--sentences", type=int, default=300)
     return parser
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(",")))
+def _count(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError("it must be at least 1")
+    return number
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(map(_count, text.split(",")))
 
 
 def _some_of(choices: Iterable[str]) -> Callable[[str], tuple[str, ...]]:

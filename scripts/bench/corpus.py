@@ -1,5 +1,6 @@
 """The corpus that all engines train on: prepared as by `nmt data`, and written in the format that peers read."""
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -69,7 +70,9 @@ def shape_overrides(shape: str, batch_tokens: int) -> list[str]:
 
 
 def open_corpus(overrides: Sequence[str], threads: int, device: str = "cpu") -> Corpus:
-    """Open the corpus that the overrides name; prepare it first if necessary."""
+    """Open the corpus that the overrides name, by default that of the demo; prepare it first if necessary."""
+    if not any(re.match(r"(experiment|data|data\.source|data\.train)=", each) for each in overrides):
+        overrides = ["experiment=demo", *overrides]
     overrides = [*overrides, f"runtime.device={device}", f"runtime.threads={threads}"]
     config = composed_settings(overrides)  # with the values derived for the text, as it may have been prepared
     if not config.tokenizer.joint:

@@ -74,7 +74,7 @@ class Bench(NamedTuple):
         engine = ENGINES[name]
         python = self.peers / name / "bin" / "python" if engine.packages else Path(sys.executable)
         if not python.exists():
-            return {"refused": f"not installed: scripts/bench setup {name}"}
+            return {"refused": f"not installed: .venv/bin/python scripts/bench setup {name}"}
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             result = Path(folder) / "result.json"
             Path(folder, "job.json").write_text(json.dumps({**job, "folder": folder, "result": str(result)}))

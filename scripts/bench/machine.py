@@ -28,7 +28,7 @@ def measure(options: argparse.Namespace, bench: Bench) -> None:
     """Run the demo, then measure the training of a small model and translation; print a row."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
-        overrides = [*options.overrides, f"paths.data={folder / 'data'}", f"paths.outputs={folder / 'outputs'}"]
+        overrides = [f"paths.data={folder / 'data'}", f"paths.outputs={folder / 'outputs'}"]
         minutes = _demo(overrides, bench)
         run = folder / "outputs" / "demo"
         scores = [json.loads((run / "eval" / f"{each}.json").read_text())["bleu"] for each in ("test", "unseen")]
@@ -52,5 +52,6 @@ def _demo(overrides: list[str], bench: Bench) -> float:
     began = time.monotonic()
     done = subprocess.run(command, env=bench.environment(), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise UserError(f"the demo failed: {done.stderr.strip().splitlines()[-1:] or done.returncode}")
+        lines = done.stderr.strip().splitlines()
+        raise UserError(f"the demo failed: {lines[-1] if lines else done.returncode}")
     return (time.monotonic() - began) / 60

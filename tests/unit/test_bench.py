@@ -1,5 +1,7 @@
-"""scripts/bench uses corpora as `nmt data` prepares them."""
+"""scripts/bench uses corpora as `nmt data` prepares them, and refuses options that it cannot follow."""
 
+import runpy
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -24,3 +26,20 @@ def test_a_corpus_with_derived_settings_stays_as_prepared(tmp_path: Path) -> Non
     corpus = import_module("corpus")
     assert corpus.open_corpus([*words, *corpus.COMMON], threads=1).config.data_folder == manifest.parent
     assert manifest.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["machine", "name=x"], "unrecognized arguments: name=x"),
+        (["train", "--rounds", "0"], "argument --rounds: it must be at least 1"),
+        (["train", "--threads", "0"], "argument --threads: it must be at least 1"),
+    ],
+)
+def test_wrong_options_are_refused(
+    words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench", *words])
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_path(str(BENCH / "__main__.py"))["main"]()
+    assert message in capsys.readouterr().err
