@@ -1,4 +1,4 @@
-"""Sampling from a scorer with known probabilities, and forced prefixes."""
+"""Sampling from a scorer with known probabilities."""
 
 import math
 from collections import Counter
@@ -10,10 +10,9 @@ from torch import Tensor
 
 from nmt.config.decoding import DecodingConfig
 from nmt.decoding.beam import Hypothesis, NextTokenScorer
-from nmt.decoding.masks import force_prefixes
 from nmt.decoding.sampling import sample
 from nmt.text.special import EOS
-from tests.unit.decoding.toys import Toy, ToyScorer, search_with
+from tests.unit.decoding.toys import Toy, ToyScorer
 
 A, B, C = 4, 5, 6
 FIRST = {EOS: 0.1, A: 0.4, B: 0.3, C: 0.2}
@@ -86,33 +85,3 @@ def test_finished_samples_leave_the_batch() -> None:
     lengths = [len(each.tokens) + 1 for hypotheses in found for each in hypotheses]
     assert len(set(lengths)) > 3
     assert scorer.calls == [sum(length >= step for length in lengths) for step in range(1, max(lengths) + 1)]
-
-
-def test_a_forced_prefix_has_probability_one_and_the_rest_is_searched() -> None:
-    table = {A: [B, C], B: [A, C], C: [C, A]}  # the next tokens with 0.6 and 0.3; EOS has 0.1
-
-    class Chain:
-        def __call__(self, tokens: Tensor, parents: Tensor) -> Tensor:
-            scores = torch.full((len(tokens), 7), -math.inf)
-            for row, token in enumerate(tokens.tolist()):
-                likely, other = table.get(token, [C, B])
-                scores[row, likely], scores[row, other], scores[row, EOS] = math.log(0.6), math.log(0.3), math.log(0.1)
-            return scores
-
-    limits = torch.tensor([4, 4, 4])
-    prefixes = [[C, C], [], [B]]
-
-    def forced(copies: int = 1) -> NextTokenScorer:
-        copied = [prefix for prefix in prefixes for _ in range(copies)]
-        return force_prefixes(Chain(), copied, torch.device("cpu"))
-
-    found = search_with(forced(), limits, beam=3, alpha=0.0)
-    free = search_with(Chain(), limits[:1], beam=3, alpha=0.0)
-    assert found[1] == free[0]
-    assert found[0][0].tokens[:2] == [C, C]
-    assert found[2][0].tokens[:1] == [B]
-    # The best hypothesis ends right after the prefix: 0.1 for EOS is more than 0.6 * 0.1.
-    assert found[0][0].tokens == [C, C]
-    assert found[0][0].log_probability == pytest.approx(math.log(0.1))
-    for prefix, hypotheses in zip(prefixes, draw(forced(5), [4, 4, 4], 5), strict=True):
-        assert all(each.tokens[: len(prefix)] == prefix for each in hypotheses)

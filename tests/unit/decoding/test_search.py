@@ -1,6 +1,6 @@
 """Restrictions and constraints of a search, compared with exhaustive search among the sentences that they allow."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -18,7 +18,6 @@ A, B, C = 4, 5, 6
 VOCABULARY = ["<unk>", "<pad>", "<s>", "</s>", "▁a", "b", "▁ab"]
 LIMIT = 5
 EVERYTHING = 2000  # more than there are sentences of at most LIMIT tokens
-Allowed = Callable[[Prefix], bool]
 
 
 def search(
@@ -46,21 +45,22 @@ def repeats(words: Prefix, size: int) -> bool:
     return len(set(sequences)) < len(sequences)
 
 
-CONTROLS: list[tuple[dict[str, int | bool], Constraints, Allowed]] = [
-    ({"no_repeat_ngram": 1}, UNCONSTRAINED, lambda words: not repeats(words, 1)),
-    ({"no_repeat_ngram": 2}, UNCONSTRAINED, lambda words: not repeats(words, 2)),
-    ({"no_repeat_ngram": 3}, UNCONSTRAINED, lambda words: not repeats(words, 3)),
-]
-
-
-@pytest.mark.parametrize(("settings", "constraints", "allowed"), CONTROLS)
-def test_a_wide_beam_finds_the_most_probable_of_the_allowed_sentences(
-    settings: dict[str, int | bool], constraints: Constraints, allowed: Allowed
-) -> None:
+@pytest.mark.parametrize("ngram", [1, 2, 3])
+def test_a_wide_beam_finds_the_most_probable_of_the_allowed_sentences(ngram: int) -> None:
     for seed in range(3):
-        expected = [each for each in exhaustive(Toy(seed), LIMIT, 0.6) if allowed(each[0])][:20]
-        (result,) = search([Toy(seed)], [LIMIT], [constraints], beam=EVERYTHING, nbest=20, **settings)
+        expected = [each for each in exhaustive(Toy(seed), LIMIT, 0.6) if not repeats(each[0], ngram)][:20]
+        (result,) = search([Toy(seed)], [LIMIT], beam=EVERYTHING, nbest=20, no_repeat_ngram=ngram)
         assert found(result) == expected
+
+
+@pytest.mark.parametrize("beginning", [(B,), (C, C)])
+def test_a_forced_beginning_has_probability_one_and_the_rest_is_searched(beginning: Prefix) -> None:
+    for seed in range(3):
+        toy = Toy(seed)
+        forced = sum(toy.log_probability(beginning[:place], token) for place, token in enumerate(beginning))
+        allowed = [each for each in exhaustive(toy, LIMIT, 0.0) if each[0][: len(beginning)] == beginning][:20]
+        (result,) = search([toy], [LIMIT], [Constraints(beginning)], beam=EVERYTHING, alpha=0.0, nbest=20)
+        assert found(result) == [(words, total - forced) for words, total in allowed]
 
 
 @pytest.mark.parametrize("strategy", ["beam", "sample"])
