@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sacrebleu
@@ -25,7 +26,7 @@ __all__ = ["run", "text"]  # fixtures
 needs_ctranslate2 = pytest.mark.skipif(not find_spec("ctranslate2"), reason="needs the extra ctranslate2")
 
 
-def give_model(config: Config, **options: object) -> TranslationModel:
+def give_model(config: Config, **options: Any) -> TranslationModel:
     """Save a checkpoint of a model that ends its translations, as trained ones do; return the model."""
     ours = models.make_model(models.make_tokenizer(), **options)
     write_tiny_run(config.run_folder, ours, max_pieces=12)

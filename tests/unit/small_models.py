@@ -41,9 +41,9 @@ def learn(lines: Sequence[str], size: int, kind: str = "bpe", **more: Any) -> by
     return content.getvalue()
 
 
-def make_model(tokenizer: Tokenizer, **options: object) -> TranslationModel:
+def make_model(tokenizer: Tokenizer, seed: int = 7, **options: object) -> TranslationModel:
     """Return a model with random weights, also in norms and biases."""
-    torch.manual_seed(7)
+    torch.manual_seed(seed)
     config = ModelConfig(**{"layers": 2, "d_model": 32, "d_ff": 48, "heads": 4, **options})  # type: ignore[arg-type]
     model = build_model(config, tokenizer.source_size, tokenizer.target_size).eval()
     with torch.no_grad():
@@ -84,6 +84,11 @@ def _make_improbable(model: TranslationModel, pieces: list[int]) -> None:
 
 def log_probabilities(model: TranslationModel, source: list[int], target: list[int]) -> Tensor:
     """Return the log-probabilities (n + 1,) of the target's pieces and its end mark, from one forward pass."""
+    return next_log_probabilities(model, source, target).gather(1, torch.tensor([*target, EOS])[:, None])[:, 0]
+
+
+def next_log_probabilities(model: TranslationModel, source: list[int], target: list[int]) -> Tensor:
+    """Return the log-probabilities (n + 1, V) of each next piece, from one forward pass over the whole target."""
     with torch.no_grad():
         hidden = model(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
-        return model.logits(hidden).log_softmax(-1).gather(1, torch.tensor([*target, EOS])[:, None])[:, 0]
+        return model.logits(hidden).log_softmax(-1)

@@ -9,7 +9,8 @@ from sacrebleu.metrics.chrf import CHRF
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.risk import chrf, rank_by_chrf
 from nmt.text.tokenizer import Tokenizer
-from tests.unit.decoding.test_torch_engine import LINES, random_model, tokenizer, translator
+from tests.unit.decoding.test_torch_engine import LINES, tokenizer, translator
+from tests.unit.small_models import make_model
 
 __all__ = ["tokenizer"]
 METRIC = CHRF()
@@ -46,7 +47,7 @@ def test_the_candidate_that_agrees_best_with_all_draws_comes_first() -> None:
 
 
 def test_minimum_bayes_risk_chooses_the_sample_that_agrees_best(tokenizer: Tokenizer) -> None:
-    model, settings = random_model(tokenizer), {"candidates": 12, "top_p": 0.9}
+    model, settings = make_model(tokenizer), {"candidates": 12, "top_p": 0.9}
     sampled = list(translator([model], tokenizer, strategy="sample", nbest=12, top_p=0.9).translate(LINES))
     chosen, again = (
         list(translator([model], tokenizer, strategy="mbr", nbest=2, **settings).translate(LINES)) for _ in range(2)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,42 +15,19 @@ from nmt.decoding.translation import Request
 from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
-from nmt.model.packed import Packed
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
-from tests.unit.small_models import learn
+from tests.unit.small_models import LINES as TEXT
+from tests.unit.small_models import log_probabilities, make_model, make_tokenizer, next_log_probabilities
 
 CPU = torch.device("cpu")
-LINES = [
-    "the small cat sees a dog",
-    "a dog",
-    "",
-    "the dog that the cat sees is not small and it sees the cat",
-    "cats see dogs",
-    "   ",
-    "it is a very small dog",
-]
+LINES = [*TEXT[:2], "", *TEXT[2:4], "   ", *TEXT[4:]]
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer(learn(LINES * 5, 44))
-
-
-def random_model(
-    tokenizer: Tokenizer, seed: int = 11, positions: str = "sinusoidal", max_positions: int = 64
-) -> TranslationModel:
-    """Return a model with pronounced probabilities: translations have many lengths, and there are no ties."""
-    torch.manual_seed(seed)
-    config = ModelConfig(
-        layers=2, d_model=16, d_ff=32, heads=2, dropout=0.5, positions=positions, max_positions=max_positions,
-        tie_embeddings=False,
-    )  # fmt: skip
-    model = build_model(config, tokenizer.source_size, tokenizer.target_size)
-    with torch.no_grad():
-        model.projection.mul_(2)[EOS].mul_(1.3)
-    return model.eval()
+    return make_tokenizer()
 
 
 def translator(models: Sequence[TranslationModel], tokenizer: Tokenizer, **settings: float | str) -> TorchEngine:
@@ -59,21 +35,14 @@ def translator(models: Sequence[TranslationModel], tokenizer: Tokenizer, **setti
     return TorchEngine(models, tokenizer, config, CPU)
 
 
-def full_log_probabilities(model: TranslationModel, source: list[int], target: list[int]) -> torch.Tensor:
-    """Return the log-probabilities (n + 1, V) of each next token, from one pass over the whole target."""
-    with torch.no_grad():
-        hidden = model(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
-        return model.logits(hidden).log_softmax(-1)
-
-
 def test_greedy_translation_is_the_most_probable_token_each_time(tokenizer: Tokenizer) -> None:
-    model = random_model(tokenizer)
+    model = make_model(tokenizer)
     sources = tokenizer.encode_source([line for line in LINES if line.strip()])
     found = translator([model], tokenizer, beam=1).translate_ids(sources)
     for source, (hypothesis,) in zip(sources, found, strict=True):
         greedy: list[int] = []
         while len(greedy) < len(source) + 6:
-            scores = full_log_probabilities(model, source, greedy)[-1]
+            scores = next_log_probabilities(model, source, greedy)[-1]
             scores[[PAD, BOS]] = -math.inf
             if scores.argmax() == EOS:
                 break
@@ -84,7 +53,7 @@ def test_greedy_translation_is_the_most_probable_token_each_time(tokenizer: Toke
 
 @pytest.mark.parametrize("positions", CHOICES["model.positions"])
 def test_scores_are_those_of_the_full_forward_pass(tokenizer: Tokenizer, positions: str) -> None:
-    model = random_model(tokenizer, positions=positions)
+    model = make_model(tokenizer, positions=positions)
     sources = tokenizer.encode_source([line for line in LINES if line.strip()])
     for source, hypotheses in zip(
         sources, translator([model], tokenizer, nbest=3, alpha=0.8).translate_ids(sources), strict=True
@@ -92,14 +61,13 @@ def test_scores_are_those_of_the_full_forward_pass(tokenizer: Tokenizer, positio
         assert len(hypotheses) == 3
         assert [each.score for each in hypotheses] == sorted((each.score for each in hypotheses), reverse=True)
         for hypothesis in hypotheses:
-            labels = torch.tensor([*hypothesis.tokens, EOS])
-            expected = full_log_probabilities(model, source, hypothesis.tokens).gather(1, labels[:, None]).sum()
-            assert hypothesis.log_probability == pytest.approx(float(expected), rel=1e-4)
-            assert hypothesis.score == pytest.approx(float(expected) / ((5 + len(labels)) / 6) ** 0.8, rel=1e-4)
+            expected = float(log_probabilities(model, source, hypothesis.tokens).sum())
+            assert hypothesis.log_probability == pytest.approx(expected, rel=1e-4)
+            assert hypothesis.score == pytest.approx(expected / ((6 + len(hypothesis.tokens)) / 6) ** 0.8, rel=1e-4)
 
 
 def test_token_scores_are_those_of_the_full_forward_pass(tokenizer: Tokenizer) -> None:
-    model = random_model(tokenizer)
+    model = make_model(tokenizer)
     engine = translator([model], tokenizer, nbest=2, batch_tokens=40)
     plain = list(engine.translate(LINES))
     detailed = list(engine.translate([Request(line) for line in LINES], token_scores=True))
@@ -110,57 +78,31 @@ def test_token_scores_are_those_of_the_full_forward_pass(tokenizer: Tokenizer) -
         for candidate in found.candidates:
             ids = [tokenizer.vocabularies[1].index(token.piece) for token in candidate.tokens]
             assert tokenizer.decode(ids) == candidate.text
-            scores = full_log_probabilities(model, source, ids)[:-1].gather(
-                1, torch.tensor(ids, dtype=torch.long)[:, None]
-            )
-            assert [token.log_probability for token in candidate.tokens] == pytest.approx(
-                scores[:, 0].tolist(), rel=1e-3
-            )
+            expected_scores = log_probabilities(model, source, ids)[:-1].tolist()
+            assert [token.log_probability for token in candidate.tokens] == pytest.approx(expected_scores, rel=1e-3)
 
 
-def test_a_translation_does_not_depend_on_the_rest_of_the_batch(tokenizer: Tokenizer) -> None:
-    model = random_model(tokenizer)
-    together = list(translator([model], tokenizer, nbest=2).translate(LINES))
-    alone = [next(translator([model], tokenizer, nbest=2, batch_tokens=1).translate([line])) for line in LINES]
-    for one, other in zip(together, alone, strict=True):
-        assert [candidate.text for candidate in one.candidates] == [candidate.text for candidate in other.candidates]
-        assert [candidate.score for candidate in one.candidates] == pytest.approx(
-            [candidate.score for candidate in other.candidates], rel=1e-4
-        )
-
-
-@pytest.mark.parametrize(("window", "batch_tokens"), [(1, 4096), (3, 40), (100, 1)])
-def test_order_and_empty_lines_are_kept(tokenizer: Tokenizer, window: int, batch_tokens: int) -> None:
-    told: list[int] = []
-    model = random_model(tokenizer)
-    result = translator([model], tokenizer, batch_tokens=batch_tokens).translate(LINES, window=window, done=told.append)
-    alone = [next(translator([model], tokenizer).translate([line])).text for line in LINES]
-    texts = [translation.text for translation in result]
-    assert texts == alone
-    assert [bool(text) for text in texts] == [bool(line.strip()) for line in LINES]
-    assert sum(told) == len(LINES)
-
-
-def test_parallel_decoding_gives_the_same_translations(tokenizer: Tokenizer) -> None:
-    lines, model, threads = LINES * 3, random_model(tokenizer, positions="alibi"), torch.get_num_threads()
-    told: list[int] = []
-    try:
-        torch.set_num_threads(1)
-        alone = list(translator([model], tokenizer, batch_tokens=1).translate(lines))
-        torch.set_num_threads(4)
-        together = list(translator([model], tokenizer, batch_tokens=1).translate(lines, done=told.append))
-    finally:
-        torch.set_num_threads(threads)
-    for one, other in zip(together, alone, strict=True):
-        assert one.text == other.text
-        assert one.candidates[0].score == pytest.approx(other.candidates[0].score, rel=1e-5)
+@pytest.mark.parametrize(("threads", "window", "batch_tokens"), [(1, 1, 4096), (1, 3, 40), (1, 100, 4096), (4, 100, 1)])
+def test_translations_do_not_depend_on_batches_and_threads(
+    tokenizer: Tokenizer, threads: int, window: int, batch_tokens: int
+) -> None:
+    lines, model, told = LINES * 3, make_model(tokenizer, positions="alibi"), list[int]()
+    alone = [next(translator([model], tokenizer, nbest=2).translate([line])) for line in LINES] * 3
+    torch.set_num_threads(threads)
+    engine = translator([model], tokenizer, nbest=2, batch_tokens=batch_tokens)
+    together = list(engine.translate(lines, window=window, done=told.append))
     assert sum(told) == len(lines)
+    for line, one, other in zip(lines, alone, together, strict=True):
+        assert [each.text for each in other.candidates] == [each.text for each in one.candidates]
+        scores = [each.score for each in one.candidates]
+        assert [each.score for each in other.candidates] == pytest.approx(scores, rel=1e-4)
+        assert bool(other.text) == bool(line.strip())
 
 
 def test_a_line_that_is_too_long_is_truncated_with_a_warning(
     tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = random_model(tokenizer, positions="learned", max_positions=12)
+    model = make_model(tokenizer, positions="learned", max_positions=12)
     lines = ["a dog", "the cat sees " * 20, "it is small"]
     texts = [each.text for each in translator([model], tokenizer, extra_length=50).translate(lines)]
     assert texts[1]
@@ -176,7 +118,7 @@ def test_a_line_that_is_too_long_is_truncated_with_a_warning(
 def test_scores_of_sentences_that_are_too_long_are_those_of_their_beginnings_with_a_warning(
     tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine = translator([random_model(tokenizer, positions="learned", max_positions=12)], tokenizer)
+    engine = translator([make_model(tokenizer, positions="learned", max_positions=12)], tokenizer)
     long = "the cat sees " * 20
     found = engine.score(["a dog", long, long], [long, "a dog", "a dog"])
     short = len(tokenizer.encode_target(["a dog"])[0]) + 1
@@ -191,21 +133,20 @@ def test_scores_of_sentences_that_are_too_long_are_those_of_their_beginnings_wit
 
 
 def test_an_ensemble_of_the_same_model_twice_equals_that_model(tokenizer: Tokenizer) -> None:
-    one, other = random_model(tokenizer, 11), random_model(tokenizer, 10)
+    one, other = make_model(tokenizer), make_model(tokenizer, seed=10)
     sources = tokenizer.encode_source(["the small cat sees a dog"])
     ((single,),) = translator([one], tokenizer).translate_ids(sources)
     ((twice,),) = translator([one, one], tokenizer).translate_ids(sources)
     ((both,),) = translator([one, other], tokenizer).translate_ids(sources)
     assert twice.tokens == single.tokens
     assert twice.log_probability == pytest.approx(single.log_probability, rel=1e-4)
-    labels = torch.tensor([*both.tokens, EOS])[:, None]
-    members = [full_log_probabilities(model, sources[0], both.tokens).gather(1, labels) for model in (one, other)]
+    members = [log_probabilities(model, sources[0], both.tokens) for model in (one, other)]
     expected = float(torch.stack(members).exp().mean(0).log().sum())
     assert both.log_probability == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_diverged_model_is_an_error(tokenizer: Tokenizer) -> None:
-    model = random_model(tokenizer)
+    model = make_model(tokenizer)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.fill_(math.nan)
@@ -219,17 +160,17 @@ def checkpoint(folder: Path, model: TranslationModel, tokenizer: Tokenizer) -> C
 
 
 def test_a_checkpoint_of_another_vocabulary_or_shape_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    model = random_model(tokenizer)
+    model = make_model(tokenizer)
     larger = build_model(model.config, tokenizer.source_size + 8, tokenizer.target_size + 8)
-    with pytest.raises(UserError, match=r"vectors\.projection is \[52, 16\], not \[44, 16\]"):
+    with pytest.raises(UserError, match=r"vectors\.shared is \[68, 32\], not \[60, 32\]"):
         load_model(checkpoint(tmp_path, larger, tokenizer), model.config, CPU)
     with pytest.raises(UserError, match="another vocabulary or model shape"):
         load_model(checkpoint(tmp_path, model, tokenizer), ModelConfig(layers=3, d_model=16, d_ff=32, heads=2), CPU)
 
 
 def test_a_checkpoint_with_the_tokenizers_of_another_run_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    model = random_model(tokenizer)
+    model = make_model(tokenizer)
     tokenizer.save(tmp_path)
-    two = Tokenizer(learn(LINES * 5, 44), learn(LINES * 5, 42))
+    two = make_tokenizer(joint=False)
     with pytest.raises(UserError, match="a vocabulary for each language"):
-        load_model(checkpoint(tmp_path, model, two), replace(model.config, tie_embeddings=True), CPU)
+        load_model(checkpoint(tmp_path, model, two), model.config, CPU)
