@@ -1,10 +1,7 @@
 """Kills, signals, a second process, a full disk and damaged files: nothing is lost, and resumed runs are exact."""
 
 import resource
-import shlex
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ from nmt.cli import main
 from nmt.runs.checkpoints import resolve
 from nmt.training.trainer import Trainer
 from tests.integration.test_training import events, losses, weights
-from tests.integration.toy import environment, refuse, succeed
+from tests.integration.toy import refuse, succeed
 from tests.quick_processes import Running, wait_for
 
 
@@ -90,29 +87,6 @@ def test_a_full_disk_ends_the_run_which_resumes_once_there_is_room(
     }  # fmt: skip
     succeed(command)
     assert_same_weights(tmp_path, whole)
-
-
-@pytest.mark.slow
-def test_a_file_system_that_is_full_is_named_and_the_last_checkpoint_is_good(
-    settings: list[str], whole: Path, tmp_path: Path
-) -> None:
-    disk, saved = tmp_path / "disk", tmp_path / "saved"
-    disk.mkdir()
-    checkpoint = whole / "toy" / "checkpoints" / "step-00000040"
-    weights, state = ((checkpoint / name).stat().st_size for name in ("model.safetensors", "trainer.pt"))
-    mount = f"mount -t tmpfs -o size={2 * weights + state + state // 2} tmpfs {disk}"
-    alone = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
-    if subprocess.run([*alone, mount], capture_output=True, check=False).returncode:
-        pytest.skip("file systems cannot be mounted here")
-    train = shlex.join([sys.executable, "-m", "nmt", "train", *settings, f"paths.outputs={disk}"])
-    script = f"{mount} && {train}; code=$?; cp -a {disk}/. {saved}; exit $code"
-    done = subprocess.run([*alone, script], capture_output=True, text=True, check=False, env=environment())
-    assert done.returncode == 2, done.stderr
-    (error,) = [line for line in done.stderr.splitlines() if line.startswith("nmt: ")]
-    assert f"cannot write {disk}/toy/checkpoints/step-00000020: No space left on device. Free some space" in error
-    assert "Traceback" not in done.stderr
-    succeed(["train", *settings, f"paths.outputs={saved}"])
-    assert_same_weights(saved, whole)
 
 
 def test_a_folder_that_cannot_be_written_is_refused(settings: list[str]) -> None:
