@@ -7,14 +7,14 @@ NODE_MODULES names the `node_modules` of the npm package @huggingface/transforme
 import json
 import os
 import shutil
-import socket
 import subprocess
-import sys
-import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -108,21 +108,13 @@ def test_transformers_js_translates_as_our_greedy_search(tmp_path: Path, quantiz
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """Serve a folder as the card says, and yield its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = ["-m", "http.server", "--bind", "127.0.0.1", "--directory", str(folder), str(port)]
-    server = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}/"
-    finally:
-        server.terminate()
-        server.wait(10)
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
 
 
 def requested(browser: Browser) -> set[str]:
