@@ -8,31 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.compute.machine import Machine
 from nmt.config.model import ModelConfig
-from nmt.config.training import TrainingConfig
 from nmt.data.loader import GlobalBatch
 from nmt.data.store import PairStore
-from nmt.model.build import build_model
 from nmt.training.loss_scale import GROWTH_STEPS, INITIAL_SCALE, LossScale
 from nmt.training.trainer import Trainer
-from tests.unit.training.test_trainer import TRAINING, VOCABULARY, batches_of, store, training_with, weights
+from tests.unit.training.test_trainer import TRAINING, batches_of, store, trainer, training_with, weights
 
 __all__ = ["store"]
-CPU = torch.device("cpu")
+FP16 = torch.float16
 MODEL = ModelConfig(layers=2, d_model=32, d_ff=64, heads=2, dropout=0.0)
 LEARNING = replace(TRAINING, learning_rate=3e-3, schedule="cosine", adam_eps=1e-9)
-
-
-def trainer(
-    precision: torch.dtype = torch.float16,
-    training: TrainingConfig = LEARNING,
-    parallel: int = 1,
-    model: ModelConfig = MODEL,
-) -> Trainer:
-    torch.manual_seed(3)
-    built = build_model(model, VOCABULARY, VOCABULARY)
-    return Trainer(built, training, Machine(CPU, precision), seed=1, parallel=parallel)
 
 
 def scale_of(ours: Trainer) -> float:
@@ -52,8 +38,7 @@ def losses(ours: Trainer, batches: list[GlobalBatch]) -> list[float]:
 def test_losses_follow_those_of_fp32(store: PairStore, positions: str, placement: str) -> None:
     batches = batches_of(store, LEARNING, 25)
     model = replace(MODEL, positions=positions, norm_placement=placement)
-    exact = losses(trainer(torch.float32, model=model), batches)
-    found = losses(trainer(model=model), batches)
+    exact, found = (losses(trainer(LEARNING, model, precision=each), batches) for each in (torch.float32, FP16))
     assert exact[0] - min(exact) > 0.2  # it has learned
     np.testing.assert_allclose(found, exact, rtol=5e-3)
 
@@ -67,7 +52,7 @@ def test_gradients_are_not_scaled_outside_the_backward_pass(
     store: PairStore, settings: dict[str, Any], parallel: int
 ) -> None:
     training = training_with(LEARNING, **settings)
-    ours, exact = trainer(training=training, parallel=parallel), trainer(torch.float32, training, parallel)
+    ours, exact = (trainer(training, MODEL, parallel, each) for each in (FP16, torch.float32))
     for batch in batches_of(store, training, 3):
         ours.update(batch)
         exact.update(batch)
@@ -79,7 +64,7 @@ def test_gradients_are_not_scaled_outside_the_backward_pass(
 
 
 def test_an_overflow_skips_one_update_and_halves_the_scale_and_is_no_bad_step(store: PairStore) -> None:
-    ours = trainer()
+    ours = trainer(LEARNING, MODEL, precision=FP16)
     first, bad, last = batches_of(store, LEARNING, 3)
     ours.update(first)
     before, moments = weights(ours), str(ours.optimizer.state_dict()["state"])
@@ -96,7 +81,7 @@ def test_an_overflow_skips_one_update_and_halves_the_scale_and_is_no_bad_step(st
 
 
 def test_steps_that_a_lower_scale_cannot_mend_are_bad(store: PairStore) -> None:
-    ours = trainer()
+    ours = trainer(LEARNING, MODEL, precision=FP16)
     assert ours.loss_scale is not None
     ours.loss_scale.scale = torch.tensor(2.0)
     next(iter(ours.model.parameters())).register_hook(lambda gradient: gradient * math.nan)
@@ -107,7 +92,7 @@ def test_steps_that_a_lower_scale_cannot_mend_are_bad(store: PairStore) -> None:
 
 def test_the_scale_doubles_after_many_good_steps_in_a_row() -> None:
     def adapted(finite: list[bool]) -> float:
-        ours = LossScale(CPU)
+        ours = LossScale(torch.device("cpu"))
         for each in finite:
             ours.update(torch.tensor(each))
         return float(ours.scale)

@@ -54,10 +54,18 @@ def training_with(config: TrainingConfig = TRAINING, **settings: Any) -> Trainin
     return replace(config, **settings)
 
 
-def trainer(training: TrainingConfig = TRAINING, model: ModelConfig = MODEL, parallel: int = 1) -> Trainer:
+def trainer(
+    training: TrainingConfig = TRAINING,
+    model: ModelConfig = MODEL,
+    parallel: int = 1,
+    precision: torch.dtype = torch.float64,
+) -> Trainer:
+    """Return a trainer of a model whose weights are in float64, or which computes in another precision."""
     torch.manual_seed(3)
-    built = build_model(model, VOCABULARY, VOCABULARY).double()
-    return Trainer(built, training, CPU, seed=1, parallel=parallel)
+    built = build_model(model, VOCABULARY, VOCABULARY)
+    if precision == torch.float64:
+        return Trainer(built.double(), training, CPU, seed=1, parallel=parallel)
+    return Trainer(built, training, Machine(CPU.device, precision), seed=1, parallel=parallel)
 
 
 def batches_of(
@@ -184,15 +192,7 @@ def test_training_resumed_from_a_checkpoint_is_exact(
     store: PairStore, settings: dict[str, Any], precision: torch.dtype
 ) -> None:
     config, dropout = training_with(**settings), replace(MODEL, dropout=0.3)
-
-    def new_state() -> TrainingState:
-        if precision == torch.float64:
-            return TrainingState(trainer(config, dropout))
-        torch.manual_seed(3)
-        model = build_model(dropout, VOCABULARY, VOCABULARY)
-        return TrainingState(Trainer(model, config, Machine(torch.device("cpu"), precision), seed=1, parallel=1))
-
-    state, resumed = new_state(), new_state()
+    state, resumed = (TrainingState(trainer(config, dropout, precision=precision)) for _ in range(2))
     batches = batches_of(store, config, 9)
     for batch in batches[:5]:
         state.trainer.update(batch)
