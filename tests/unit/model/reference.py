@@ -133,25 +133,34 @@ def embed(weights: Weights, side: str, tokens: Tensor, config: ModelConfig, firs
     return x
 
 
-def logits(weights: Weights, config: ModelConfig, source: Tensor, target: Tensor) -> Tensor:
-    """Scores (length of target, vocabulary) for one sentence pair."""
-    x = embed(weights, "source", source, config)
+def encode(weights: Weights, config: ModelConfig, x: Tensor) -> Tensor:
     for i in range(config.encoder_layers or config.layers):
         attention_name, feed_forward_name = f"encoder.{i}.attention", f"encoder.{i}.feed_forward"
         attend = partial(self_attention, weights, attention_name, config, False)
         x = around(weights, f"{attention_name}_residual", x, config, attend)
         feed = partial(feed_forward, weights, feed_forward_name, config)
         x = around(weights, f"{feed_forward_name}_residual", x, config, feed)
-    memory = norm(weights, "encoder_norm", x, config) if config.norm_placement == "pre" else x
-    x = embed(weights, "target", target, config)
+    return norm(weights, "encoder_norm", x, config) if config.norm_placement == "pre" else x
+
+
+def logits(weights: Weights, config: ModelConfig, source: Tensor, target: Tensor) -> Tensor:
+    """Scores (length of target, vocabulary) for one sentence pair."""
+    decoder_only = config.architecture == "decoder_only"
+    memory = embed(weights, "source", source, config)
+    if decoder_only:
+        x = torch.cat((memory, embed(weights, "target", target, config, first=len(source))))
+    else:
+        memory = encode(weights, config, memory)
+        x = embed(weights, "target", target, config)
     for i in range(config.decoder_layers or config.layers):
         attention_name, cross_name = f"decoder.{i}.attention", f"decoder.{i}.cross_attention"
         attend = partial(self_attention, weights, attention_name, config, True)
         x = around(weights, f"{attention_name}_residual", x, config, attend)
-        look = partial(cross_attention, weights, cross_name, config, memory)
-        x = around(weights, f"{cross_name}_residual", x, config, look)
+        if not decoder_only:
+            look = partial(cross_attention, weights, cross_name, config, memory)
+            x = around(weights, f"{cross_name}_residual", x, config, look)
         feed = partial(feed_forward, weights, f"decoder.{i}.feed_forward", config)
         x = around(weights, f"decoder.{i}.feed_forward_residual", x, config, feed)
     if config.norm_placement == "pre":
         x = norm(weights, "decoder_norm", x, config)
-    return x @ weights["vectors.shared" if config.tie_embeddings else "vectors.projection"].T
+    return x[-len(target) :] @ weights["vectors.shared" if config.tie_embeddings else "vectors.projection"].T

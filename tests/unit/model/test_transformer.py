@@ -11,6 +11,7 @@ from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES
 from nmt.model import positions
 from nmt.model.build import build_model
+from nmt.model.interface import TranslationModel
 from nmt.model.layers import DecoderLayer
 from nmt.model.packed import Packed
 from nmt.model.transformer import Transformer
@@ -32,6 +33,12 @@ CONFIGS = {
     "gelu": replace(TINY, activation="gelu"),
     "swiglu": replace(TINY, activation="swiglu"),
     "shared keys": replace(TINY, kv_heads=2),
+    **{
+        f"decoder-only {name}": replace(TINY, architecture="decoder_only", positions=name, kv_heads=2, d_k=6)
+        for name in CHOICES["model.positions"]
+        if name != "learned"
+    },
+    "decoder-only untied": replace(TINY, architecture="decoder_only", tie_embeddings=False, norm_placement="pre"),
 }
 LENGTHS = {"many": ([5, 1, 9, 3], [4, 7, 1, 6]), "like": ([6, 6, 6], [5, 5, 5])}
 
@@ -41,10 +48,9 @@ def sentences(lengths: list[int], seed: int) -> list[list[int]]:
     return [torch.randint(VOCABULARY, (length,), generator=random).tolist() for length in lengths]
 
 
-def build(config: ModelConfig) -> Transformer:
+def build(config: ModelConfig) -> TranslationModel:
     torch.manual_seed(1)
     model = build_model(config, VOCABULARY, VOCABULARY).double()
-    assert isinstance(model, Transformer)
     for parameter in model.parameters():  # biases and gains too, which start at 0 and 1
         torch.nn.init.normal_(parameter, std=0.3)
     return model
