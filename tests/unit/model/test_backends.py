@@ -6,6 +6,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.config.model import ModelConfig
+from nmt.config.model import DROPS, ModelConfig
+from nmt.config.registry import CHOICES
 from nmt.data.loader import MicroBatch
 from nmt.model.activations import GELU, RELU, SWIGLU
 from nmt.model.attention import AttentionSpec
@@ -344,11 +346,22 @@ def test_the_loss_of_a_model_and_its_gradient(config: ModelConfig, device: torch
     assert relative_error(gradient, exact) < (2e-5 if dtype == FP32 else 8e-2)
 
 
-@pytest.mark.parametrize("placement", ["post", "pre"])
-def test_dropout_depends_on_the_seeds_of_a_micro_batch_only(placement: str, device: torch.device) -> None:
+DROPPING: list[Any] = [
+    {"dropout": 0.4},
+    {"dropout": 0.4, "norm_placement": "pre"},
+    *(
+        pytest.param({name: 0.5, "architecture": each}, marks=plain_only)
+        for name in DROPS
+        if name != "dropout"
+        for each in CHOICES["model.architecture"]
+    ),
+]
+
+
+@pytest.mark.parametrize("settings", DROPPING, ids=str)
+def test_dropout_depends_on_the_seeds_of_a_micro_batch_only(settings: dict[str, Any], device: torch.device) -> None:
     torch.manual_seed(1)
-    config = replace(SMALL, dropout=0.4, norm_placement=placement)
-    model = build_model(config, 30, 30).to(device)
+    model = build_model(replace(SMALL, **settings), 30, 30).to(device)
     seed = share_seed(model.modules(), device)
     source = stream([5, 31]).to(device)
     outputs = []
@@ -358,8 +371,18 @@ def test_dropout_depends_on_the_seeds_of_a_micro_batch_only(placement: str, devi
         outputs.append(model(source, source).detach())
     assert torch.equal(outputs[0], outputs[2])
     assert not torch.equal(outputs[0], outputs[1])
-    model.eval()
-    assert torch.equal(model(source, source), model(source, source))
+    plain = build_model(replace(SMALL, **{**settings, **dict.fromkeys(DROPS, 0.0)}), 30, 30).to(device)
+    plain.load_state_dict(model.state_dict())
+    torch.testing.assert_close(model.eval()(source, source), plain(source, source))
+
+
+@plain_only
+@pytest.mark.parametrize("probability", [0.1, 0.3, 0.5])
+def test_dropout_zeroes_the_given_share_and_keeps_the_mean(probability: float, device: torch.device) -> None:
+    dropped = backend().dropout(torch.ones(1001, 999, device=device), Dropout(probability).to(device))
+    assert (dropped == 0).double().mean().item() == pytest.approx(probability, abs=0.002)
+    assert dropped.mean().item() == pytest.approx(1, abs=0.005)
+    assert dropped.unique().tolist() == pytest.approx([0, 1 / (1 - probability)])
 
 
 def mix(word: int) -> int:
