@@ -48,6 +48,7 @@ FAULTS: dict[str, Callable[[Trainer], None]] = {
     "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
     "stop": lambda _: os.kill(os.getpid(), signal.SIGSTOP),
     "drift": _drift,
+    "end": lambda _: os.kill(os.getpid(), signal.SIGTERM),
     "wait": _wait,
 }
 

@@ -109,6 +109,18 @@ def test_different_settings_on_one_rank_are_refused(pair: Pair) -> None:
     assert "rank 1 has other settings or files than rank 0: training.clip_norm is 1.0, not 0.0" in errors[0]
 
 
+def test_a_signal_to_one_of_two_processes_ends_both_at_a_step_from_which_they_resume_exactly(pair: Pair) -> None:
+    whole = Pair(pair.settings, pair.outputs / "whole")
+    said = ""
+    for run, step, code in ((whole, "0", 0), (pair, "8", 143), (pair, "0", 0)):  # no step has the number 0
+        words = ["train", *pair.settings, *SHORT, f"paths.outputs={run.outputs}"]
+        ended = [each.wait() for each in start_group(faulty.main, "end", step, *words, processes=2)]
+        assert [each.returncode for each in ended] == [code, code], ended
+        said = ended[0].stdout
+    assert re.search("going on from step (8|9|10) ", said)
+    assert pair.weights() == whole.weights()
+
+
 @pytest.mark.slow
 def test_signals_to_torchrun_save_and_exit_with_143(pair: Pair, whole_pair: Pair) -> None:
     waiting = pair.outputs / "waiting"
