@@ -70,36 +70,53 @@ def test_finished_run_says_so_and_changes_nothing(settings: list[str], whole: Pa
     assert (whole / "toy" / "metrics.jsonl").read_bytes() == before
 
 
-def test_a_run_in_bf16_with_sampled_words_learns_and_resumes_with_the_same_losses(
-    settings: list[str], tmp_path: Path
+RESUMED = {
+    "sampled words": ["training.sampled_words=20"],
+    "everything": [
+        "training.optimizer=muon", "training.ema=0.8", "training.weight_decay=0.01", "model.layers=2",
+        "model.attention_dropout=0.1", "model.activation_dropout=0.1", "noise.bpe_dropout=0.2",
+    ],
+}  # fmt: skip
+"""Settings that can be used together."""
+
+
+@pytest.mark.parametrize("chosen", RESUMED.values(), ids=RESUMED)
+def test_a_run_in_bf16_learns_and_resumes_exactly(settings: list[str], tmp_path: Path, chosen: list[str]) -> None:
+    command = ["train", *settings, *chosen, "runtime.precision=bf16", "training.valid_every=10"]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    for outputs, steps in ((whole, 20), (parts, 10), (parts, 20)):
+        assert " bf16" in succeed([*command, f"paths.outputs={outputs}", f"training.steps={steps}"])
+    assert losses(parts) == losses(whole)
+    assert losses(whole)[-1][1] < losses(whole)[0][1] - 0.3
+    assert [line["loss"] for line in events(parts, "valid")] == [line["loss"] for line in events(whole, "valid")]
+    expected, found = weights(whole, 20), weights(parts, 20)
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+@pytest.mark.parametrize("shard", ["none", "weights"])
+def test_two_processes_train_the_same_weights_as_one_and_one_goes_on(
+    settings: list[str], tmp_path: Path, shard: str
 ) -> None:
-    command = ["train", *settings, "runtime.precision=bf16", "training.valid_sentences=0", "training.sampled_words=20"]
-    for outputs, all_steps in (("whole", [20]), ("resumed", [10, 20])):
-        for steps in all_steps:
-            said = succeed([*command, f"paths.outputs={tmp_path / outputs}", f"training.steps={steps}"])
-            assert " bf16" in said
-    assert losses(tmp_path / "resumed") == losses(tmp_path / "whole")
-    (_, first, _), *_, (_, last, _) = losses(tmp_path / "whole")
-    assert last < first - 0.3
-    resumed, expected = (weights(tmp_path / name, 20) for name in ("resumed", "whole"))
-    assert all(torch.equal(resumed[name], expected[name]) for name in expected)
-
-
-def test_two_processes_train_the_same_weights_as_one_and_one_goes_on(settings: list[str], tmp_path: Path) -> None:
-    comparable = [*settings, "model.dropout=0", "training.adam_eps=1e-5", "training.steps=20"]
+    comparable = [
+        *settings, "model.dropout=0", "training.adam_eps=1e-5", "training.ema=0.5", "training.steps=20",
+        "training.valid_every=10",
+    ]  # fmt: skip
     alone, pair = tmp_path / "alone", tmp_path / "pair"
     succeed(["train", *comparable, f"paths.outputs={alone}"])
-    done = run_together(["train", *comparable, f"paths.outputs={pair}"], processes=2)
+    command = ["train", *comparable, f"paths.outputs={pair}"]
+    several_micro_batches = ["training.device_tokens=100", "training.steps=10"]
+    done = run_together([*command, *several_micro_batches, f"runtime.shard={shard}"], processes=2)
     assert done.returncode == 0, done.stderr
+    assert "going on from step 10" in succeed(command)
     for first, second in zip(losses(alone), losses(pair), strict=True):
         assert second == pytest.approx(first, rel=1e-4)
     valid = [[line["loss"] for line in events(outputs, "valid")] for outputs in (alone, pair)]
     assert valid[1] == pytest.approx(valid[0], rel=1e-4)
+    assert all(line["bleu"] >= 0 for line in events(pair, "valid"))
     expected, found = weights(alone, 20), weights(pair, 20)
+    assert list(found) == list(expected)
     for name in expected:
         torch.testing.assert_close(found[name], expected[name], rtol=1e-3, atol=1e-4)
-    succeed(["train", *comparable, f"paths.outputs={pair}", "training.steps=25"])
-    assert [step for step, *_ in losses(pair)] == list(range(1, 26))
 
 
 def test_patience_ends_the_run(settings: list[str], tmp_path: Path) -> None:

@@ -1,10 +1,9 @@
-"""Divided weights learn, save and resume as whole ones do, and what cannot work with them is refused."""
+"""What cannot work with divided weights is refused."""
 
 from pathlib import Path
 from typing import cast
 
 import pytest
-import torch
 
 from nmt.cli import main
 from nmt.config.training import TrainingConfig
@@ -12,30 +11,8 @@ from nmt.errors import UserError
 from nmt.training.divided import DividedWeights
 from nmt.training.memory_check import tokens_that_fit
 from nmt.training.trainer import Trainer
-from tests.integration.test_training import events, losses, weights
-from tests.integration.toy import refuse, succeed
-from tests.quick_processes import run_together
+from tests.integration.toy import refuse
 from tests.unit.training.test_memory_check import SmallMemoryTrainer, store
-
-
-def test_a_run_with_divided_weights_is_that_of_one_process_and_resumes_there(
-    settings: list[str], tmp_path: Path
-) -> None:
-    comparable = [*settings, "model.dropout=0", "training.adam_eps=1e-5", "training.steps=20"]
-    alone, divided = tmp_path / "alone", tmp_path / "divided"
-    succeed(["train", *comparable, f"paths.outputs={alone}"])
-    command = ["train", *comparable, f"paths.outputs={divided}"]
-    done = run_together([*command, "training.steps=10", "training.valid_every=10", "runtime.shard=weights"], 2)
-    assert done.returncode == 0, done.stderr
-    assert "going on from step 10" in succeed(command)
-    for first, second in zip(losses(alone), losses(divided), strict=True):
-        assert second == pytest.approx(first, rel=1e-4)
-    assert events(divided, "valid")[-1]["loss"] == pytest.approx(events(alone, "valid")[-1]["loss"], rel=1e-4)
-    assert all(line["bleu"] >= 0 for line in events(divided, "valid"))
-    expected, found = weights(alone, 20), weights(divided, 20)
-    assert list(found) == list(expected)
-    for name in expected:
-        torch.testing.assert_close(found[name], expected[name], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize(
