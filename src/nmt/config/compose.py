@@ -219,9 +219,6 @@ def run_with_hydra(words: Words, run: Callable[[Config, frozenset[str], bool], f
         except Exception as error:
             if (known := explained(error)) and values:
                 known.args = (f"{' '.join(f'{key}={value}' for key, value in values.items())}: {known}",)
-            if known:  # the frames of its traceback would keep the model of a failed job in memory
-                known.__cause__ = known.__context__ = None
-                known.with_traceback(None)
             if is_search or os.getpid() != process:
                 raise
             # Hydra would print a line of its own; the other jobs run, without the memory that a traceback holds
