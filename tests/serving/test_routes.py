@@ -175,9 +175,7 @@ def test_failures_of_the_model_are_answered_and_counted_without_details(
     logged = capfd.readouterr().err
     assert "ValueError at" in logged
     assert "secret" not in logged
-    count = float(
-        (re.findall(f"{re.escape(failed)} (.*)", before) or ["0"])[0]
-    )  # all servers of a process count together
+    count = float((re.findall(f"{re.escape(failed)} (.*)", before) or ["0"])[0])  # of all servers of this process
     assert f"{failed} {count + 1}" in client.get("/metrics").text
 
 
