@@ -69,6 +69,8 @@ class KVCache:
         self.sentences = len(sentences)
         if self.cross:
             self._select(sentences)
+        else:
+            self.rows = 0  # `begin_step` selects the rows that go on, even if there are as many as before
 
     @property
     def places(self) -> Places:

@@ -21,10 +21,10 @@ CONFIGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("copies", "rows"), [(1, 3), (5, 1)], ids=["beam", "samples"])
+@pytest.mark.parametrize(("copies", "rows"), [(1, 3), (5, 1), (1, None)], ids=["beam", "samples", "as many"])
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_each_row_attends_to_its_own_tokens_and_source(config: ModelConfig, copies: int, rows: int) -> None:
-    """In some steps up to two sentences leave."""
+def test_each_row_attends_to_its_own_tokens_and_source(config: ModelConfig, copies: int, rows: int | None) -> None:
+    """In some steps up to two sentences leave, where the others have more rows instead if `rows` is None."""
     torch.manual_seed(1)
     model, random = build_model(config, VOCABULARY, VOCABULARY).double(), torch.Generator().manual_seed(3)
     for parameter in model.parameters():
@@ -39,9 +39,10 @@ def test_each_row_attends_to_its_own_tokens_and_source(config: ModelConfig, copi
         kept = list(range(len(sources)))
         for _ in range(2 if step % 4 == 3 and len(sources) > 2 else 0):
             kept.pop(int(torch.randint(len(kept), (), generator=random)))
+        count = (rows if step else 1) or len(SOURCES) // len(kept)
         parents, extended = list[int](), []
         for place in kept:
-            chosen = torch.randint(len(prefixes[place]), (rows if step else 1,), generator=random).tolist()
+            chosen = torch.randint(len(prefixes[place]), (count,), generator=random).tolist()
             parents += [firsts[place] + row for row in chosen]
             tokens = torch.randint(VOCABULARY, (len(chosen),), generator=random).tolist()
             extended.append([[*prefixes[place][row], token] for row, token in zip(chosen, tokens, strict=True)])
