@@ -17,6 +17,7 @@ from nmt.model.interface import TranslationModel
 from nmt.model.kernels.c.library import LANES, computes_in_c
 from nmt.model.kernels.c.products import Matrix, PackedMatrix
 from nmt.model.layers import DecoderLayer, EncoderLayer
+from nmt.model.modules import LayerNorm, RMSNorm
 from nmt.model.positions import Places
 from nmt.model.transformer import Transformer
 
@@ -53,14 +54,17 @@ class _Model(Structure):
 
 
 def can_translate(model: TranslationModel) -> bool:
-    """Return whether a `Translator` can be made of a model: if there is a compiler, of nearly all Transformers."""
-    if not isinstance(model, Transformer) or not computes_in_c(torch.empty(0)):
+    """Return whether a `Translator` can be made of a model: if there is a compiler, of nearly all Transformers.
+
+    It cannot be made of a subclass, which may compute something else.
+    """
+    if type(model) is not Transformer or not computes_in_c(torch.empty(0)):
         return False
     config, activation = model.config, activation_of(model.config)
     norm = model.encoder[0].attention_residual.norm if len(model.encoder) else None
     widths = config.d_model, config.key_size, config.value_size
     return (
-        isinstance(norm, nn.LayerNorm | nn.RMSNorm)
+        type(norm) in (LayerNorm, RMSNorm)
         and activation.function in ACTIVATIONS
         and ":" not in config.positions
         and not model.positions.biases_scores

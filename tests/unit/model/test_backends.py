@@ -269,6 +269,24 @@ def rotated(heads: Tensor, table: Tensor) -> Tensor:
     return torch.view_as_real(pairs * torch.complex(cosine, sine)[:, None]).flatten(-2)
 
 
+class Doubled(LayerNorm):
+    """A norm of a user: a LayerNorm that computes something else."""
+
+    def forward(self, stream: Tensor) -> Tensor:
+        return 2 * super().forward(stream)
+
+
+def test_subclasses_of_norms_compute_what_they_say(device: torch.device, dtype: torch.dtype) -> None:
+    stream, branch = (random_numbers(ROWS, 48, seed=seed).to(device, dtype) for seed in (1, 2))
+    dropout, results = Dropout(0.1).to(device), []
+    for norm in (LayerNorm(48, device=device), Doubled(48, device=device)):
+        torch.manual_seed(5)
+        normed = backend().residual_norm(stream, branch, dropout, norm)
+        _, also_normed = backend().residual_and_norm(stream, branch, dropout, norm)
+        results.append(torch.cat([normed, also_normed]).detach().double().cpu())
+    assert relative_error(results[1], 2 * results[0]) < TOLERANCES[dtype]
+
+
 @pytest.mark.parametrize("words", [1, 5, 40, 9001])
 def test_the_gradient_of_logits(words: int, device: torch.device, dtype: torch.dtype) -> None:
     logits, labels = (random_numbers(9, words) * 10).to(dtype), torch.arange(9) * 7 % words

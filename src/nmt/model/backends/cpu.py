@@ -13,6 +13,7 @@ from nmt.model.dropout import Dropout, first_kept, random_numbers
 from nmt.model.kernels.c import rows as in_c
 from nmt.model.kernels.c.attention import AttendInC, rotate
 from nmt.model.kernels.c.library import LANES
+from nmt.model.modules import LayerNorm
 
 MIN_SIZE = 64
 """The fewest rows and columns from which on a product takes longer than oneDNN's overhead."""
@@ -49,9 +50,9 @@ class Cpu(Fast):
 
     def residual_norm(self, stream: Tensor, branch: Tensor, dropout: Dropout, norm: nn.Module) -> Tensor:
         """See `Eager.residual_norm`."""
-        layer = isinstance(norm, nn.LayerNorm) and norm.weight.dtype == torch.float32
+        layer = type(norm) is LayerNorm and norm.weight.dtype == torch.float32  # a subclass may compute something else
         if layer and dropout.rate and self._computes(stream, branch):
-            return in_c.add_norm(stream, branch, cast(nn.LayerNorm, norm), _draws(branch, dropout))
+            return in_c.add_norm(stream, branch, cast(LayerNorm, norm), _draws(branch, dropout))
         return super().residual_norm(stream, branch, dropout, norm)
 
     def rotate(self, heads: Tensor, rotation: Tensor) -> Tensor:

@@ -12,6 +12,10 @@ from nmt.model.dropout import Dropout
 from nmt.model.kernels import residual
 from nmt.model.kernels.rows import rectifier_gradient, softmax_gradient_, sum_rows
 from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH, TILES, ShortAttend
+from nmt.model.modules import LayerNorm, RMSNorm
+
+KNOWN_NORMS = (LayerNorm, RMSNorm)
+"""Their subclasses may compute something else."""
 
 
 class Triton(Cuda):
@@ -56,12 +60,16 @@ class Triton(Cuda):
 
     def residual_norm(self, stream: Tensor, branch: Tensor, dropout: Dropout, norm: nn.Module) -> Tensor:
         """See `Eager.residual_norm`."""
+        if type(norm) not in KNOWN_NORMS:
+            return super().residual_norm(stream, branch, dropout, norm)
         return cast(Tensor, residual.residual_norm(stream, branch, dropout, norm, keep_sum=False))
 
     def residual_and_norm(
         self, stream: Tensor, branch: Tensor, dropout: Dropout, norm: nn.Module
     ) -> tuple[Tensor, Tensor]:
         """See `Eager.residual_and_norm`."""
+        if type(norm) not in KNOWN_NORMS:
+            return super().residual_and_norm(stream, branch, dropout, norm)
         return cast(tuple[Tensor, Tensor], residual.residual_norm(stream, branch, dropout, norm, keep_sum=True))
 
     def rotate(self, heads: Tensor, rotation: Tensor) -> Tensor:

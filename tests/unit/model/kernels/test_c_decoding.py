@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from nmt.config import registry
 from nmt.config.model import ModelConfig
 from nmt.config.registry import CHOICES, load
 from nmt.decoding.beam import Hypothesis, beam_search
@@ -19,7 +20,9 @@ from nmt.model.interface import TranslationModel
 from nmt.model.kernels.c import library
 from nmt.model.kernels.c.compile import compiled
 from nmt.model.kernels.c.products import PackedMatrix, scratch_for
+from nmt.model.modules import LayerNorm
 from nmt.model.packed import Packed
+from nmt.model.transformer import Transformer
 from nmt.model.translator import Translator, can_translate
 from nmt.model.translator_batch import Batch
 from nmt.text.special import BOS, EOS
@@ -151,6 +154,26 @@ def test_translations_equal_those_of_the_plain_model(config: str, beam: int) -> 
     for one, other in zip(found, expected_translations(config, beam), strict=True):
         assert [each.tokens for each in one] == [each.tokens for each in other]
         assert [each.score for each in one] == pytest.approx([each.score for each in other], rel=1e-4)
+
+
+class Unlike(Transformer):
+    """A model of a user: a Transformer that computes something else."""
+
+    def logits(self, output: Tensor) -> Tensor:
+        return -super().logits(output)
+
+
+class UnlikeNorm(LayerNorm):
+    """A norm of a user."""
+
+
+@pytest.mark.parametrize(("setting", "code"), [("architecture", Unlike), ("norm", UnlikeNorm)])
+def test_models_of_users_are_not_taken_for_those_that_they_extend(
+    setting: str, code: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings: dict[str, Any] = {setting: f"{__name__}:{code.__name__}"}
+    monkeypatch.setattr(registry, "trusted", {(f"model.{setting}", settings[setting])})
+    assert not can_translate(random_model(**settings))
 
 
 @few_threads
