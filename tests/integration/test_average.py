@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.compute.machine import Machine
+from nmt.model.backends.chosen import backend, choose
 from nmt.runs.checkpoint import CheckpointMeta, load
 from nmt.runs.checkpoints import Checkpoints
 from tests.integration.toy import succeed
@@ -30,14 +32,17 @@ def run(whole: Path, tmp_path: Path) -> Path:
 
 def test_the_average_that_translates_the_development_set_best_is_written(settings: list[str], run: Path) -> None:
     words = ["training.keep_last=2", "training.keep_best=1", "decoding.beam=1"]
+    choose(Machine(torch.device("cpu"), torch.float32), kernels=False)
     said = succeed(["average", *settings, "averaging.last=0", f"paths.outputs={run}", *words])
     bleu = {name: float(score) for name, score in FIGURES.findall(said)}
     assert bleu.keys() == {"the last checkpoint", "the last 2", "the best 1"}
+    used = backend().name
     for name, checkpoint in (("the last checkpoint", "last"), ("the best 1", "best")):
         assert evaluated(settings, run, checkpoint) == pytest.approx(bleu[name], abs=0.005)
     chosen = max(bleu, key=bleu.__getitem__)
     assert f"chose {chosen}: " in said
     assert evaluated(settings, run, "averaged") == pytest.approx(bleu[chosen], abs=0.005)
+    assert used == backend().name  # what `nmt eval` translates with
 
 
 def evaluated(settings: list[str], outputs: Path, checkpoint: str) -> float:

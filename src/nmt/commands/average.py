@@ -11,6 +11,7 @@ from nmt.config.data import is_text
 from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
 from nmt.data.prepared import require_prepared
+from nmt.decoding.load import use_kernels
 from nmt.decoding.torch_engine import load_model
 from nmt.errors import UserError
 from nmt.model.working_weights import WorkingWeights
@@ -90,6 +91,7 @@ def _best_validated(config: Config, found: Mapping[str, Saved]) -> tuple[Saved, 
     """
     require_prepared(config)
     valid, machine = DevelopmentSet.open(config, "valid", SENTENCES), prepare_machine(config.runtime)
+    use_kernels(machine, wanted=config.runtime.kernels)
     checkpoint = load(next(iter(found.values()))[0].path)
     model, tokenizer = load_model(checkpoint, from_yaml(checkpoint.config_text).model, machine.device)
     weights, figures = WorkingWeights(model, machine.precision), dict[str, float]()

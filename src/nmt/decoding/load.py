@@ -163,7 +163,7 @@ def load(
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}: name that of a run, of a checkpoint or of another model")
     machine = prepare_machine(RuntimeConfig(device=device, precision=precision, threads=threads))
-    _use_kernels(machine, wanted=kernels)
+    use_kernels(machine, wanted=kernels)
     if (folder / META).is_file():
         return _load_checkpoints([folder], machine)
     if (folder / EXPORT_RECORD).is_file():
@@ -187,13 +187,13 @@ def load_in_int8(config: Config, machine: Machine) -> LoadedModel:
 
 def load_checkpoints(config: Config, machine: Machine) -> LoadedModel:
     """Load what the settings `checkpoint` and `decoding.ensemble` name."""
-    _use_kernels(machine, wanted=config.runtime.kernels)
+    use_kernels(machine, wanted=config.runtime.kernels)
     folders = [resolve(config.run_folder, name) for name in (config.checkpoint, *config.decoding.ensemble)]
     graphs = config.runtime.cuda_graphs is not False
     return _load_checkpoints(folders, machine, config.decoding, config.seed, graphs=graphs)
 
 
-def _use_kernels(machine: Machine, *, wanted: bool) -> None:
+def use_kernels(machine: Machine, *, wanted: bool) -> None:
     """Translate with the kernels of this package, or without, if there are any for this machine."""
     if machine.device.type != "cpu" or machine.precision in IN_C:
         exact = machine._replace(precision=torch.float32) if machine.precision == torch.int8 else machine
