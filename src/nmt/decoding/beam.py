@@ -28,7 +28,7 @@ Row r extends row `parents[r]` of the previous call by the token `tokens[r]`. In
 sentence, `parents` is 0, 1, 2, ... and every token is BOS. So `parents` expresses all changes of the batch: reordering
 hypotheses, widening to a beam, dropping finished sentences. The rows of a sentence are adjacent, and every sentence has
 the same number of rows. Scores are log-probabilities up to a constant per row, so logits are fine. Tokens and parents
-are on the CPU; the scores may be on another device.
+are on the CPU, or on the device of the scores if the search runs there (`search_on_device`).
 """
 
 Candidates = tuple[Floats, Ints, Ints]

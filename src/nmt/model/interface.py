@@ -62,7 +62,8 @@ class TranslationModel(nn.Module):
         """Return the scores (R, V) of the tokens that follow `tokens` (R,).
 
         Row r continues row `parents[r]` of the previous call; in the first call, row r is sentence r.
-        The rows of a sentence are adjacent. Tokens and parents are on the CPU.
+        The rows of a sentence are adjacent. Tokens and parents are on the CPU or on the device; in the latter case,
+        `KVCache.keep` must tell which sentences leave.
         """
         raise NotImplementedError
 
