@@ -112,8 +112,10 @@ def test_attention_has_a_distribution_over_the_source_for_each_piece(model: Load
 def test_mistakes_are_named(model: LoadedModel, run_folder: Path, tmp_path: Path) -> None:
     wrong: list[tuple[str, Callable[[], object]]] = [
         ("no option bean; did you mean beam", lambda: model.translate(LINES, bean=3)),
-        ("strategy=3 must be a str", lambda: model.translate(LINES, strategy=3)),
-        ("beam=1.5 must be a whole number", lambda: model.translate(LINES, beam=1.5)),
+        ("strategy=3 is not one of beam, sample, mbr", lambda: model.translate(LINES, strategy=3)),
+        ("decoding.beam must be a whole number, not 1.5", lambda: model.translate(LINES, beam=1.5)),
+        ("decoding.alignments must be true or false, not 'yes'", lambda: model.translate(LINES, alignments="yes")),
+        ("cannot be interpreted as an integer", lambda: model.translate(LINES, seed=1.5)),  # type: ignore[arg-type]
         ("decoding.beam=0 must be at least 1", lambda: model.translate(LINES, beam=0)),
         (r"top_k and top_p are for samples", lambda: model.translate(LINES, temperature=0.5)),
         ("a list of lines", lambda: model.translate("a dog")),

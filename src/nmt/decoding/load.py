@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from numbers import Integral, Real
+from operator import index
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 LOAD_EXPORT = "nmt.export.ctranslate2_engine:load_export"
 MAX_SEED = 2**63 - 1
 MAX_NEXT_WORDS = 1000
-NUMBERS: dict[type, str] = {Integral: "a whole number", Real: "a number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +68,7 @@ class LoadedModel:
         """
         if isinstance(lines, str):
             raise TypeError("translate takes a list of lines, not a single text: translate([text])")
-        _check_type("seed", 1, seed)
-        within(at_least=0, at_most=MAX_SEED)("seed", seed)
+        within(at_least=0, at_most=MAX_SEED)("seed", index(seed))
         engine = self.engine.with_search(self._search(options), seed)
         return list(engine.translate(lines, token_scores=token_scores))
 
@@ -107,8 +105,7 @@ class LoadedModel:
         from nmt.decoding.next_words import likely_words  # noqa: PLC0415 - seldom used
 
         engine = self._torch_engine("the next words")
-        _check_type("count", 1, count)
-        within(at_least=1, at_most=MAX_NEXT_WORDS)("count", count)
+        within(at_least=1, at_most=MAX_NEXT_WORDS)("count", index(count))
         return likely_words(engine, source, beginning, count) if source.strip() else []
 
     def _torch_engine(self, wanted: str) -> TorchEngine:
@@ -126,16 +123,8 @@ class LoadedModel:
         for name in options:
             if name not in known:
                 raise TypeError(f"translate has no option {name}; {nearest(name, known)}")
-            _check_type(name, getattr(self.engine.config, name), options[name])
         plain = {name: each.item() if hasattr(each, "item") else each for name, each in options.items()}  # from NumPy
         return replace(self.engine.config, **plain)
-
-
-def _check_type(name: str, usual: object, value: object) -> None:
-    """Refuse a value of another type than the usual one; a number may also be one of NumPy."""
-    kind = Integral if isinstance(usual, int) else Real if isinstance(usual, float) else type(usual)
-    if not isinstance(value, kind):
-        raise TypeError(f"{name}={value!r:.80} must be {NUMBERS.get(kind, f'a {kind.__name__}')}")
 
 
 def load(
