@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from nmt.compute.cores import cpu_is_by_amd
 from nmt.model.attention import Attend, AttentionSpec
 from nmt.model.backends.fast import Fast
-from nmt.model.dropout import Dropout, first_kept, random_numbers
+from nmt.model.dropout import Dropout
 from nmt.model.kernels.c import rows as in_c
 from nmt.model.kernels.c.attention import AttendInC, rotate
-from nmt.model.kernels.c.library import LANES
+from nmt.model.kernels.c.library import LANES, Draws
 from nmt.model.modules import LayerNorm
 
 MIN_SIZE = 64
@@ -40,19 +40,19 @@ class Cpu(Fast):
         """See `Eager.dropout`."""
         if not dropout.rate or not self._computes(stream):
             return super().dropout(stream, dropout)
-        return in_c.drop(stream, _draws(stream, dropout))
+        return in_c.drop(stream, Draws(stream, dropout.rate))
 
     def residual(self, stream: Tensor, branch: Tensor, dropout: Dropout) -> Tensor:
         """See `Eager.residual`."""
         if not dropout.rate or not self._computes(stream, branch):
             return super().residual(stream, branch, dropout)
-        return in_c.add_dropped(stream, branch, _draws(branch, dropout))
+        return in_c.add_dropped(stream, branch, Draws(branch, dropout.rate))
 
     def residual_norm(self, stream: Tensor, branch: Tensor, dropout: Dropout, norm: nn.Module) -> Tensor:
         """See `Eager.residual_norm`."""
         layer = type(norm) is LayerNorm and norm.weight.dtype == torch.float32  # a subclass may compute something else
         if layer and dropout.rate and self._computes(stream, branch):
-            return in_c.add_norm(stream, branch, cast(LayerNorm, norm), _draws(branch, dropout))
+            return in_c.add_norm(stream, branch, cast(LayerNorm, norm), Draws(branch, dropout.rate))
         return super().residual_norm(stream, branch, dropout, norm)
 
     def rotate(self, heads: Tensor, rotation: Tensor) -> Tensor:
@@ -104,10 +104,6 @@ class Cpu(Fast):
         """Return whether the operations in C take these streams, which must fill vector registers."""
         dtypes = {each.dtype for each in streams}
         return len(dtypes) == 1 and dtypes <= set(self.precisions) and streams[0].shape[-1] % LANES == 0
-
-
-def _draws(stream: Tensor, dropout: Dropout) -> in_c.Draws:
-    return in_c.Draws(random_numbers(stream), first_kept(dropout.rate), 1 / (1 - dropout.rate))
 
 
 def _by_onednn(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -12,6 +12,7 @@ from ctypes import CDLL, POINTER, Structure, c_float, c_int16, c_int32, c_int64,
 import torch
 from torch import Tensor
 
+from nmt.model.dropout import first_kept, random_numbers
 from nmt.model.kernels.c.compile import compiled
 
 DEFINITIONS: Mapping[torch.dtype, tuple[str, ...]] = {torch.bfloat16: (), torch.float32: ("-DFLOAT32",)}
@@ -50,10 +51,15 @@ class Attention(Structure):
     )
 
 
-class Dropout(Structure):
-    """Which numbers a dropout keeps: those whose 16 random bits are at least `first`."""
+class Draws(Structure):
+    """The random int16 of each coordinate for a dropout, which keeps those from `first` on, and scales them up."""
 
     _fields_ = (("draws", c_void_p), ("first", c_int16), ("scale", c_float))
+
+    def __init__(self, stream: Tensor, rate: float) -> None:
+        """Draw random numbers for a stream."""
+        self.numbers = random_numbers(stream)  # in memory as long as this structure, which has only their address
+        super().__init__(self.numbers.data_ptr(), first_kept(rate), 1 / (1 - rate))
 
 
 class _Used:
@@ -112,9 +118,9 @@ def _declared(functions: CDLL) -> CDLL:
         "attend_backward": [plan, address, *[Stream] * 3, address, count],
         "rotate": [address, count, address, c_float, address, count, count, count],
         "softmax_gradient": [address, address, c_float, address, address, address, count, count],
-        "add_dropped": [address, address, Dropout, address, count],
-        "add_norm": [address, address, Dropout, address, address, c_float, address, address, count, count],
-        "add_norm_backward": [*[address] * 3, Dropout, address, c_float, *[address] * 3, count, count],
+        "add_dropped": [address, address, Draws, address, count],
+        "add_norm": [address, address, Draws, address, address, c_float, address, address, count, count],
+        "add_norm_backward": [*[address] * 3, Draws, address, c_float, *[address] * 3, count, count],
         "scaled_difference": [address, address, c_float, address, count, count],
         "sum_rows": [address, address, count, count],
         "rectifier_gradient": [*[address] * 4, count, count],

@@ -1,27 +1,11 @@
 """What the operations in C compute for each token on its own, in one pass each. Widths are multiples of LANES."""
 
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from nmt.model.kernels.c.library import LANES, Dropout, buffers, library
-
-
-class Draws(NamedTuple):
-    """The random numbers of a dropout, and which of them keep a coordinate."""
-
-    numbers: Tensor
-    """One int16 for each coordinate."""
-    first: int
-    """The smallest number that keeps a coordinate."""
-    scale: float
-    """The factor of the coordinates that are kept."""
-
-    @property
-    def structure(self) -> Dropout:
-        """The same, as the C code sees it."""
-        return Dropout(self.numbers.data_ptr(), self.first, self.scale)
+from nmt.model.kernels.c.library import LANES, Draws, buffers, library
 
 
 def drop(stream: Tensor, draws: Draws) -> Tensor:
@@ -55,7 +39,7 @@ def _added(stream: Tensor | None, branch: Tensor, draws: Draws) -> Tensor:
     stream, branch = None if stream is None else stream.contiguous(), branch.contiguous()
     added = torch.empty_like(branch)
     inputs = None if stream is None else stream.data_ptr(), branch.data_ptr()
-    library(branch).add_dropped(*inputs, draws.structure, added.data_ptr(), branch.numel())
+    library(branch).add_dropped(*inputs, draws, added.data_ptr(), branch.numel())
     return added
 
 
@@ -71,7 +55,7 @@ class _Normed(torch.autograd.Function):
         ctx.eps, ctx.draws = eps, draws
         normed, rows = torch.empty_like(stream), buffers(len(gain))
         library(stream).add_norm(
-            stream.data_ptr(), branch.data_ptr(), draws.structure, gain.data_ptr(), bias.data_ptr(), eps,
+            stream.data_ptr(), branch.data_ptr(), draws, gain.data_ptr(), bias.data_ptr(), eps,
             normed.data_ptr(), rows.data_ptr(), stream.numel() // len(gain), len(gain),
         )  # fmt: skip
         return normed
@@ -83,7 +67,7 @@ class _Normed(torch.autograd.Function):
         to_stream, to_branch = torch.empty_like(stream), torch.empty_like(branch)
         sums = buffers(3 * len(gain)).zero_()  # of each thread: for gain and bias, and room for a row
         library(stream).add_norm_backward(
-            gradient.data_ptr(), stream.data_ptr(), branch.data_ptr(), ctx.draws.structure, gain.data_ptr(), ctx.eps,
+            gradient.data_ptr(), stream.data_ptr(), branch.data_ptr(), ctx.draws, gain.data_ptr(), ctx.eps,
             to_stream.data_ptr(), to_branch.data_ptr(), sums.data_ptr(), stream.numel() // len(gain), len(gain),
         )  # fmt: skip
         to_gain, to_bias, _ = sums.sum(0).chunk(3)
