@@ -86,7 +86,6 @@ class Translator:
         assert isinstance(model, Transformer)
         config, activation, vectors = model.config, activation_of(model.config), model.vectors
         self._numbers, self._kept = numbers, list[object]()
-        self.row_bytes = 0
         self.key_value_numbers = config.key_value_heads * (config.key_size + config.value_size)
         self.words, pre = len(model.projection), config.norm_placement == "pre"
         encoder, decoder = ([self._layer(layer) for layer in layers] for layers in (model.encoder, model.decoder))
@@ -146,7 +145,6 @@ class Translator:
     def _matrix(self, weight: Tensor, bias: Tensor | None) -> PackedMatrix:
         matrix = PackedMatrix(weight.detach().float(), None if bias is None else bias.detach().float(), self._numbers)
         self._kept.append(matrix)
-        self.row_bytes = max(self.row_bytes, matrix.row_bytes)
         return matrix
 
     def _address(self, numbers: Tensor) -> int:

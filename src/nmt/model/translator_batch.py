@@ -173,7 +173,7 @@ class Batch:
         widths, threads = self.translator.row_widths, self.struct.threads
         self.struct.weight_room = -(-keys // LANES) * LANES
         self._place(**{name: torch.empty(rows, width) for name, width in widths.items()})
-        scratch = scratch_for(self.translator.row_bytes, rows)
+        scratch = scratch_for(rows, max(widths.values()))
         self._place(weights=torch.empty(threads, self.struct.weight_room), scratch=scratch)
 
     def _place(self, **arrays: "Tensor | npt.NDArray[np.generic]") -> None:

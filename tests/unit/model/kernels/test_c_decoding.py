@@ -38,7 +38,7 @@ Found = list[list[Hypothesis]]
 
 def product(matrix: PackedMatrix, rows: Tensor, *, rectify: bool = False) -> Tensor:
     """Return x W^T + b, or the ReLU of it."""
-    result, scratch = torch.empty(len(rows), matrix.outputs), scratch_for(matrix.row_bytes, len(rows))
+    result, scratch = torch.empty(len(rows), matrix.outputs), scratch_for(len(rows), matrix.inputs)
     matrix.library.use_pool(torch.get_num_threads())
     to = result.data_ptr(), int(rectify), scratch.data_ptr()
     matrix.library.multiply(ctypes.byref(matrix.structure), rows.data_ptr(), len(rows), *to)

@@ -46,19 +46,11 @@ class PackedMatrix:
         self.parts = {"bias": F.pad(offsets, (0, padding))} | pack(F.pad(weight.detach(), (0, 0, 0, padding)), columns)
         addresses = {name: part.data_ptr() for name, part in self.parts.items()}
         self.structure = Matrix(**addresses, inputs=self.inputs, outputs=self.outputs)
-        self.row_bytes = _row_bytes(self.inputs, self.numbers)
 
 
-def scratch_for(row_bytes: int, rows: int) -> Tensor:
-    """Return the memory that a product of this many rows needs, with `PackedMatrix.row_bytes` for each of them."""
-    return torch.empty(row_bytes * (rows + MORE_ROWS), dtype=torch.uint8)
-
-
-def _row_bytes(inputs: int, numbers: torch.dtype) -> int:
-    """Return the bytes of a row that is rounded."""
-    if numbers == torch.bfloat16:
-        return 2 * (inputs + -inputs % PAIR_INPUTS)
-    return inputs + 4 if numbers == torch.int8 else 0
+def scratch_for(rows: int, inputs: int) -> Tensor:
+    """Return the memory that products of at most this many rows and inputs need: two bytes per number are enough."""
+    return torch.empty(rows + MORE_ROWS, 2 * (inputs + PAIR_INPUTS), dtype=torch.uint8)
 
 
 def _panels(weight: Tensor, columns: int) -> dict[str, Tensor]:
