@@ -138,7 +138,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, smoothed: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         output, product, evenly_spread = ctx.saved_tensors
         output_gradient = None if output is None else output * smoothed.to(output.dtype)
-        projection_gradient = None if product is None else backend().scaled_difference(product, evenly_spread, smoothed)
+        projection_gradient = None if product is None else torch.addcmul(-smoothed * evenly_spread, product, smoothed)
         return output_gradient, projection_gradient, None, None, None, None, None
 
 

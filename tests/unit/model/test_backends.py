@@ -301,15 +301,12 @@ def test_the_gradient_of_logits(words: int, device: torch.device, dtype: torch.d
 
 
 def test_products_of_the_losses(device: torch.device, dtype: torch.dtype) -> None:
-    left, right, row = random_numbers(96, 64).to(dtype), random_numbers(64, 160).to(dtype), random_numbers(160)
+    left, right = random_numbers(96, 64).to(dtype), random_numbers(64, 160).to(dtype)
     exact = left.double() @ right.double()
     ours, on_device, tolerance = backend(), (left.to(device), right.to(device)), TOLERANCES[dtype]
     assert relative_error(ours.multiply(*on_device), exact) < tolerance
     assert relative_error(ours.multiply(on_device[0], on_device[1][:, :80]), exact[:, :80]) < tolerance
     assert relative_error(ours.exact_product(*on_device, FP32), exact) < tolerance
-    product = random_numbers(64, 160, seed=3).to(dtype)
-    difference = ours.scaled_difference(product.to(device), row.to(device), torch.tensor(0.3, device=device))
-    assert relative_error(difference, (product.double() - row.double()) * 0.3) < 1e-6
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])

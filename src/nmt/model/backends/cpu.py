@@ -88,12 +88,6 @@ class Cpu(Fast):
             return super().sum_rows(rows)
         return in_c.sum_rows(rows)
 
-    def scaled_difference(self, rows: Tensor, row: Tensor, scale: Tensor) -> Tensor:
-        """See `Eager.scaled_difference`."""
-        if not self._computes(rows) or row.dtype != torch.float32:
-            return super().scaled_difference(rows, row, scale)
-        return in_c.scaled_difference(rows, row, scale)
-
     def softmax_gradient_(self, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
         """See `Eager.softmax_gradient_`."""
         if logits.dtype not in self.precisions or not logits.is_contiguous():

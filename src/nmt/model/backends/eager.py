@@ -107,10 +107,6 @@ class Eager:
         """Return left @ right: in the exact type where a device adds up in it, else in that of the factors."""
         return self.multiply(left, right)
 
-    def scaled_difference(self, rows: Tensor, row: Tensor, scale: Tensor) -> Tensor:
-        """Return (rows - row) * scale in the precision of `row`, for rows (T, d), a row (d,) and a number."""
-        return torch.sub(rows, row).mul_(scale)
-
     def softmax_gradient_(self, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
         """Replace logits (T, V) by softmax(logits), minus 1 - smoothing at each row's label (T,).
 

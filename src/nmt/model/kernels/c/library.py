@@ -121,7 +121,6 @@ def _declared(functions: CDLL) -> CDLL:
         "add_dropped": [address, address, Draws, address, count],
         "add_norm": [address, address, Draws, address, address, c_float, address, address, count, count],
         "add_norm_backward": [*[address] * 3, Draws, address, c_float, *[address] * 3, count, count],
-        "scaled_difference": [address, address, c_float, address, count, count],
         "sum_rows": [address, address, count, count],
         "rectifier_gradient": [*[address] * 4, count, count],
         "multiply": [address, address, count, address, c_int32, address],

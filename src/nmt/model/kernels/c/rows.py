@@ -82,13 +82,6 @@ def sum_rows(rows: Tensor) -> Tensor:
     return sums
 
 
-def scaled_difference(rows: Tensor, row: Tensor, scale: Tensor) -> Tensor:
-    """Return (rows - row) * scale in float32, for rows (T, d), a row (d,) in float32 and a number."""
-    rows, result = rows.contiguous(), row.new_empty(rows.shape)
-    library(rows).scaled_difference(rows.data_ptr(), row.data_ptr(), float(scale), result.data_ptr(), *rows.shape)
-    return result
-
-
 def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
     """Return the gradient of x (T, d) and its sum over the rows (d,), given that of relu(x), and relu(x) itself."""
     gradient, rectified = gradient.contiguous(), rectified.contiguous()

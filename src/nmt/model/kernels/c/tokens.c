@@ -164,28 +164,6 @@ void rectifier_gradient(const number *gradient, const number *rectified, number 
 }
 
 typedef struct {
-    const number *rows;
-    const float *row;
-    float scale, *result;
-    int64_t width;
-} difference;
-
-static void difference_part(void *task, int64_t first, int64_t last, int64_t thread) {
-    difference *it = task;
-    (void)thread;
-    for (int64_t start = first * it->width; start < last * it->width; start += it->width)
-        for (int64_t place = 0; place < it->width; place += LANES)
-            store_floats(it->result + start + place,
-                         (load(it->rows + start + place) - load_floats(it->row + place)) * it->scale);
-}
-
-// result = (rows - row) * scale, in float32
-void scaled_difference(const number *rows, const float *row, float scale, float *result, int64_t count, int64_t width) {
-    difference task = {rows, row, scale, result, width};
-    divide(difference_part, &task, count, few_rows(width));
-}
-
-typedef struct {
     const number *gradient, *stream, *branch;
     dropout kept;
     const float *gain, *bias;
