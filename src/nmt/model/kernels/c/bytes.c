@@ -13,21 +13,12 @@
 #endif
 
 // VNNI multiplies numbers without a sign by those of the matrix, so it adds SHIFT to the numbers of rows.
-#if defined(WITHOUT_VNNI)
-enum { SUMS = 8, TILE = 5, SHIFT = 0 };
-#elif defined(__AVX512VNNI__)
-enum { SUMS = 16, TILE = 12, SHIFT = 128 };
-#elif defined(__AVXVNNI__)
-enum { SUMS = 8, TILE = 5, SHIFT = 128 };
+#if (defined(__AVX512VNNI__) || (defined(__AVXVNNI__) && !defined(__AVX512F__))) && !defined(WITHOUT_VNNI)
+enum { SHIFT = 128 };
 #else
-enum { SUMS = 8, TILE = 5, SHIFT = 0 };
+enum { SHIFT = 0 };
 #endif
-enum { GROUP = BYTE_INPUTS, PANEL = 2 * SUMS, SPEED = 4 };
-
-const int64_t byte_columns = PANEL;
-
-typedef int32_t sums __attribute__((vector_size(4 * SUMS)));
-typedef float scaled __attribute__((vector_size(4 * SUMS)));
+enum { GROUP = BYTE_INPUTS, PANEL = PANEL_COLUMNS, TILE = LANES == 16 ? 12 : 5, SPEED = 4 };
 
 typedef struct {
     matrix by;
@@ -38,35 +29,28 @@ typedef struct {
     int32_t then;
 } product;
 
-static inline sums load_sums(const int32_t *from) {
-    sums values;
-    memcpy(&values, from, sizeof values);
-    return values;
-}
-
-static inline scaled load_scaled(const float *from) {
-    scaled values;
-    memcpy(&values, from, sizeof values);
-    return values;
-}
-
-// Add the products of GROUP numbers of a row with those of SUMS columns.
-static inline sums add_products(sums to, const int8_t *row, const int8_t *weights) {
+// Add the products of GROUP numbers of a row with those of LANES columns.
+static inline ints add_products(ints to, const int8_t *row, const int8_t *weights) {
     int32_t group;
     memcpy(&group, row, sizeof group);
 #if defined(__AVX512VNNI__) && !defined(WITHOUT_VNNI)
-    return (sums)_mm512_dpbusd_epi32((__m512i)to, _mm512_set1_epi32(group), _mm512_loadu_si512(weights));
-#elif defined(__AVXVNNI__) && !defined(WITHOUT_VNNI)
+    return (ints)_mm512_dpbusd_epi32((__m512i)to, _mm512_set1_epi32(group), _mm512_loadu_si512(weights));
+#elif defined(__AVXVNNI__) && !defined(__AVX512F__) && !defined(WITHOUT_VNNI)
     __m256i columns = _mm256_loadu_si256((const void *)weights);
-    return (sums)_mm256_dpbusd_avx_epi32((__m256i)to, _mm256_set1_epi32(group), columns);
-#elif defined(__AVX2__)
+    return (ints)_mm256_dpbusd_avx_epi32((__m256i)to, _mm256_set1_epi32(group), columns);
+#elif defined(__AVX512BW__)
     // |w| * (x with the sign of w): two such products are at most 2 * 127 * 127, which 16 bits hold
+    __m512i columns = _mm512_loadu_si512(weights), same = _mm512_set1_epi32(group);
+    __m512i signed_row = _mm512_mask_sub_epi8(same, _mm512_movepi8_mask(columns), _mm512_setzero_si512(), same);
+    __m512i pairs = _mm512_maddubs_epi16(_mm512_abs_epi8(columns), signed_row);
+    return to + (ints)_mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
+#elif defined(__AVX2__) && !defined(__AVX512F__)
     __m256i columns = _mm256_loadu_si256((const void *)weights);
     __m256i signed_row = _mm256_sign_epi8(_mm256_set1_epi32(group), columns);
     __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(columns), signed_row);
-    return to + (sums)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+    return to + (ints)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 #else
-    for (int column = 0; column < SUMS; column++)
+    for (int column = 0; column < LANES; column++)
         for (int place = 0; place < GROUP; place++) to[column] += row[place] * weights[column * GROUP + place];
     return to;
 #endif
@@ -95,52 +79,36 @@ static void round_rows(void *task, int64_t first, int64_t last, int64_t thread) 
     }
 }
 
-static inline scaled finished(const product *it, scaled values, scaled before) {
-    if (it->then == RECTIFY) values = (scaled)((sums)values & ~(values <= 0));
-    return it->then == ADD ? values + before : values;
-}
-
-// Store SUMS results, or fewer at the end of a matrix.
-static inline void store_results(const product *it, float *to, scaled values, int64_t columns) {
-    if (columns >= SUMS) {
-        scaled results = finished(it, values, load_scaled(to));
-        memcpy(to, &results, sizeof results);
-    } else if (columns > 0) {
-        float before[SUMS] = {0};
-        memcpy(before, to, columns * sizeof *to);
-        scaled results = finished(it, values, load_scaled(before));
-        memcpy(to, &results, columns * sizeof *to);
-    }
-}
-
 // Multiply `count` rows by a panel. The count is a constant in each call, so that all sums are in registers.
 static inline __attribute__((always_inline)) void multiply_tile(const product *it, int64_t row, int64_t panel,
                                                                 const int count) {
     int64_t inputs = it->by.inputs, outputs = it->by.outputs, column = panel * PANEL;
     const int8_t *digits = it->digits + row * inputs;
     const int8_t *weights = it->by.bytes + column * inputs;
-    sums left[TILE], right[TILE];
+    const int32_t *totals = it->by.totals + column;
+    ints left[TILE], right[TILE];
 #pragma GCC unroll 12
     for (int each = 0; each < count; each++) {
-        left[each] = load_sums(it->by.totals + column) * -SHIFT;
-        right[each] = load_sums(it->by.totals + column + SUMS) * -SHIFT;
+        memcpy(&left[each], totals, sizeof *left);
+        memcpy(&right[each], totals + LANES, sizeof *right);
+        left[each] *= -SHIFT;
+        right[each] *= -SHIFT;
     }
     for (int64_t input = 0; input < inputs; input += GROUP, weights += PANEL * GROUP) {
 #pragma GCC unroll 12
         for (int each = 0; each < count; each++) {
             left[each] = add_products(left[each], digits + each * inputs + input, weights);
-            right[each] = add_products(right[each], digits + each * inputs + input, weights + SUMS * GROUP);
+            right[each] = add_products(right[each], digits + each * inputs + input, weights + LANES * GROUP);
         }
     }
-    scaled first = load_scaled(it->by.scales + column), second = load_scaled(it->by.scales + column + SUMS);
+    const float *scales = it->by.scales + column, *bias = it->by.bias + column;
     float *to = it->result + row * outputs + column;
 #pragma GCC unroll 12
     for (int each = 0; each < count; each++, to += outputs) {
         float scale = it->scales[row + each];
-        scaled one = __builtin_convertvector(left[each], scaled) * (first * scale);
-        scaled two = __builtin_convertvector(right[each], scaled) * (second * scale);
-        store_results(it, to, one + load_scaled(it->by.bias + column), outputs - column);
-        store_results(it, to + SUMS, two + load_scaled(it->by.bias + column + SUMS), outputs - column - SUMS);
+        floats one = __builtin_convertvector(left[each], floats) * (load_floats(scales) * scale);
+        floats two = __builtin_convertvector(right[each], floats) * (load_floats(scales + LANES) * scale);
+        store_panel(to, one + load_floats(bias), two + load_floats(bias + LANES), it->then, outputs - column);
     }
 }
 
@@ -151,7 +119,7 @@ static void multiply_few(const void *task, int64_t row, int64_t panel, int64_t c
     const product *it = task;
     switch (count) {
         ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
-#if defined(__AVX512VNNI__) && !defined(WITHOUT_VNNI)
+#if defined(__AVX512F__)
         ROWS(6) ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12)
 #endif
     }

@@ -12,7 +12,7 @@
 // In float32, a panel holds `panel_columns` of the matrix's rows, transposed, so that the numbers that are multiplied by
 // the same input are adjacent. In bf16, it holds for each pair of inputs, of which there is a multiple of PAIRS, the two
 // numbers of each of its `panel_columns` columns. In int8, a panel has groups of BYTE_INPUTS inputs: for each of its
-// `byte_columns` columns the integers that are multiplied by the group. Each is at most 127, and is multiplied by the scale
+// `panel_columns` columns the integers that are multiplied by the group. Each is at most 127, and is multiplied by the scale
 // of its column.
 typedef struct {
     const float *panels, *bias;
@@ -26,7 +26,7 @@ typedef struct {
 enum { PANEL_COLUMNS = 2 * LANES, PAIRS = 16, BYTE_INPUTS = 4 };
 enum { STORE, RECTIFY, ADD };  // what happens to a product: stored, stored after a ReLU, or added to the result
 
-extern const int64_t panel_columns, byte_columns;
+extern const int64_t panel_columns;
 
 static inline void store_sums(float *to, floats sums, int32_t then) {
     if (then == RECTIFY) sums = (floats)((ints)sums & ~(sums <= 0));

@@ -38,8 +38,7 @@ class PackedMatrix:
         self.outputs, self.inputs = weight.shape
         self.numbers = torch.float32 if numbers == torch.int8 and self.inputs % BYTE_INPUTS else numbers
         self.library = library(weight)
-        in_bytes = self.numbers == torch.int8
-        columns = c_int64.in_dll(self.library, "byte_columns" if in_bytes else "panel_columns").value
+        columns = c_int64.in_dll(self.library, "panel_columns").value
         padding = -self.outputs % columns
         offsets = weight.new_zeros(self.outputs) if bias is None else bias.detach()
         pack = PACKINGS[self.numbers]
