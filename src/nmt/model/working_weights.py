@@ -1,8 +1,8 @@
 """Copies of a model's weights in the precision of its matrix products.
 
 The parameters of a model are always float32: these are the weights that the optimizer changes and checkpoints store.
-Matrix products in bf16 or fp16 need them in that precision. One copy of each is written in one go after the weights
-have changed, and every product until the next change uses it.
+Matrix products in bf16 or fp16 need them in that precision. One copy of each is written in one go before a step, and
+every product of the step uses it.
 """
 
 import copy
@@ -30,8 +30,6 @@ class WorkingWeights:
         self._masters: list[Tensor] = []
         self._copies: list[Tensor] = []
         self._users: list[tuple[Linear | WordVectors, dict[str, Tensor]]] = []
-        self._versions: list[int] = []
-        """The versions of the float32 weights when they were copied; empty if the copies are out of date."""
         if precision not in HALF_PRECISIONS:
             return
         for module in model.modules():
@@ -45,7 +43,9 @@ class WorkingWeights:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Run the model in the working precision in this block, in which its parameters must not change."""
-        self._update()
+        if self._copies:
+            with torch.no_grad():
+                torch._foreach_copy_(self._copies, self._masters)
         for module, copies in self._users:
             module.copies = copies
         try:
@@ -53,18 +53,6 @@ class WorkingWeights:
         finally:
             for module, _ in self._users:
                 module.copies = None
-
-    def outdate(self) -> None:
-        """Write the copies again before they are used. PyTorch's fused optimizers do not count their changes."""
-        self._versions = []
-
-    def _update(self) -> None:
-        """Write the copies if any parameter has changed."""
-        versions = [master._version for master in self._masters]
-        if versions != self._versions:
-            with torch.no_grad():
-                torch._foreach_copy_(self._copies, self._masters)
-            self._versions = versions
 
 
 def in_precision(model: TranslationModel, precision: torch.dtype) -> TranslationModel:

@@ -64,7 +64,6 @@ class Trainer:
         self.working_weights = self.replicas.working_weights
         self.loss_scale = LossScale(machine.device) if machine.precision == torch.float16 else None
         self.optimizer = self.replicas.optimizer()
-        self.optimizer.register_step_post_hook(lambda *_: self.working_weights.outdate())
         passes = RecordedPasses(self.replicas) if graphs else None
         self.gradient = BatchGradient(self.replicas, machine, seed, parallel, passes, self.loss_scale)
         self.step, self.last_step = 0, config.steps
