@@ -45,6 +45,11 @@ def is_main() -> bool:
     return rank() == 0
 
 
+_groups: list[dist.ProcessGroup | None] = []
+"""All groups of this process, so that none is freed. Freeing one waits for its threads and keeps the interpreter's lock
+meanwhile, for which a thread of gloo may wait to let go of a tensor."""
+
+
 @contextmanager
 def session(config: RuntimeConfig) -> Iterator[Machine]:
     """Choose this process's device, and join the other processes if torchrun started several."""
@@ -87,6 +92,7 @@ def _join(backend: str, timeout: timedelta) -> None:
     store.set_timeout(timeout)
     attempt = PrefixStore(_attempt(store, own_rank, size, timeout), store)
     dist.init_process_group(backend, store=attempt, rank=own_rank, world_size=size, timeout=timeout)
+    _groups.append(dist.group.WORLD)
 
 
 def _attempt(store: Store, own_rank: int, size: int, timeout: timedelta) -> str:
