@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from signal import SIGINT, raise_signal
 from typing import Any
 
 import pytest
@@ -276,7 +275,11 @@ def test_changes_whose_storing_is_killed_are_never_replaced(
 ) -> None:
     copy = copy_of("memory://run", tmp_path)
     copy.fetch()
-    monkeypatch.setattr(type(copy._system), "put_file", lambda *_: raise_signal(SIGINT))
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(copy._system), "put_file", interrupt)
     with pytest.raises(KeyboardInterrupt), copy.storing():
         (copy.folder / "x").write_text("1")
     with pytest.raises(UserError, match="has changes that could not be stored"):
