@@ -172,7 +172,7 @@ def test_a_closed_pipe_ends_the_process_silently() -> None:
     ],
 )
 def test_output_that_cannot_be_written_is_one_line_or_none(buffered: str, target: str, code: int, said: str) -> None:
-    command = f"WORLD_SIZE= {buffered} {sys.executable} -m nmt --help {target}"
+    command = f"WORLD_SIZE= {buffered} '{sys.executable}' -m nmt --help {target}"
     done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (code, said)
 
