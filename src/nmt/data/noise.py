@@ -55,8 +55,7 @@ def make_noise(config: NoiseConfig, tokenizer: Tokenizer, seed: int, max_pieces:
             "noise.bpe_dropout needs a BPE tokenizer, and that of the data is of another type: prepare the data with "
             "tokenizer.model_type=bpe, or set noise.bpe_dropout=0"
         )
-    vocabularies = list(map(read_pieces, tokenizer.contents))
-    merges = [Merges.of(pieces) for pieces in vocabularies]
+    merges = [Merges.of(read_pieces(model)) for model in tokenizer.contents]
 
     def noise(text: PairStore, pairs: IntArray, epoch: int, batch: int) -> PairStore:
         random = np.random.default_rng([seed, epoch, batch])

@@ -116,8 +116,7 @@ def write_page(folder: Path, trained: TrainedModel) -> None:
     if rounded:
         for name in (ENCODER, DECODER):
             (folder / GRAPHS / f"{name}.onnx").unlink()
-    data = trained.settings.data
-    source, target = (language.replace("_", "-") for language in (data.source_lang, data.target_lang))  # as browsers do
+    source, target = (each.replace("_", "-") for each in trained.settings.data.languages)  # as browsers do
     values = {"name": trained.settings.name, "source": source, "target": target}
     escaped = {key: escape(value) for key, value in values.items()}
     page = Template(files(__package__).joinpath("index.html").read_text(encoding="utf-8"))
