@@ -36,6 +36,10 @@ class RMSNorm(_ByBackend, nn.RMSNorm):
     """Normalisation by the root mean square, with float32 gains of a stream in any precision."""
 
 
+KNOWN_NORMS = (LayerNorm, RMSNorm)
+"""Norms that the operations in C and the kernels in Triton compute; a subclass may compute something else."""
+
+
 def build_norm(config: ModelConfig) -> nn.Module:
     """Build the normalisation over the width of the residual stream that the settings choose."""
     norm: nn.Module = load("model.norm", config.norm)(config.d_model)

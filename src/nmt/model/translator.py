@@ -17,7 +17,7 @@ from nmt.model.interface import TranslationModel
 from nmt.model.kernels.c.library import LANES, computes_in_c
 from nmt.model.kernels.c.products import Matrix, PackedMatrix
 from nmt.model.layers import DecoderLayer, EncoderLayer
-from nmt.model.modules import LayerNorm, RMSNorm
+from nmt.model.modules import KNOWN_NORMS
 from nmt.model.positions import Places
 from nmt.model.transformer import Transformer
 
@@ -64,7 +64,7 @@ def can_translate(model: TranslationModel) -> bool:
     norm = model.encoder[0].attention_residual.norm if len(model.encoder) else None
     widths = config.d_model, config.key_size, config.value_size
     return (
-        type(norm) in (LayerNorm, RMSNorm)
+        type(norm) in KNOWN_NORMS
         and activation.function in ACTIVATIONS
         and ":" not in config.positions
         and not model.positions.biases_scores

@@ -12,10 +12,7 @@ from nmt.model.dropout import Dropout
 from nmt.model.kernels import residual
 from nmt.model.kernels.rows import rectifier_gradient, softmax_gradient_, sum_rows
 from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH, TILES, ShortAttend
-from nmt.model.modules import LayerNorm, RMSNorm
-
-KNOWN_NORMS = (LayerNorm, RMSNorm)
-"""Their subclasses may compute something else."""
+from nmt.model.modules import KNOWN_NORMS
 
 
 class Triton(Cuda):
