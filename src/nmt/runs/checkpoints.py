@@ -96,10 +96,12 @@ def resolve(run_folder: Path, name: str) -> Path:
     else:
         folders = [folder for folder in (layout.checkpoints / name, expanded(name)) if (folder / META).exists()]
     if not folders or not folders[0].is_dir():
-        names = [*(each.path.name for each in saved), *([AVERAGED] if layout.averaged.is_dir() else [])]
+        links = [each for each, found in by_name.items() if found]
+        names = [*(each.path.name for each in saved), *links, *([AVERAGED] if layout.averaged.is_dir() else [])]
+        there = f"there are {', '.join(names)}: choose one of these, or the folder of a checkpoint, or" if names else ""
         raise UserError(
-            f"no checkpoint {name} in {layout.checkpoints}; there are {', '.join(names) or 'none'}: choose one of "
-            "these, or the folder of a checkpoint, or run `make train` and `make average` first (with the same ARGS)"
+            f"no checkpoint {name} in {layout.checkpoints}; {there or 'there are none:'} run `make train` and "
+            "`make average` first (with the same ARGS)"
         )
     if name == AVERAGED and saved:
         meta, newest = read_meta(folders[0]), saved[-1].step

@@ -116,6 +116,8 @@ def test_checkpoints_that_are_not_scheduled_take_no_place_of_the_last(run: Path,
 def test_every_kind_of_name_is_found(
     run: Path, save: Save, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with pytest.raises(UserError, match=r"no checkpoint averaged in .*; there are none: run `make train`"):
+        resolve(run, "averaged")
     first, second, third = save(1000, loss=1.0), save(2000, loss=2.0), save(100_000_000)
     expected = {"best": first, "last": third, "step-00001000": first, "1000": first, "step-2000": second}
     assert {name: resolve(run, name) for name in expected} == expected
@@ -126,7 +128,7 @@ def test_every_kind_of_name_is_found(
         shutil.copytree(first, tmp_path / "here" / name)
     monkeypatch.chdir(tmp_path / "here")  # a folder of the same name elsewhere is not the checkpoint
     for name in ("averaged", "7", "some/folder", "../..", ""):
-        with pytest.raises(UserError, match=f"no checkpoint {name} in .*; there are step-00001000, step-00002000, "):
+        with pytest.raises(UserError, match=f"no checkpoint {name} in .*; there are step-00001000, .*, last, best: "):
             resolve(run, name)
     shutil.copytree(first, run / "checkpoints" / "averaged")
     assert capsys.readouterr().err == ""
