@@ -154,13 +154,14 @@ def test_a_second_interrupt_ends_the_process_immediately() -> None:
     assert process.returncode == -signal.SIGINT
 
 
-def test_a_closed_pipe_ends_the_process_silently() -> None:
+@pytest.mark.parametrize(("flag", "code"), [("--help", 141), ("--info=defaults", 0)])
+def test_a_closed_pipe_ends_the_process_silently(flag: str, code: int) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "nmt", "train", "--help"]
+    command = [sys.executable, "-m", "nmt", "train", flag]
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)
-    assert (done.returncode, done.stderr) == (141, "")
+    assert (done.returncode, done.stderr) == (code, "")
 
 
 @pytest.mark.parametrize("buffered", ["PYTHONUNBUFFERED=", "PYTHONUNBUFFERED=1"])

@@ -5,6 +5,7 @@ Hydra's own flags print settings, or run a command once per combination of value
 ConfigError of one line.
 """
 
+import logging
 import os
 import re
 import sys
@@ -226,6 +227,7 @@ def run_with_hydra(words: Words, run: Callable[[Config, frozenset[str], bool], f
             return None
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # raise errors instead of printing them
+    logging.raiseExceptions = False  # Hydra prints by logging, which would print a traceback per line to a closed pipe
     sys.argv = [sys.argv[0], *words.of_hydra, *words.settings]
     with _one_line_errors():
         hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=ROOT)(job)()
