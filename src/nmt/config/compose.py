@@ -275,7 +275,10 @@ def _explain(error: Any) -> str:
             group, _, name = file.partition("/")
             return f"there is no {group}={name}; {nearest(name, options(group))}"
         case OverrideParseException(override=str(word)):
-            return f"cannot read {word!r} ({text}): quote a value with special characters: key='a b, c=d'"
+            if "=" not in word:
+                return f"cannot read {word!r}: settings are written key=value"
+            how = "quote special characters twice, because the shell removes the outer quotes: \"key='a b, c=d'\""
+            return f"cannot read {word!r} ({text}): {how}"
     if found := re.match(r"Could not override '([^']+)'", text):
         return unknown_setting(found[1])
     key = getattr(error, "full_key", None)
