@@ -20,6 +20,7 @@ from nmt.estimate.hardware import SHARE, duration, find_device, hours, measured_
 from nmt.estimate.memory import Storage, run_memory
 from nmt.estimate.parameters import count_parameters, step_flops
 from nmt.launched import launched_processes
+from nmt.runs.layout import RunLayout
 
 TREE_SYMBOLS = 100
 """Words of the target side if it is trees: a treebank has some 30 labels of phrases, and the tags."""
@@ -146,6 +147,8 @@ def as_text(config: Config, figures: Figures) -> str:
     if device and longest > (available := find_device(device).memory):
         limit = f"this is more than the {available / 1e9:.0f} GB of one {device}"
         rows.append(("warning", f"{limit}: lower training.device_tokens, or set runtime.shard=weights"))
+    if config.own.derive and RunLayout(config.run_folder).newest_checkpoint() is None:
+        rows.append(("warning", "training will derive shape, batch and steps that you do not give (own.derive)"))
     if config.training.warmup_warning:
         rows.append(("warning", config.training.warmup_warning))
     return "\n".join([config.name, *(f"  {name:<12}{text}" for name, text in rows)])

@@ -52,6 +52,12 @@ def test_time_follows_from_the_flops_and_the_peak(capsys: pytest.CaptureFixture[
     assert describe(compose(["runtime.device=cpu"]), 1)["estimate"]["hours"] > 0
 
 
+@pytest.mark.parametrize(("experiment", "derives"), [("own", True), ("demo", False)])
+def test_values_that_training_derives_are_said_to_be_open(experiment: str, derives: bool, tmp_path: Path) -> None:
+    config = compose([f"experiment={experiment}", f"paths.data={tmp_path}", f"paths.outputs={tmp_path}"])
+    assert ("training will derive" in as_text(config, describe(config, 1))) == derives
+
+
 def test_output_to_a_file_is_refused() -> None:
     with pytest.raises(ConfigError, match="output=jsn: describe writes to standard output only"):
         run(compose(["output=jsn"]))
