@@ -86,6 +86,13 @@ def test_a_run_that_has_begun_keeps_its_values_unless_others_or_another_text_are
     assert config.tokenizer.vocab_size != 111
 
 
+@pytest.mark.parametrize(("vocabulary", "is_derived"), [("new", True), ("old", False), ("extend", False)])
+def test_a_new_vocabulary_suits_the_text(words: list[str], vocabulary: str, is_derived: bool) -> None:
+    tuning = [*words, "training.init_from=other", f"training.init_vocabulary={vocabulary}"]
+    size = completed(words if is_derived else ["experiment=own"]).tokenizer.vocab_size
+    assert completed(tuning).tokenizer.vocab_size == size
+
+
 def test_bad_values_and_text_are_refused_in_one_line(words: list[str], tmp_path: Path) -> None:
     trees = ["data.target_lang=trees", "tokenizer.joint=false", "model.tie_embeddings=false"]
     assert "own.derive=true cannot be used with" in refuse(["data", *words, *trees, "training.valid_sentences=0"])

@@ -67,7 +67,7 @@ def suited_to_text(config: Config, *, may_fetch: bool = False) -> Config:
 
     Commands report text that is missing, empty or damaged when they need it.
     """
-    of_other_model = [VOCABULARY] if config.training.init_from else []
+    of_other_model = [VOCABULARY] if config.training.uses_old_vocabulary else []
     missing = [name for name in OF_DATA if name not in (*config.own.keep, *of_other_model)]
 
     def take(config: Config, found: Settings) -> Config:
