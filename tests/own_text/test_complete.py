@@ -137,6 +137,9 @@ def test_the_size_is_that_of_the_pairs_that_are_kept_for_training(tmp_path: Path
 
 def test_a_prepared_corpus_keeps_its_values_until_its_text_changes(tmp_path: Path) -> None:
     words = words_for(tmp_path, pairs(200, 1))
+    suitable = completed(words).tokenizer.vocab_size
+    assert "vocab_size=9000 is more than the text allows" in refuse(["data", *words, "tokenizer.vocab_size=9000"])
+    assert completed(words).tokenizer.vocab_size == suitable
     given = ["data.hold_out=0.1", "tokenizer.vocab_size=150", "data.target_lang=fr"]
     prepare(completed([*words, *given]), say=lambda _: None)
     kept = completed(words)

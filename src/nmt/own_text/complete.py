@@ -11,7 +11,7 @@ from nmt.config.keys import all_keys, value_of, with_values
 from nmt.config.saved import Settings, flatten, load_config
 from nmt.config.tree import Config
 from nmt.data.filters import pipeline
-from nmt.data.manifest import Collected, collect_task, read_manifest
+from nmt.data.manifest import TOKENIZER_TASK, Collected, collect_task, read_manifest
 from nmt.data.sources import registry
 from nmt.data.sources.files import named_languages
 from nmt.errors import UserError
@@ -105,6 +105,8 @@ def _prepared_with(config: Config, here: object) -> Settings:
     """
     manifest = read_manifest(config.data_folder)
     settings, collected = flatten(manifest.settings), manifest.tasks.get(collect_task("train"))
+    if TOKENIZER_TASK not in manifest.tasks:
+        settings.pop(VOCABULARY, None)  # it may have been impossible
     is_this = collected and here in (None, collected.inputs.get("source"))
     return settings if is_this and settings.get("data.train") == config.data.train else {}
 
