@@ -86,6 +86,21 @@ def test_a_run_that_has_begun_keeps_its_values_unless_others_or_another_text_are
     assert config.tokenizer.vocab_size != 111
 
 
+@pytest.mark.parametrize(
+    ("given", "saved", "corpus"),
+    [([], {}, "mine"), (["data.corpus=own"], {}, "own"), ([], {"data.source": "demo"}, "own")],
+)
+def test_later_commands_read_the_corpus_that_a_run_began_with(
+    words: list[str], given: list[str], saved: dict[str, object], corpus: str
+) -> None:
+    later = ["name=mine", *(word for word in words if not word.startswith("data.train"))]
+    config = with_values(completed([*words, "name=mine"]), {"data.corpus": "mine", **saved})
+    folder = RunLayout(config.run_folder).checkpoints / step_folder_name(1)
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
+    assert completed([*later, *given]).data.corpus == corpus
+
+
 @pytest.mark.parametrize(("vocabulary", "is_derived"), [("new", True), ("old", False), ("extend", False)])
 def test_a_new_vocabulary_suits_the_text(words: list[str], vocabulary: str, is_derived: bool) -> None:
     tuning = [*words, "training.init_from=other", f"training.init_vocabulary={vocabulary}"]

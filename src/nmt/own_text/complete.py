@@ -41,7 +41,7 @@ def with_values_for_text(config: Config, given: Container[str], *, may_fetch: bo
         return config
     usual = compose([EXPERIMENT])
     if config.data.source == "files" and config.data.train == usual.data.train and "data" not in given:
-        config = _with_prepared_text(config, usual, given)
+        config = _with_prepared_text(_with_corpus_of_run(config, usual, given), usual, given)
     if not config.own.derive:
         return config
     config = with_values(config, {"own.keep": list(dict.fromkeys([*config.own.keep, *_given(config, usual, given)]))})
@@ -88,6 +88,15 @@ def suited_to_text(config: Config, *, may_fetch: bool = False) -> Config:
     except UserError:
         pass
     return config
+
+
+def _with_corpus_of_run(config: Config, usual: Config, given: Container[str]) -> Config:
+    """Return the settings with the corpus of a run that has begun, because another one may have other held-out text."""
+    newest = RunLayout(config.run_folder).newest_checkpoint()
+    if newest is None or "data.corpus" in given or config.data.corpus != usual.data.corpus:
+        return config
+    saved = load_config(newest / SETTINGS).data
+    return with_values(config, {"data.corpus": saved.corpus}) if saved.source == "files" else config
 
 
 def _with_prepared_text(config: Config, usual: Config, given: Container[str]) -> Config:
