@@ -91,9 +91,11 @@ def test_empty_texts_and_lists_stay_empty(client: TestClient) -> None:
     assert client.post("/v1/translate", json={"text": " \n "}).json()["translations"][0]["text"] == " \n "
 
 
-@pytest.mark.parametrize("form", ["json", "data", "params"])
+@pytest.mark.parametrize("form", ["json", "data", "params", "curl"])
 def test_libretranslate_takes_json_forms_and_queries(client: TestClient, model: LoadedModel, form: str) -> None:
     options: dict[str, Any] = {form: GOOD}
+    if form == "curl":  # JSON that curl -d sends
+        options = {"content": json.dumps(GOOD), "headers": {"Content-Type": "application/x-www-form-urlencoded"}}
     assert client.post("/translate", **options).json() == {"translatedText": best(model, LINES[0])}
 
 

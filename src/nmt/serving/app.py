@@ -160,7 +160,7 @@ def read_body(request: Request, content: bytes, kind: type[B]) -> B:
     """
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
-        if media_type != FORM and content:
+        if content and (media_type != FORM or content.lstrip().startswith(b"{")):  # which curl -d calls a form
             return kind.model_validate_json(content)
         form = parse_qsl(content.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
         return kind.model_validate({**request.query_params, **dict(form)})
