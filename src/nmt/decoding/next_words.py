@@ -43,6 +43,7 @@ def likely_words(engine: "TorchEngine", source: str, beginning: str, count: int)
     for word in words:
         text = tokenizer.decode(word.tokens)  # several sequences of pieces may spell the same word
         probabilities[text] = probabilities.get(text, 0.0) + math.exp(word.log_probability)
+    probabilities.pop("", None)  # a space that no text follows
     ranked = sorted(probabilities.items(), key=lambda word: -word[1])
     return [WordProbability(*word) for word in ranked]
 

@@ -11,6 +11,7 @@ from nmt.config.decoding import DecodingConfig
 from nmt.decoding.next_words import MAX_PIECES, likely_words, next_words
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.text.special import EOS
+from nmt.text.tokenizer import SPACE_MARK
 from tests.unit.decoding.toys import Toy, ToyScorer
 from tests.unit.small_models import LINES, make_model, make_tokenizer
 
@@ -51,3 +52,14 @@ def test_no_beginning_is_too_long_for_learned_positions(positions: int) -> None:
     model = make_model(tokenizer, positions="learned", max_positions=positions)
     engine = TorchEngine([model], tokenizer, DecodingConfig(), torch.device("cpu"))
     assert bool(likely_words(engine, "a", " ".join(LINES), 5)) == (positions > 1)
+
+
+def test_a_space_alone_is_no_word() -> None:
+    tokenizer = make_tokenizer()
+    model = make_model(tokenizer, output_bias=True)
+    with torch.no_grad():
+        model.get_parameter("vectors.bias")[tokenizer.target_ids([SPACE_MARK])] += 5
+    engine = TorchEngine([model], tokenizer, DecodingConfig(), torch.device("cpu"))
+    found = likely_words(engine, "a", "", 5)
+    assert found
+    assert all(word.text for word in found)
