@@ -8,7 +8,7 @@ import pytest
 from nmt.export.onnx import fast_tokenizer
 from nmt.export.onnx_graphs import DECODER, ENCODER, OPSET, quantize
 from nmt.text.special import EOS, UNK
-from tests.export.models import make_plain_tokenizer
+from tests.export.models import make_plain_tokenizer, make_trained, native, target, written
 from tests.unit.small_models import LINES
 
 onnx_library = pytest.importorskip("onnx", reason="needs the extra onnx")
@@ -42,3 +42,11 @@ def test_tokenizer_json_splits_and_joins_as_our_tokenizer() -> None:
         assert theirs.encode(line).ids == [*ids, EOS]
         known = [piece for piece in ids if piece != UNK]  # it leaves unknown pieces out
         assert theirs.decode(known) == tokenizer.decode(known)
+
+
+def test_only_the_beginning_of_a_long_translation_is_scored(tmp_path: Path) -> None:
+    trained, ours = make_trained("onnx", positions="learned", max_positions=257)
+    program = target("onnx").read(written(tmp_path, "onnx", trained), trained)
+    line, translation = ["a dog"], [" ".join(["the small dog"] * 100)]
+    (expected,) = native("onnx", ours, trained).score(line, translation)
+    assert program.score(line, translation) == pytest.approx([expected.log_probability], abs=1e-3)

@@ -63,7 +63,7 @@ class OnnxRuntime:
         """See `Program.score`."""
         found = []
         for line, translation in zip(lines, translations, strict=True):
-            labels = self.tokenizer.encode(translation).ids
+            labels = [*self.tokenizer.encode(translation).ids[:-1][: self.longest - 1], EOS]
             scores = self._advance(self._begin(line), [BOS, *labels[:-1]], use_cache=False)
             found.append(float(torch.from_numpy(scores).log_softmax(-1)[range(len(labels)), labels].sum()))
         return found
