@@ -94,21 +94,20 @@ class Sandbox:
         words = [*SETTINGS, *splits, f"paths.data={folder}/data", f"paths.outputs={folder}/outputs"]
         words += [f"input={self.text}/train.en", f"output={folder}/outputs/made"]  # of synthesize
         seconds, calls = self.whole.get(command, (0.0, 0))
-        counter = get_context("fork").Value("q", 0)
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS.values())  # for the child, until the command begins
+        counter, begun = get_context("fork").Value("q", 0), get_context("fork").Event()
         pid = os.fork()
         if not pid:
-            _run_child([command, *words], log, fault, moment, calls, counter)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS.values())
+            _run_child([command, *words], log, fault, moment, calls, counter, begun)
         if fault in SIGNALS:
+            begun.wait()
             time.sleep(moment * seconds)
             os.kill(pid, SIGNALS[fault])
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         return Result(code, log.read_text(errors="replace"), counter.value)
 
 
-def _run_child(words: list[str], log: Path, fault: str, moment: float, calls: int, counter: Any) -> None:
-    """Run the command in the child process, which ends here, and count its file operations."""
+def _run_child(words: list[str], log: Path, fault: str, moment: float, calls: int, counter: Any, begun: Any) -> None:
+    """Run the command in the child process, which ends here, and count its file operations; say when it begins."""
 
     def counted(call: Callable[..., Any]) -> Callable[..., Any]:
         def counting(*words: Any, **options: Any) -> Any:
@@ -135,7 +134,7 @@ def _run_child(words: list[str], log: Path, fault: str, moment: float, calls: in
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS.values())
+        begun.set()
         code = nmt(words)
     except SystemExit as error:
         code = error.code
