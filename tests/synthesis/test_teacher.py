@@ -75,6 +75,7 @@ def test_what_fails_is_asked_again_and_nothing_else(
     failures = [
         (429, "slow down"), (500, "oops"), (503, "<html>"), HANG, RESET, CUT, "nonsense", "{}", "[]", '{"choices": []}',
         '{"choices": [{"message": null}]}', '{"choices": [{"message": {"content": 7}}]}', "[" * 100_000, (408, ""),
+        '{"choices": [{"message": {}}], "usage": {"prompt_tokens": 1e999}}',
     ]  # fmt: skip
     stub.failures = {line: [failure] for line, failure in zip(LINES, failures, strict=False)}
     stub.failures[LINES[-1]] = [(500, "oops"), RESET, (502, ""), "{}"]
@@ -157,7 +158,7 @@ BAD: dict[str, list[Any]] = {
 
 def test_bad_answers_are_dropped_and_counted(stub: ChatStub, tmp_path: Path) -> None:
     bad = [(fault, answer) for fault, answers in BAD.items() for answer in answers]
-    lines = [f"the man {number}" if fault != "copies" else "the man" for number, (fault, _) in enumerate(bad)]
+    lines = [f"the man {number} \ufffd" if fault != "copies" else "the man" for number, (fault, _) in enumerate(bad)]
     stub.answers = {line: answer for line, (_, answer) in zip(lines, bad, strict=True)}
     markup = "<b>the</b> %s man sees {a} tree"
     good = {markup: german(markup), "the king": "<think>Easy.</think>\n\nder koenig"}

@@ -128,7 +128,7 @@ class Chat:
                 self.failure = f"{type(error).__name__} {error}"
                 if isinstance(error, self.http.ConnectError) and not self.reached:
                     raise self._error("cannot be reached") from error
-            except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
                 self.failure = f"no answer of a chat API, {self.failure}"
             await asyncio.sleep(min(MAX_WAIT, FIRST_WAIT * 2**attempt) * random.uniform(0.5, 1))
         return None

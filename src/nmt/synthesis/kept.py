@@ -49,7 +49,7 @@ def fault_finder(config: Config) -> Fault:
             "cut short": end == "length",
             "refusal": end in ("refusal", "content_filter") or has_new(REFUSAL),
             "empty": not answer,
-            "markup": has_new(BROKEN) or Counter(MARKUP.findall(line)) != Counter(MARKUP.findall(answer)),
+            "markup": bool(BROKEN.search(answer)) or Counter(MARKUP.findall(line)) != Counter(MARKUP.findall(answer)),
             "comments": has_new(COMMENT),
             "length": longer > LENGTH_RATIO * shorter + LENGTH_SLACK,
         }
