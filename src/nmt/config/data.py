@@ -81,7 +81,7 @@ class DataConfig(Group):
     max_pieces: Annotated[int, within(at_least=2)] = 256
     """Drop training pairs with more word pieces than this in the source or the target."""
     tag: str = ""
-    """A word put before each source sentence, such as <de> for the target language; it gets an id of its own."""
+    """A word put before each source sentence, such as @de@ for the target language; it gets an id of its own."""
     train_alignments: str = ""
     """File with the word alignment of each training pair in Pharaoh format, for training.guided_weight, or
     the name of a data.source that has alignments itself. Empty for none."""
@@ -113,7 +113,7 @@ class DataConfig(Group):
         if self.source_lang == self.target_lang:
             raise ConfigError(f"data.source_lang and data.target_lang are both {self.source_lang}: name two languages")
         if len(self.tag.split()) > 1 or self.tag.strip() != self.tag or not self.tag.isprintable():
-            raise ConfigError(f"data.tag={self.tag!r} must be one word, such as <bt>")
+            raise ConfigError(f"data.tag={self.tag!r} must be one word, such as @bt@")
         if self.columns and (len(self.columns) != 2 or len({*self.columns}) != 2):
             raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source first")
         if self.temperature != 0 and not self.temperature >= 1:

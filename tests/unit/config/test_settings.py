@@ -226,7 +226,7 @@ GUIDED = ["experiment=demo", "data.train_alignments=demo", "training.guided_weig
         ([MORE, "data.mixture.more.engine=processes"], "there is no setting data.mixture.more.engine"),
         ([MORE, "data.mixture.more.train=[]"], "data.mixture.more.train is empty"),
         ([MORE, "data.mixture.more.target_lang=trees"], "all corpora or none must have target_lang=trees"),
-        ([MORE, "data.mixture.more.tag='a b'"], "must be one word"),
+        ([MORE, "data.mixture.more.tag='a b'"], "must be one word, such as @bt@"),
         (["data.mixture.more=3"], "data.mixture.more must be settings"),
         (["data.mixture.main.train=[a,b]"], "'main' must be a name of letters, digits, _ and -, and not main"),
         (["data.mixture={../x: {train: [a,b]}}"], "'../x' must be a name of letters"),
