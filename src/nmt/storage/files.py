@@ -102,9 +102,11 @@ def remove(path: Path) -> None:
 
 
 def link(path: Path, target: str) -> None:
-    """Make `path` a symbolic link to `target`, a name in the same folder; replace an existing link."""
+    """Make `path` a symbolic link to `target`, a name in the same folder; replace what is there."""
     temporary = _temporary(path)
     remove(temporary)
+    if path.is_dir() and not path.is_symlink():  # as copied by `scp -r`, which follows links
+        remove(path)
     with _explaining_disk_errors(path):
         temporary.symlink_to(target)
         temporary.replace(path)

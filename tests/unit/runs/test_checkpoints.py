@@ -99,6 +99,13 @@ def test_the_last_and_the_best_are_kept_and_linked(
     assert [load(tmp_path / "moved/checkpoints" / name).step for name in ("last", "best")] == [6, best]
 
 
+def test_links_that_a_copy_has_replaced_by_folders_are_links_again(run: Path, save: Save, tmp_path: Path) -> None:
+    save(1, loss=1.0)
+    shutil.copytree(run, tmp_path / "copy")  # follows links
+    path = Checkpoints(tmp_path / "copy").save(checkpoint_of(2))
+    assert [load(path.with_name(name)).step for name in ("last", "best")] == [2, 1]
+
+
 def test_no_link_leads_to_a_checkpoint_that_is_gone(run: Path, save: Save) -> None:
     save(1, Checkpoints(run, keep_last=1), loss=1.0)
     save(2, Checkpoints(run, keep_last=1))
