@@ -8,7 +8,6 @@ from torch import Tensor
 
 from nmt.compute.machine import prepare_machine
 from nmt.config.data import is_text
-from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
 from nmt.data.prepared import require_prepared
 from nmt.decoding.load import use_kernels
@@ -93,7 +92,7 @@ def _best_validated(config: Config, found: Mapping[str, Saved]) -> tuple[Saved, 
     valid, machine = DevelopmentSet.open(config, "valid", SENTENCES), prepare_machine(config.runtime)
     use_kernels(machine, wanted=config.runtime.kernels)
     checkpoint = load(next(iter(found.values()))[0].path)
-    model, tokenizer = load_model(checkpoint, from_yaml(checkpoint.config_text).model, machine.device)
+    model, tokenizer = load_model(checkpoint, checkpoint.config.model, machine.device)
     weights, figures = WorkingWeights(model, machine.precision), dict[str, float]()
     by_bleu = is_text(config.data.target_lang)
     for name, chosen in found.items():

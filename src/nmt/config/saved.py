@@ -51,18 +51,19 @@ def read_settings(text: str | bytes) -> dict[str, Any]:
 
 def load_config(path: Path) -> Config:
     """Return the settings in a file; an error names the file."""
-    with _naming(path):
+    with naming_file(path):
         return from_yaml(path.read_bytes())
 
 
 def load_settings(path: Path) -> dict[str, Any]:
     """Return the settings in a file by dotted keys, without checking their names and values."""
-    with _naming(path):
+    with naming_file(path):
         return read_settings(path.read_bytes())
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def naming_file(path: Path) -> Iterator[None]:
+    """Name the file in an error of its settings."""
     try:
         yield
     except ConfigError as error:

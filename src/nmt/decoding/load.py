@@ -15,7 +15,6 @@ from nmt.config.checks import within
 from nmt.config.decoding import DecodingConfig
 from nmt.config.folders import expanded
 from nmt.config.registry import imported
-from nmt.config.saved import from_yaml
 from nmt.config.tree import Config, RuntimeConfig
 from nmt.decoding.engine import Engine
 from nmt.decoding.torch_engine import TorchEngine, load_model
@@ -209,7 +208,7 @@ def _load_checkpoints(
 ) -> LoadedModel:
     """Load one checkpoint, or several as an ensemble; without `search`, with the search of the first one's run."""
     members = [checkpoints.load(folder) for folder in folders]
-    settings = [from_yaml(member.config_text) for member in members]
+    settings = [member.config for member in members]
     loaded = [load_model(member, each.model, machine.device) for member, each in zip(members, settings, strict=True)]
     models, (tokenizer, *_) = zip(*loaded, strict=True)
     languages = [each.data.languages for each in settings]

@@ -9,7 +9,7 @@ import torch
 from nmt import __version__
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config import registry
-from nmt.config.saved import from_yaml, without_folders
+from nmt.config.saved import without_folders
 from nmt.config.tree import Config
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
@@ -46,7 +46,8 @@ def run(config: Config) -> None:
     target: Target = registry.load("export.target", export.target)
     checkpoint = load(resolve(config.run_folder, config.checkpoint))
     text = without_folders(checkpoint.config_text)
-    settings, (lines, references) = from_yaml(text), map(list, zip(*_sample(config), strict=True))
+    settings = replace(checkpoint, config_text=text).config
+    lines, references = map(list, zip(*_sample(config), strict=True))
     choose(Machine(CPU, torch.float32), kernels=False, trains=False)  # a trace sees only operations of PyTorch
     model, tokenizer = load_model(checkpoint, settings.model, CPU)
     search = config.decoding.plain_beam

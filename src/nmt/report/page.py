@@ -14,7 +14,6 @@ from markupsafe import Markup, escape
 from nmt import __version__
 from nmt.config.data import TREES, is_text
 from nmt.config.keys import written
-from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
 from nmt.data.corpora import split_settings, training_splits
 from nmt.data.filters.pipeline import filter_counts
@@ -61,7 +60,7 @@ def report(run: Run, checkpoint: str) -> str:
         if not found:
             raise UserError("no split has been translated yet: run `make eval`")
         loaded = load(resolve(run.folder, checkpoint))
-        model, tokenizer = load_model(loaded, from_yaml(loaded.config_text).model, torch.device("cpu"))
+        model, tokenizer = load_model(loaded, loaded.config.model, torch.device("cpu"))
         split, shown = next(iter(found.items()))
         return attention(shown, model, tokenizer, split_settings(run.config.data, split).tag)
 

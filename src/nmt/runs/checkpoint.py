@@ -16,6 +16,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from nmt import __version__
+from nmt.config.saved import from_yaml, naming_file
+from nmt.config.tree import Config
 from nmt.errors import UserError
 from nmt.runs.layout import META, SETTINGS, TRAINER, WEIGHTS
 from nmt.storage.files import checksum, is_plain_name, record_of, replacing, seal
@@ -108,6 +110,12 @@ class Checkpoint:
     def step(self) -> int:
         """The number of updates so far."""
         return self.meta.step
+
+    @property
+    def config(self) -> Config:
+        """The settings of the training."""
+        with naming_file(self.path / SETTINGS):
+            return from_yaml(self.config_text)
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> None:

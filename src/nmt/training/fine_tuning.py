@@ -9,7 +9,6 @@ from torch import Tensor
 
 from nmt.config.keys import written
 from nmt.config.model import ONLY_IN_TRAINING
-from nmt.config.saved import from_yaml
 from nmt.config.tree import Config
 from nmt.errors import UserError, nearest
 from nmt.model.interface import TranslationModel, matches_any, trainable
@@ -46,7 +45,7 @@ def begin_from(model: TranslationModel, tokenizer: Tokenizer, origin: Checkpoint
     Returns:
         A line about what was taken, for the user.
     """
-    before, now = from_yaml(origin.config_text).model, config.model
+    before, now = origin.config.model, config.model
     names = [each.name for each in fields(now) if each.name not in ONLY_IN_TRAINING]
     values = {name: getattr(before, name) for name in names if before.meaning(name) != now.meaning(name)}
     if differing := {name: value for name, value in values.items() if value != getattr(now, name)}:

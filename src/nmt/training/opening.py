@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from nmt.compute import distributed
-from nmt.config.saved import check_resumable, flatten, from_yaml
+from nmt.config.saved import check_resumable, flatten
 from nmt.config.training import SCHEDULES_WITHOUT_END
 from nmt.config.tree import Config
 from nmt.data.manifest import TOKENIZER_TASK, collect_task, verify_task
@@ -74,7 +74,7 @@ def find_checkpoint(config: Config, data: TrainingData) -> Checkpoint | None:
     checkpoint = load_last_good(config.run_folder)
     if checkpoint is None:
         return None
-    check_resumable(flatten(asdict(from_yaml(checkpoint.config_text))), flatten(asdict(config)))
+    check_resumable(flatten(asdict(checkpoint.config)), flatten(asdict(config)))
     tokenizer_changed = Tokenizer.load(checkpoint.path).checksum != data.tokenizer.checksum
     if tokenizer_changed or (checkpoint.trainer or {})["data"] != data.fingerprint:
         raise UserError(

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.errors import UserError
+from nmt.errors import ConfigError, UserError
 from nmt.runs.checkpoint import Checkpoint, CheckpointMeta, DamagedError, load, read_meta
 from nmt.runs.checkpoints import Checkpoints, load_last_good, resolve
 from tests.quick_processes import Running, wait_for
@@ -74,6 +74,12 @@ def test_a_loaded_checkpoint_equals_the_saved_one(run: Path, save: Save) -> None
     assert repr(checkpoint.trainer) == repr(state)
     assert checkpoint.tokenizer_files == {"tokenizer.model": b"pieces"}
     assert load(path).trainer is None
+
+
+def test_settings_that_are_gone_are_refused_with_the_name_of_their_file(run: Path) -> None:
+    path = Checkpoints(run).save(replace(checkpoint_of(1), config_text="training:\n  ema: 0.9\n"))
+    with pytest.raises(ConfigError, match=f"{path}/config.yaml: there is no setting training.ema"):
+        _ = load(path).config
 
 
 def test_tied_and_transposed_weights_are_loaded_unchanged(run: Path) -> None:
