@@ -137,7 +137,7 @@ def check_resumable(saved: Settings, current: Settings) -> None:
     """Refuse to resume a run if a setting has changed, from `saved` to `current`, that affects what it learns."""
     follows_steps = current["training.schedule"] not in SCHEDULES_WITHOUT_END
     changes = ", ".join(
-        f"{key} was {written(old)} and is now {written(new)}"
+        f"{key} was {written(old) or 'empty'} and is now {written(new) or 'empty'}"
         for key, (old, new) in differences(saved, current).items()
         if not is_adjustable(key) or (key == "training.steps" and follows_steps)
     )

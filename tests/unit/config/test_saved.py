@@ -112,6 +112,8 @@ def test_the_error_of_a_resumed_run_names_both_values_and_a_remedy() -> None:
     assert "training.steps" not in message
     missing = {key: value for key, value in SETTINGS.items() if key != "model.norm"}
     check_resumable(missing, SETTINGS)
+    with pytest.raises(UserError, match=r"training.init_from was empty and is now demo\."):
+        check_resumable(SETTINGS, SETTINGS | {"training.init_from": "demo"})
     with pytest.raises(UserError, match=r"model.norm was layer and is now rms"):
         check_resumable(missing, SETTINGS | {"model.norm": "rms"})
 
