@@ -19,7 +19,9 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(find_spec("optuna") is None, reason="needs the extra search: pip install -e .[search]"),
 ]
-SEARCH = ("train", "-m", "experiment=demo", "model.dropout=interval(0,0.3)", "hydra/sweeper=search",
+SINGLE = ("model.dropout=0.2", "training.learning_rate=0.005")
+"""Values that the last words for these settings replace."""
+SEARCH = ("train", "-m", "experiment=demo", *SINGLE, "model.dropout=interval(0,0.3)", "hydra/sweeper=search",
           "training.learning_rate=tag(log,interval(0.001,0.01))", "hydra.sweeper.n_trials=8")  # fmt: skip
 
 

@@ -207,7 +207,10 @@ def run_with_hydra(words: Words, run: Callable[[Config, frozenset[str], bool], f
             Returns what a search compares.
     """
     register()
-    swept = {each.key_or_group for each in _parsed(words.settings) if each.is_sweep_override()}
+    both = list(zip(words.settings, _parsed(words.settings), strict=True))
+    swept = {each.key_or_group for _, each in both if each.is_sweep_override()}
+    # the last word wins, as elsewhere: Optuna would keep to a single value, wherever it stands
+    settings = {each.key_or_group if each.key_or_group in swept else word: word for word, each in both}.values()
     failed, process = list[Exception](), os.getpid()
 
     def job(tree: DictConfig) -> float | None:
@@ -228,7 +231,7 @@ def run_with_hydra(words: Words, run: Callable[[Config, frozenset[str], bool], f
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # raise errors instead of printing them
     logging.raiseExceptions = False  # Hydra prints by logging, which would print a traceback per line to a closed pipe
-    sys.argv = [sys.argv[0], *words.of_hydra, *words.settings]
+    sys.argv = [sys.argv[0], *words.of_hydra, *settings]
     with _one_line_errors():
         hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=ROOT)(job)()
     if failed:
