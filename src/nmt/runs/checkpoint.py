@@ -223,6 +223,10 @@ def _unshared(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _damaged(file: Path, why: str) -> DamagedError:
+    if not file.parent.exists():
+        return DamagedError(
+            f"{file.parent} is gone: training deletes old checkpoints, so run this again, or when training is done"
+        )
     return DamagedError(f"{file} is damaged ({why}): delete {file.parent} or restore it, and use another checkpoint")
 
 

@@ -165,6 +165,9 @@ def test_every_kind_of_damage_to_a_file_is_found_and_named(run: Path, save: Save
     path.unlink()
     with pytest.raises(DamagedError, match=f"step-00000001/{re.escape(file)} is damaged .No such file"):
         load(path.parent, trainer=True)
+    shutil.rmtree(path.parent)
+    with pytest.raises(DamagedError, match="step-00000001 is gone: training deletes old checkpoints"):
+        load(path.parent, trainer=True)
 
 
 def test_a_flipped_bit_in_meta_json_never_changes_its_meaning_unnoticed(save: Save) -> None:
