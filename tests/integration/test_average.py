@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.commands import average
 from nmt.compute.machine import Machine
 from nmt.model.backends.chosen import backend, choose
 from nmt.runs.checkpoint import CheckpointMeta, load
@@ -43,6 +44,21 @@ def test_the_average_that_translates_the_development_set_best_is_written(setting
     assert f"chose {chosen}: " in said
     assert evaluated(settings, run, "averaged") == pytest.approx(bleu[chosen], abs=0.005)
     assert used == backend().name  # what `nmt eval` translates with
+
+
+def test_training_may_delete_checkpoints_that_were_compared(
+    settings: list[str], run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = [1.0, 3.0, 2.0]
+
+    def score(*_: object) -> float:
+        if len(figures) == 1:
+            shutil.rmtree(run / "toy" / "checkpoints" / "step-00000040")
+        return figures.pop(0)
+
+    monkeypatch.setattr(average, "decoded_bleu", score)
+    words = ["averaging.last=0", "training.keep_last=2", "training.keep_best=1"]
+    assert "chose the last 2: " in succeed(["average", *settings, f"paths.outputs={run}", *words])
 
 
 def evaluated(settings: list[str], outputs: Path, checkpoint: str) -> float:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from operator import gt, lt
 
 from torch import Tensor
 
@@ -31,14 +32,15 @@ def run(config: Config) -> None:
     if not saved:
         raise UserError(f"no checkpoints in {checkpoints.folder}: run `make train` first (with the same ARGS)")
     if last:
-        chosen = last_checkpoints(saved, last)
-        why = f"averaging.last={last} asks for more, but the run has no others" if len(chosen) < last else ""
+        averaged = average(last_checkpoints(saved, last))
+        if len(averaged.meta.averaged_from) < last:
+            why = f"averaging.last={last} asks for more, but the run has no others"
     else:
         found = candidates(saved, config.training.keep_last, config.training.keep_best)
-        chosen, why = _best_validated(config, found)
-    averaged, folder = average(chosen), RunLayout(config.run_folder).averaged
+        averaged, why = _best_validated(config, found)
+    names, folder = averaged.meta.averaged_from, RunLayout(config.run_folder).averaged
     write(folder, replace(averaged, meta=replace(averaged.meta, newest_step=saved[-1].step)))
-    print(f"averaged {' to '.join(dict.fromkeys(each.path.name for each in (chosen[0], chosen[-1])))} into {folder}")
+    print(f"averaged {' to '.join(dict.fromkeys((names[0], names[-1])))} into {folder}")
     if why:
         print(f"  {why}")
 
@@ -82,8 +84,8 @@ def average(chosen: Saved) -> Checkpoint:
     return replace(last, meta=meta, weights=weights)
 
 
-def _best_validated(config: Config, found: Mapping[str, Saved]) -> tuple[Saved, str]:
-    """Return the checkpoints whose average is best on the development set, and a line with the figures of candidates.
+def _best_validated(config: Config, found: Mapping[str, Saved]) -> tuple[Checkpoint, str]:
+    """Return the average that is best on the development set, and a line with the figures of all.
 
     The figure is BLEU, because the loss of a model that learns a short text by heart rises while it still translates
     better; only a parser, to which BLEU says nothing, is judged by its loss.
@@ -91,19 +93,22 @@ def _best_validated(config: Config, found: Mapping[str, Saved]) -> tuple[Saved, 
     require_prepared(config)
     valid, machine = DevelopmentSet.open(config, "valid", SENTENCES), prepare_machine(config.runtime)
     use_kernels(machine, wanted=config.runtime.kernels)
-    checkpoint = load(next(iter(found.values()))[0].path)
-    model, tokenizer = load_model(checkpoint, checkpoint.config.model, machine.device)
+    best, kept = "", load(next(iter(found.values()))[0].path)
+    model, tokenizer = load_model(kept, kept.config.model, machine.device)
     weights, figures = WorkingWeights(model, machine.precision), dict[str, float]()
     by_bleu = is_text(config.data.target_lang)
+    is_better = gt if by_bleu else lt
     for name, chosen in found.items():
-        model.load_state_dict(average(chosen).weights)
+        averaged = average(chosen)
+        model.load_state_dict(averaged.weights)
         if by_bleu:
             assert valid.text
             figures[name] = decoded_bleu(model, machine, config, tokenizer, nullcontext, valid.text)
         else:
             batches = development_batches(valid.store, config.training, model, machine)
             figures[name] = held_out_loss(weights, batches, config.training, machine.device).loss
-    best = (max if by_bleu else min)(figures, key=figures.__getitem__)
+        if not best or is_better(figures[name], figures[best]):
+            best, kept = name, averaged  # in memory, because training may delete its checkpoints by the end
     figure = "BLEU" if by_bleu else "smoothed loss"
     listed = ", ".join(f"{each} has {figure} {value:.2f}" for each, value in figures.items())
-    return found[best], f"chose {best}: {listed}"
+    return kept, f"chose {best}: {listed}"
