@@ -82,5 +82,5 @@ def test_the_head_that_a_run_has_trained_aligns(tmp_path: Path, monkeypatch: pyt
     def guided(text: str) -> Config:
         return with_values(from_yaml(text), {"data.train_alignments": "links", "training.guided_weight": 0.05})
 
-    monkeypatch.setattr("nmt.decoding.load.from_yaml", guided)
+    monkeypatch.setattr("nmt.runs.checkpoint.from_yaml", guided)
     assert load(run, device="cpu").engine.guided
