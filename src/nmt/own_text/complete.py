@@ -50,10 +50,9 @@ def with_values_for_text(config: Config, given: Container[str], *, may_fetch: bo
 
 def as_begun(config: Config, *, may_fetch: bool = False) -> Config | None:
     """Return the settings with those of the run's newest checkpoint, except for what is given; None if it has none."""
-    newest = RunLayout(config.run_folder).newest_checkpoint()
-    if newest is None:
+    saved = _begun_with(config)
+    if saved is None:
         return None
-    saved = load_config(newest / SETTINGS)
     kept = {*config.own.keep, *(["own.minutes"] if config.own.minutes else [])}
     begun = with_values(
         config, {name: value_of(saved, name) for name in ("own.derive", "own.minutes", *DERIVED) if name not in kept}
@@ -92,11 +91,18 @@ def suited_to_text(config: Config, *, may_fetch: bool = False) -> Config:
 
 def _with_corpus_of_run(config: Config, usual: Config, given: Container[str]) -> Config:
     """Return the settings with the corpus of a run that has begun, because another one may have other held-out text."""
-    newest = RunLayout(config.run_folder).newest_checkpoint()
-    if newest is None or "data.corpus" in given or config.data.corpus != usual.data.corpus:
+    if "data.corpus" in given or config.data.corpus != usual.data.corpus:
         return config
-    saved = load_config(newest / SETTINGS).data
-    return with_values(config, {"data.corpus": saved.corpus}) if saved.source == "files" else config
+    saved = _begun_with(config)
+    if saved is None or saved.data.source != "files":
+        return config
+    return with_values(config, {"data.corpus": saved.data.corpus})
+
+
+def _begun_with(config: Config) -> Config | None:
+    """Return the settings of the run's newest checkpoint; None if it has none."""
+    newest = RunLayout(config.run_folder).newest_checkpoint()
+    return None if newest is None else load_config(newest / SETTINGS)
 
 
 def _with_prepared_text(config: Config, usual: Config, given: Container[str]) -> Config:
