@@ -99,7 +99,7 @@ class Sandbox:
         if not pid:
             _run_child([command, *words], log, fault, moment, calls, counter, begun)
         if fault in SIGNALS:
-            begun.wait()
+            begun.wait(HANG_SECONDS)
             time.sleep(moment * seconds)
             os.kill(pid, SIGNALS[fault])
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
