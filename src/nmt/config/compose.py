@@ -165,10 +165,14 @@ class Words(NamedTuple):
     """Hydra's flags, and overrides of Hydra itself."""
 
     @property
+    def parsed(self) -> list[tuple[str, Override]]:
+        """The overrides of settings, each as it is written and as Hydra reads it."""
+        return list(zip(self.settings, _parsed(self.settings), strict=True))
+
+    @property
     def single(self) -> list[str]:
         """The overrides of settings that give one value."""
-        both = zip(self.settings, _parsed(self.settings), strict=True)
-        return [word for word, override in both if not override.is_sweep_override()]
+        return [word for word, override in self.parsed if not override.is_sweep_override()]
 
 
 def parse(words: Sequence[str]) -> Words:
@@ -207,7 +211,7 @@ def run_with_hydra(words: Words, run: Callable[[Config, frozenset[str], bool], f
             Returns what a search compares.
     """
     register()
-    both = list(zip(words.settings, _parsed(words.settings), strict=True))
+    both = words.parsed
     swept = {each.key_or_group for _, each in both if each.is_sweep_override()}
     # the last word wins, as elsewhere: Optuna would keep to a single value, wherever it stands
     settings = {each.key_or_group if each.key_or_group in swept else word: word for word, each in both}.values()
